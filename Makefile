@@ -1,0 +1,57 @@
+# make demo   three private answers about the sample data, from the installed command line
+# make test   everything that must hold, in an environment of its own (what CI runs)
+# make check  the same
+# make slow   the tests that take long: distributions, exhaustive neighbours
+# make bench  speed and accuracy
+# make clean  removes caches and builds; .venv stays, and the next run installs into it afresh
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# Stamps say that the installation is newer than pyproject.toml; they live in the environment and go with it.
+USER_STAMP := $(VENV)/.installed
+TEST_STAMP := $(VENV)/.installed-test
+
+.PHONY: demo test check slow bench clean
+.DELETE_ON_ERROR:
+
+demo: $(USER_STAMP)
+	$(BIN)/dpsql adult_sample/adult.csv --schema adult_sample/adult.toml --epsilon 1 \
+	  -c "SELECT COUNT(*) AS n FROM adult WHERE age >= 40" \
+	  -c "SELECT AVG(age) AS avg_age FROM adult" \
+	  -c "SELECT sex, COUNT(*) AS n, AVG(\"hours-per-week\") AS avg_hours FROM adult GROUP BY sex"
+
+test: check
+
+check: $(TEST_STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 2
+
+slow: $(TEST_STAMP)
+	$(BIN)/python -m pytest -m slow -n 2
+
+bench: $(TEST_STAMP)
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/accuracy.py
+
+clean:
+	rm -rf build dist dpsql.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -f $(USER_STAMP) $(TEST_STAMP)
+	find . \( -path ./.git -o -path ./$(VENV) \) -prune -o \
+	  -type d \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
+
+# pip is the last thing that venv puts in place: a half-made environment is made again.
+$(BIN)/pip:
+	$(PYTHON) -m venv $(VENV)
+
+$(USER_STAMP): pyproject.toml | $(BIN)/pip
+	$(INSTALL) --editable .
+	touch $@
+
+$(TEST_STAMP): pyproject.toml | $(BIN)/pip
+	$(INSTALL) --editable ".[test,jupyter]"
+	touch $(USER_STAMP) $@

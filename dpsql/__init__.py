@@ -1,0 +1,43 @@
+"""dpsql: SQL over DataFrames with differential privacy.
+
+import dpsql
+dpsql.query(df, "SELECT AVG(age) FROM df", epsilon=1, bounds={"age": (17, 90)})
+"""
+
+from __future__ import annotations
+
+from dpsql import errors
+from dpsql.api import query
+from dpsql.errors import DPSQLError
+from dpsql.explain import Explanation
+from dpsql.privacy.ledger import Budget
+from dpsql.privacy.loss import PrivacyLoss
+from dpsql.privacy.unit import Neighbours
+from dpsql.result import Result
+from dpsql.schema_file import Schema
+from dpsql.session import Session
+from dpsql.table import Table, declare
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Budget",
+    "DPSQLError",
+    "Explanation",
+    "Neighbours",
+    "PrivacyLoss",
+    "Result",
+    "Schema",
+    "Session",
+    "Table",
+    "declare",
+    "errors",
+    "query",
+]
+
+
+def load_ipython_extension(shell: object) -> None:
+    """`%load_ext dpsql`: the %dpsql and %%dpsql magics."""
+    from dpsql.shell.magic import register
+
+    register(shell)

@@ -1,0 +1,108 @@
+"""query: one private answer about one or more DataFrames."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from dpsql.errors import InvalidArgument
+from dpsql.executors.columns import ColumnStore
+from dpsql.executors.pandas import PandasExecutor
+from dpsql.explain import Explanation
+from dpsql.finish import finish
+from dpsql.notes import warnings_of
+from dpsql.prepare import prepare
+from dpsql.privacy.loss import PrivacyLoss, as_delta, as_epsilon
+from dpsql.privacy.unit import Neighbours
+from dpsql.result import Result
+from dpsql.schema import Declaration, TableSchema, resolve
+from dpsql.sources import stored_columns
+from dpsql.sql.catalog import Catalog
+from dpsql.table import Table, as_table
+
+
+def query(
+    data: pd.DataFrame | Table | Mapping[str, pd.DataFrame | Table],
+    sql: str,
+    *,
+    epsilon: float | None = None,
+    delta: float = 0,
+    bounds: Any = None,
+    keys: Any = None,
+    types: Any = None,
+    neighbours: str = "unbounded",
+    strategy: str = "auto",
+    mechanism: str = "auto",
+) -> Result | Explanation:
+    """One private answer. Remembers nothing: epsilons add up over calls; `Session` keeps count and holds a budget.
+
+    data: a DataFrame (the query's one table name means it) or {"name": DataFrame or Table}; each row is one person's.
+    epsilon: what the whole query costs; delta: needed for GROUP BY with unknown keys and for Gaussian noise, spent only
+    there. bounds: column -> (lower, upper); keys: column -> list of group values; types: column -> type; all declared
+    from what is known beforehand, never looked up in the data. neighbours: "unbounded" protects the presence of a row,
+    "bounded" its contents (the number of rows is then public). strategy: "auto" or "split"; mechanism: "auto",
+    "laplace" or "gaussian".
+
+    Raises a QueryRefused (the question), InvalidPrivacyParameter, InvalidSchema or InvalidArgument, before any row is
+    read.
+    """
+    relation = Neighbours.of(neighbours)
+    loss = PrivacyLoss(as_epsilon(epsilon), as_delta(delta))
+    said = Declaration.of(bounds, keys, types)
+    sources = _sources(data, said)
+    tables = {name: resolve(name, stored_columns(source.frame), source.declaration) for name, source in sources.items()}
+    catalog = Catalog(_folded(tables), any_name=not isinstance(data, Mapping))
+    prepared = prepare(sql, catalog, relation, loss, strategy=strategy, mechanism=mechanism)
+    release = prepared.release
+    if prepared.explain_only:
+        return Explanation(release)
+    stores = {name: _store(source.frame, tables[name]) for name, source in sources.items()}
+    released = release.privatise(PandasExecutor(stores).execute(release.exact))
+    answer = finish(release, released)
+    footer = f"spent {release.cost} (calls add up; dpsql.Session keeps count)"
+    return Result(answer, release, released, footer, warnings_of(release, released))
+
+
+def _sources(data: object, said: Declaration) -> dict[str, Table]:
+    if isinstance(data, Mapping):
+        tables = {name: as_table(source) for name, source in data.items()}
+        if not tables or not all(isinstance(name, str) and name for name in tables):
+            raise InvalidArgument('data must map names to DataFrames, such as {"people": df}.')
+    else:
+        tables = {"df": as_table(data)}
+    if said.columns and len(tables) > 1:
+        raise InvalidArgument(
+            "bounds, keys and types are for one table; there are several.",
+            hint='Declare each: {"people": dpsql.Table(df, bounds=...), ...}.',
+        )
+    return {name: Table.of(table.frame, said.over(table.declaration)) for name, table in tables.items()}
+
+
+def _folded(tables: dict[str, TableSchema]) -> dict[str, TableSchema]:
+    folded = {name.casefold(): table for name, table in tables.items()}
+    if len(folded) < len(tables):
+        raise InvalidArgument("two tables have the same name; names match without regard to case.")
+    return folded
+
+
+_stores: dict[int, ColumnStore] = {}
+_lock = threading.Lock()
+
+
+def _store(frame: pd.DataFrame, schema: TableSchema) -> ColumnStore:
+    """A store for this call. Text codes made for the same frame object before are kept as long as the frame lives and
+    its cells are the same memory."""
+    store = ColumnStore(frame, schema)
+    key = id(frame)
+    with _lock:
+        before = _stores.get(key)
+        if before is None:
+            weakref.finalize(frame, _stores.pop, key, None)
+        else:
+            store.share_caches(before)
+        _stores[key] = store
+    return store

@@ -1,0 +1,151 @@
+"""Everything that dpsql refuses, as one tree.
+
+    DPSQLError
+    ├── QueryRefused              the question cannot be answered as it stands
+    │   ├── SQLSyntaxError        malformed text, wrong arity, a bad ordinal, an aggregate in WHERE
+    │   ├── UnsupportedSQL        valid SQL that has no rule here
+    │   ├── UnknownTable
+    │   ├── UnknownColumn
+    │   ├── AmbiguousColumn
+    │   ├── TypeMismatch
+    │   ├── RawColumn             a column in SELECT that would return people's own values
+    │   ├── MissingBounds         a sum over values that nobody has bounded
+    │   └── UnknownGroups         GROUP BY a column whose values are themselves private
+    ├── BudgetExceeded
+    ├── InvalidPrivacyParameter   epsilon, delta
+    ├── InvalidSchema             bounds, keys, types and the names of columns
+    ├── InvalidArgument           an unknown strategy, mechanism, engine ...
+    ├── LedgerError
+    └── InternalError             a broken promise of the code itself
+
+A message says what, where, why, and what to write instead. It is decided from the SQL text, the parameters and
+declared facts alone: it never holds a data value, a row number or a count of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A place in the SQL text: characters `start` to `end`, both included."""
+
+    sql: str
+    start: int
+    end: int
+
+    def caret(self) -> str:
+        """The line of the text that holds the place, with carets under it."""
+        first = self.sql.rfind("\n", 0, self.start) + 1
+        last = self.sql.find("\n", self.start)
+        line = self.sql[first : last if last >= 0 else len(self.sql)]
+        number = self.sql.count("\n", 0, self.start) + 1
+        head = f"LINE {number}: "
+        column = self.start - first
+        width = max(1, min(self.end, first + len(line) - 1) - self.start + 1)
+        if len(line) > _WIDEST_LINE:
+            cut = max(0, column - _WIDEST_LINE // 2)
+            line, column = line[cut : cut + _WIDEST_LINE], column - cut
+            width = min(width, len(line) - column)
+        return f"{head}{line.replace(chr(9), ' ')}\n{' ' * (len(head) + column)}{'^' * width}"
+
+
+_WIDEST_LINE = 160
+
+
+class DPSQLError(Exception):
+    """What went wrong (`message`), where (`span`), why, and what to do instead (`hint`)."""
+
+    def __init__(self, message: str, *, span: Span | None = None, hint: str = "") -> None:
+        self.message = message
+        self.span = span
+        self.hint = hint
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        lines = [self.message]
+        if self.span is not None:
+            lines += self.span.caret().split("\n")
+        lines += self.hint.split("\n") if self.hint else []
+        return "\n  ".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.message, self.span, self.hint)
+
+
+def _rebuild(kind: type[DPSQLError], message: str, span: Span | None, hint: str) -> DPSQLError:
+    return kind(message, span=span, hint=hint)
+
+
+class QueryRefused(DPSQLError):
+    """The question cannot be answered as it stands; nothing was read and nothing was charged."""
+
+
+class SQLSyntaxError(QueryRefused):
+    """The text is not a query."""
+
+
+class UnsupportedSQL(QueryRefused):
+    """The text is SQL, but no rule here knows what it would do to neighbouring tables."""
+
+
+class UnknownTable(QueryRefused):
+    """No table of that name."""
+
+
+class UnknownColumn(QueryRefused):
+    """No column of that name."""
+
+
+class AmbiguousColumn(QueryRefused):
+    """The name could mean two columns."""
+
+
+class TypeMismatch(QueryRefused):
+    """An operation on values of a type that it has no meaning for."""
+
+
+class RawColumn(QueryRefused):
+    """A column outside an aggregate: the answer would be people's own values."""
+
+
+class MissingBounds(QueryRefused):
+    """A sum over values that nobody has bounded: one person could change it without limit."""
+
+
+class UnknownGroups(QueryRefused):
+    """The values of a GROUP BY column are private, and no delta was given to hide the rare ones."""
+
+
+class BudgetExceeded(DPSQLError):
+    """The query costs more than is left; nothing was run and nothing was charged."""
+
+
+class InvalidPrivacyParameter(DPSQLError):
+    """An epsilon or delta that is no privacy parameter."""
+
+
+class InvalidSchema(DPSQLError):
+    """A declaration that contradicts itself or the table."""
+
+
+class InvalidArgument(DPSQLError):
+    """An argument that is none of the words it may be."""
+
+
+class LedgerError(DPSQLError):
+    """The ledger cannot vouch for what was spent; no answer was released."""
+
+
+class InternalError(DPSQLError):
+    """A promise of the code itself was broken. Please report it."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """' Did you mean "age"?' for a near miss (similarity >= 0.75 without regard to case), else ''."""
+    folded = {each.casefold(): each for each in known}
+    near = get_close_matches(name.casefold(), folded, n=1, cutoff=0.75)
+    return f' Did you mean "{folded[near[0]]}"?' if near else ""

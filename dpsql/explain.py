@@ -1,0 +1,266 @@
+"""What a query would do and cost, in words and as a dictionary; from public facts alone, free, and before any run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpsql.noise_intervals import aggregate_interval, linear_half_width
+from dpsql.privacy.loss import PrivacyLoss, show
+from dpsql.privacy.unit import Neighbours
+from dpsql.release import Release, Released
+from dpsql.release_lattice import Coordinate, Estimate
+from dpsql.sql.expressions import Slot, columns, walk
+from dpsql.sql.plan import AggregateKind, Output, filters_of, format_plan, scan_of
+
+_SIZES = (100, 1_000, 10_000)
+_SHOWN_SIZES = (10, 20, 50, 100)
+_LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """How a query is answered: prints as a few lines; `.to_dict()` for machines. `left` is what a session has after
+    it."""
+
+    release: Release
+    left: PrivacyLoss | None = None
+
+    @property
+    def plan(self) -> str:
+        """The plan, outermost operator first."""
+        return format_plan(self.release.query)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Unit, neighbours, cost, groups; `releases`: what noise is added to, in the answer's units; `columns`: what
+        the query shows, from which releases, with the half-width of its 95 % noise interval (None where that depends on
+        private counts)."""
+        release = self.release
+        keys = release.query.plan.keys
+        strategy = None if not keys else "PUBLIC_GROUPS" if release.threshold is None else _threshold_word(release)
+        return {
+            "unit": "row",
+            "neighbours": str(release.analysis.neighbours),
+            "epsilon": float(release.cost.epsilon),
+            "delta": float(release.cost.delta),
+            "rho": None,
+            "strategy": release.strategy,
+            "groups": {
+                "keys": [key.column.name for key in keys],
+                "strategy": strategy,
+                "threshold": _threshold(release),
+                "shown": {size: release.chance_shown(size) for size in _SHOWN_SIZES} if release.threshold else None,
+            },
+            "releases": [self._release_dict(each) for each in release.coordinates],
+            "columns": [self._column_dict(each) for each in release.query.finish.outputs],
+        }
+
+    def _release_dict(self, each: Coordinate) -> dict[str, Any]:
+        noise = self.release.noise if each.noisy else None
+        norms = self.release.analysis.of(each.row)
+        return {
+            "name": self._name_of(each),
+            "parts": each.name,
+            "mechanism": "exact" if noise is None else noise.name,
+            "scale": 0.0 if noise is None else noise.scale * each.unit,
+            "granularity": each.unit,
+            "dimension": self.release.reach.dimension if noise else 0,
+            "sensitivity": {
+                "l1": float(norms.l1) * each.unit,
+                "l2": float(norms.l2) * each.unit,
+                "linf": float(norms.linf) * each.unit,
+            },
+        }
+
+    def _name_of(self, coordinate: Coordinate) -> str:
+        """The output that shows this coordinate itself, if one does, else what is summed."""
+        for output in self.release.query.finish.outputs:
+            estimate = self._estimate(output)
+            if estimate and [each.name for each in self._parts(estimate)] == [coordinate.name]:
+                return output.name
+        return coordinate.name
+
+    def _estimate(self, output: Output) -> Estimate | None:
+        first = len(self.release.query.plan.keys)
+        if isinstance(output.expr, Slot) and output.expr.index >= first:
+            return self.release.estimates[output.expr.index - first]
+        return None
+
+    def _parts(self, estimate: Estimate) -> list[Coordinate]:
+        return [self.release.coordinates[place] for place in (estimate.sum, estimate.count) if place is not None]
+
+    def _column_dict(self, output: Output) -> dict[str, Any]:
+        first = len(self.release.query.plan.keys)
+        used = [p.index - first for p in walk(output.expr) if isinstance(p, Slot) and p.index >= first]
+        parts = [part for index in used for part in self._parts(self.release.estimates[index])]
+        return {
+            "name": output.name,
+            "from": list(dict.fromkeys(self._name_of(part) for part in parts)),
+            "interval_95": self._half_width(output),
+        }
+
+    def _half_width(self, output: Output) -> float | None:
+        estimate = self._estimate(output)
+        if estimate is None or estimate.kind is AggregateKind.AVG:
+            return None
+        width = linear_half_width(self.release, estimate, _LEVEL)
+        return float(max(0, math.ceil(width - 0.5))) if estimate.whole else width
+
+    def __str__(self) -> str:
+        steps = self._steps()
+        first = max(len(name) for name, _, _ in steps)
+        second = max(len(text) for _, text, _ in steps)
+        count = 0
+        numbered = []
+        for name, text, cost in steps:
+            count += bool(name)
+            number = str(count) if name else ""
+            numbered.append(f"{number:>2} {name:<{first}}  {text:<{second}}  {cost}".rstrip())
+        return "\n".join([*self._head(), *numbered, *self._sizes(), self._words()])
+
+    __repr__ = __str__
+
+    def _head(self) -> list[str]:
+        release = self.release
+        changed = "added or removed" if release.analysis.neighbours is Neighbours.UNBOUNDED else "changed"
+        left = "" if self.left is None else f" Left after it: {self.left}."
+        return [
+            f"Protects   one row of {scan_of(release.query.plan.input).table.name} (each row is one person's)",
+            f"Guarantee  {release.cost}, one row {changed}.{left}",
+        ]
+
+    def _steps(self) -> list[tuple[str, str, str]]:
+        release = self.release
+        plan = release.query.plan
+        steps = [("where", str(predicate), "free") for predicate in filters_of(plan.input)]
+        steps += [("clip", text, "free") for text in self._clips()]
+        if plan.keys:
+            cells = plan.public_cells
+            kind = f"{cells} public groups, all shown" if cells is not None else "groups that occur, small ones hidden"
+            steps.append(("groups", f"{', '.join(key.column.name for key in plan.keys)}: {kind}", "free"))
+        steps += self._noise_steps()
+        if release.threshold is not None:
+            steps.append(("shown", f"groups whose noisy count reaches {_threshold(release):.1f}", _delta(release)))
+        steps += [(_short(output.name), self._formula(output), "free") for output in release.query.finish.outputs]
+        return steps
+
+    def _clips(self) -> list[str]:
+        ranges = {
+            str(m.aggregation.argument): m.argument.range for m in self.release.analysis.measured if m.sum is not None
+        }
+        table = scan_of(self.release.query.plan.input).table
+        read = [
+            c for m in self.release.analysis.measured if m.aggregation.argument for c in columns(m.aggregation.argument)
+        ]
+        for predicate in filters_of(self.release.query.plan.input):
+            read += columns(predicate)
+        for column in read:
+            bounds = table.by_name[column.name.casefold()].bounds
+            if bounds is not None:
+                ranges.setdefault(column.name, bounds)
+        return [f"{name} to {held}" for name, held in ranges.items()]
+
+    def _noise_steps(self) -> list[tuple[str, str, str]]:
+        release = self.release
+        noisy = [each for each in release.coordinates if each.noisy]
+        exact = [
+            ("exact", f"{each.name} (neighbours agree on it)", "free") for each in release.coordinates if not each.noisy
+        ]
+        if release.noise is None:
+            return exact
+        cost = f"epsilon {show(release.cost.epsilon)}"
+        law = release.noise.name.replace("_", " ")
+        if len(noisy) == 1:
+            each = noisy[0]
+            return [*exact, ("noise", f"{each.name} + {law}{self._spread(each)}", cost)]
+        how = {
+            "discrete_k_norm": f"one {law} draw for {len(noisy)} sums, each with the full epsilon (encoding)",
+            "discrete_laplace": f"{law} for each of {len(noisy)} sums, epsilon split evenly (split)",
+            "discrete_gaussian": f"{law} for each of {len(noisy)} sums, calibrated to their joint L2 norm",
+        }[release.noise.name]
+        return [*exact, ("noise", how, cost), *(("", f"{each.name}{self._spread(each)}", "") for each in noisy)]
+
+    def _spread(self, each: Coordinate) -> str:
+        assert self.release.noise is not None
+        scale, reach = self.release.noise.scale * each.unit, each.sensitivity * each.unit
+        return f"  scale {scale:.6g}, sensitivity {reach:.6g}"
+
+    def _formula(self, output: Output) -> str:
+        estimate = self._estimate(output)
+        if estimate is None:
+            return str(output.expr)
+        parts = [
+            None if place is None else self.release.coordinates[place].name for place in (estimate.sum, estimate.count)
+        ]
+        total, count = parts
+        if estimate.kind is AggregateKind.COUNT:
+            return str(count)
+        if total is None:
+            return f"{estimate.centre:g}" + (f" * {count}" if estimate.kind is AggregateKind.SUM else "")
+        if estimate.kind is AggregateKind.AVG:
+            return f"{estimate.centre:g} + {total} / {count}"
+        return total if count is None else f"{total} + {estimate.centre:g} * {count}"
+
+    def _sizes(self) -> list[str]:
+        release = self.release
+        outputs = [output for output in release.query.finish.outputs if self._estimate(output) is not None]
+        if release.noise is None or not outputs:
+            return []
+        width = max([len("shown"), *(len(_short(output.name)) for output in outputs)])
+        lines = [f"Expected noise (95 %) for {'groups' if release.query.plan.keys else 'tables'} of"]
+        lines.append(" " * (width + 2) + "".join(f"{size:>12,} rows" for size in _SIZES))
+        lines += [
+            f"  {_short(output.name):<{width}}" + "".join(f"{self._at(output, size):>17}" for size in _SIZES)
+            for output in outputs
+        ]
+        if release.threshold is not None:
+            chances = ", ".join(f"{size}: {_percent(release.chance_shown(size))}" for size in _SHOWN_SIZES)
+            lines.append(f"  {'shown':<{width}}  chance by size {chances}")
+        return lines
+
+    def _at(self, output: Output, size: int) -> str:
+        """The half-width for a group of `size` rows; for an average, one in the middle of its range."""
+        half = self._half_width(output)
+        if half is None:
+            estimate = self._estimate(output)
+            assert estimate is not None
+            values = np.zeros((len(self.release.coordinates), 1))
+            if estimate.count is not None:
+                values[estimate.count] = size
+            index = self.release.estimates.index(estimate)
+            low, high = aggregate_interval(self.release, Released((), values), index, _LEVEL)
+            half = float(high[0] - low[0]) / 2
+        return f"±{half:.3g}" if half < 1e4 else f"±{half:,.0f}"
+
+    def _words(self) -> str:
+        epsilon, delta = float(self.release.cost.epsilon), float(self.release.cost.delta)
+        odds = 1 / (1 + math.exp(-epsilon)) if epsilon < 700 else 1.0
+        guess = min(1.0, odds + delta)
+        reach = "whoever sees the answer can improve a 50:50 guess about one person"
+        return f"In words: {reach} to at most {_percent(guess)}."
+
+
+def _threshold(release: Release) -> float | None:
+    """The threshold in rows."""
+    return None if release.threshold is None else release.threshold / release.lattice.one_unit
+
+
+def _threshold_word(release: Release) -> str:
+    gaussian = release.noise is not None and release.noise.name == "discrete_gaussian"
+    return "GAUSSIAN_THRESHOLD" if gaussian else "LAPLACE_THRESHOLD"
+
+
+def _delta(release: Release) -> str:
+    return f"delta {show(release.cost.delta)}"
+
+
+def _percent(share: float | None) -> str:
+    percent = 100 * (share or 0.0)
+    return f"{percent:.3g} %" if percent < 99.95 else "100 %" if percent > 99.9999 else f"{percent:.4f} %"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 24 else name[:21] + "..."

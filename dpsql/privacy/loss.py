@@ -1,0 +1,99 @@
+"""What a release costs: (epsilon, delta) as exact rationals.
+
+Floats are read as the decimals that they print as, so that three times 0.1 is 0.3, and the same fraction calibrates
+the noise and enters the ledger.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Rational, Real
+
+from dpsql.errors import InvalidPrivacyParameter
+
+SMALLEST_EPSILON = Fraction(1, 10**9)
+"""Below this the noise would be a billion times one person's weight; a lattice for it is not provided."""
+LARGEST_EPSILON = Fraction(10**9)
+
+
+def exact(value: object, name: str) -> Fraction:
+    """The number `value` as a fraction; InvalidPrivacyParameter for anything that is not a finite real number."""
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        raise InvalidPrivacyParameter(f"{name} must be a number, got {value!r}.", hint=_number_hint(value, name))
+    if not isinstance(value, Integral | Rational) and not math.isfinite(value):
+        raise InvalidPrivacyParameter(f"{name} must be a finite number, got {value}.")
+    if isinstance(value, Integral):
+        return Fraction(int(value))
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    return Fraction(value) if isinstance(value, Decimal) else Fraction(repr(float(value)))
+
+
+def _number_hint(value: object, name: str) -> str:
+    try:
+        return f"Write {name}={float(value):g}, without quotes." if isinstance(value, str) else ""
+    except ValueError:
+        return ""
+
+
+def as_epsilon(value: object, name: str = "epsilon") -> Fraction:
+    """A validated epsilon: finite, > 0, and in the range for which exact noise is provided."""
+    if value is None:
+        raise InvalidPrivacyParameter(
+            f"{name} is missing: how much may this answer tell about one person?",
+            hint=f"Add {name}=1, or less for stronger privacy.",
+        )
+    number = exact(value, name)
+    if number <= 0:
+        raise InvalidPrivacyParameter(f"{name} must be a finite number > 0, got {value}.")
+    if not SMALLEST_EPSILON <= number <= LARGEST_EPSILON:
+        raise InvalidPrivacyParameter(f"{name} must lie between 1e-9 and 1e9, got {value}.")
+    return number
+
+
+def as_delta(value: object, name: str = "delta") -> Fraction:
+    """A validated delta: 0 <= delta < 1, and 0 or at least 1e-100."""
+    number = exact(value, name)
+    if not 0 <= number < 1:
+        raise InvalidPrivacyParameter(f"{name} must be at least 0 and below 1, got {value}.")
+    if 0 < number < Fraction(1, 10**100):
+        raise InvalidPrivacyParameter(f"{name} must be 0 or at least 1e-100, got {value}.")
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyLoss:
+    """An (epsilon, delta) guarantee. Sums are basic composition (Dwork, Roth 2014, theorem 3.16)."""
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.epsilon, Fraction) and isinstance(self.delta, Fraction)):
+            raise TypeError("a PrivacyLoss holds fractions; read numbers with as_epsilon and as_delta")
+        if not (self.epsilon >= 0 and 0 <= self.delta <= 1):
+            raise InvalidPrivacyParameter(f"not a privacy loss: epsilon {self.epsilon}, delta {self.delta}.")
+
+    def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
+        return PrivacyLoss(self.epsilon + other.epsilon, min(Fraction(1), self.delta + other.delta))
+
+    def within(self, budget: PrivacyLoss) -> bool:
+        """True when this loss is at most `budget` in both coordinates."""
+        return self.epsilon <= budget.epsilon and self.delta <= budget.delta
+
+    def __str__(self) -> str:
+        delta = f", delta {show(self.delta)}" if self.delta else ""
+        return f"epsilon {show(self.epsilon)}{delta}"
+
+
+def show(number: Fraction) -> str:
+    """A fraction as a short decimal; never more than it is, so that what is left can be asked for as shown."""
+    if number == 0:
+        return "0"
+    digits = Decimal(number.numerator) / Decimal(number.denominator)
+    exponent = digits.adjusted()
+    short = digits.quantize(Decimal(1).scaleb(exponent - 5), rounding="ROUND_FLOOR").normalize()
+    return f"{short:f}" if -4 <= exponent <= 7 else f"{float(short):g}"

@@ -1,0 +1,223 @@
+"""Noise for a vector of integers: three laws on the integer lattice, each calibrated, drawn and measured here.
+
+A release is a table of exact integers, `dimension` coordinates for each group. The caller scales coordinates so that
+one privacy unit moves each of them by at most the same whole number of steps (`Reach.steps`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.privacy import sampling, tails
+from dpsql.privacy.conversion import rho_for
+from dpsql.privacy.loss import PrivacyLoss
+
+IntArray = NDArray[Any]
+_LARGEST_NUMERATOR = 2**61
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far one privacy unit can move the scaled vector, in lattice steps.
+
+    steps: the largest sum over groups of the largest coordinate change of a group (the norm of the cube law), and also
+    the largest L1 change of any one coordinate; l2_squared: an upper bound of the squared L2 change of the whole
+    vector.
+    """
+
+    steps: int
+    l2_squared: Fraction
+    dimension: int
+
+
+class Noise(Protocol):
+    """A calibrated law: what it is called, its draws and its tails. Distances are lattice steps."""
+
+    @property
+    def name(self) -> str:
+        """The mechanism's name in explanations."""
+
+    @property
+    def scale(self) -> float:
+        """The scale of a Laplace-like law, the standard deviation of a Gaussian; in steps."""
+
+    def draw(self, cells: int) -> IntArray:
+        """Fresh noise, shape (dimension, cells)."""
+
+    def upper_tail(self, t: int) -> Decimal:
+        """An upper bound of P(X >= t) for one coordinate and t >= 1; exact but for rounding up."""
+
+    def half_width(self, level: float) -> float:
+        """The least t with P(|X| <= t) >= level for one coordinate."""
+
+    def pair_half_width(self, first: float, second: Any, level: float) -> NDArray[np.float64]:
+        """t with P(|first X + second Y| <= t) >= level for two coordinates; `second` may be an array."""
+
+    def loss(self, reach: Reach) -> PrivacyLoss:
+        """The privacy loss for a vector of this reach; at most what the law was calibrated to."""
+
+
+def _round_up(scale: Fraction) -> Fraction:
+    """The scale or slightly more, with a numerator that fits the samplers' integers."""
+    if scale.numerator <= _LARGEST_NUMERATOR:
+        return scale
+    bits = max(0, 60 - max(0, math.ceil(scale).bit_length()))
+    return Fraction(math.ceil(scale * 2**bits), 2**bits)
+
+
+@dataclass(frozen=True, slots=True)
+class CubeLaplace:
+    """The discrete K-norm law on the cube: P(x) proportional to exp(-max_i |x_i| / scale). Dimension 1 is the discrete
+    Laplace law.
+
+    Privacy: for vectors v, v' with max_i |v_i - v'_i| <= steps in the one group that a unit reaches, the ratio of the
+    probabilities of any x is exp((max|x - v'| - max|x - v|) / scale) <= exp(steps / scale) by the triangle inequality;
+    over several groups the exponents add up, which is what `Reach.steps` sums. So epsilon = steps / scale, pure.
+    Source: Hardt, Talwar, "On the Geometry of Differential Privacy", STOC 2010, theorem 4.2 with K the cube; for two
+    coordinates it is the encoding of Kulesza, Suresh, Wang (ICML 2024), turned by 45 degrees.
+    """
+
+    exact_scale: Fraction
+    dimension: int
+
+    @classmethod
+    def calibrate(cls, reach: Reach, epsilon: Fraction) -> CubeLaplace:
+        return cls(_round_up(Fraction(reach.steps) / epsilon), reach.dimension)
+
+    @property
+    def name(self) -> str:
+        return "discrete_laplace" if self.dimension == 1 else "discrete_k_norm"
+
+    @property
+    def scale(self) -> float:
+        return float(self.exact_scale)
+
+    def draw(self, cells: int) -> IntArray:
+        return sampling.cube_laplace(self.exact_scale, self.dimension, cells)
+
+    def upper_tail(self, t: int) -> Decimal:
+        return tails.cube_upper_tail(self.exact_scale, self.dimension, t)
+
+    def half_width(self, level: float) -> float:
+        if self.dimension == 1:
+            return _laplace_half_width(self.exact_scale, level)
+        return float(tails.quantile_table("cube", self.dimension, level)[0]) * self.scale + 1
+
+    def pair_half_width(self, first: float, second: Any, level: float) -> NDArray[np.float64]:
+        if self.dimension == 1:
+            return np.full(np.shape(second), abs(first) * self.half_width(level))
+        return _pair(tails.quantile_table("cube", self.dimension, level), first, second, self.scale)
+
+    def loss(self, reach: Reach) -> PrivacyLoss:
+        return PrivacyLoss(Fraction(reach.steps) / self.exact_scale)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitLaplace:
+    """Independent discrete Laplace noise for each coordinate, the budget split evenly among them.
+
+    Privacy: Laplace mechanism on the L1 norm (Dwork, McSherry, Nissim, Smith 2006); each of the d coordinates moves by
+    at most `steps` in sum over groups, so the L1 change is at most d steps and epsilon = d steps / scale.
+    """
+
+    exact_scale: Fraction
+    dimension: int
+
+    @classmethod
+    def calibrate(cls, reach: Reach, epsilon: Fraction) -> SplitLaplace:
+        return cls(_round_up(Fraction(reach.steps * reach.dimension) / epsilon), reach.dimension)
+
+    @property
+    def name(self) -> str:
+        return "discrete_laplace"
+
+    @property
+    def scale(self) -> float:
+        return float(self.exact_scale)
+
+    def draw(self, cells: int) -> IntArray:
+        flat = sampling.discrete_laplace(self.exact_scale, self.dimension * cells)
+        return flat.reshape(self.dimension, cells)
+
+    def upper_tail(self, t: int) -> Decimal:
+        return tails.cube_upper_tail(self.exact_scale, 1, t)
+
+    def half_width(self, level: float) -> float:
+        return _laplace_half_width(self.exact_scale, level)
+
+    def pair_half_width(self, first: float, second: Any, level: float) -> NDArray[np.float64]:
+        return _pair(tails.quantile_table("laplace", 2, level), first, second, self.scale)
+
+    def loss(self, reach: Reach) -> PrivacyLoss:
+        return PrivacyLoss(Fraction(reach.steps * reach.dimension) / self.exact_scale)
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussian:
+    """Independent discrete Gaussian noise for each coordinate.
+
+    Privacy: rho = L2^2 / (2 variance) zCDP (Canonne, Kamath, Steinke 2020, theorem 14, for vectors corollary 16), and
+    by the tight conversion (epsilon, delta); `guarantee` is the pair it was calibrated to.
+    """
+
+    variance: Fraction
+    dimension: int
+    guarantee: PrivacyLoss
+
+    @classmethod
+    def calibrate(cls, reach: Reach, guarantee: PrivacyLoss) -> DiscreteGaussian:
+        rho = rho_for(guarantee.epsilon, guarantee.delta)
+        variance = Fraction(math.ceil(reach.l2_squared / (2 * rho) * 2**20), 2**20)
+        return cls(variance, reach.dimension, guarantee)
+
+    @property
+    def name(self) -> str:
+        return "discrete_gaussian"
+
+    @property
+    def scale(self) -> float:
+        return math.sqrt(self.variance)
+
+    def draw(self, cells: int) -> IntArray:
+        flat = sampling.discrete_gaussian(self.variance, self.dimension * cells)
+        return flat.reshape(self.dimension, cells)
+
+    def upper_tail(self, t: int) -> Decimal:
+        # CKS 2020, proposition 25: P(X >= t) <= P(N(0, variance) >= t - 1) for whole t.
+        return Decimal(tails.gaussian_tail((t - 1) / self.scale)) * (1 + Decimal("1e-9"))
+
+    def half_width(self, level: float) -> float:
+        return tails.gaussian_half_width(self.variance, level)
+
+    def pair_half_width(self, first: float, second: Any, level: float) -> NDArray[np.float64]:
+        z = tails.solve(lambda x: 2 * tails.gaussian_tail(x), 1 - level)
+        wide = z * self.scale * np.hypot(first, second)
+        return np.asarray(wide + abs(first) + np.abs(second), dtype=np.float64)
+
+    def loss(self, reach: Reach) -> PrivacyLoss:
+        rho = reach.l2_squared / (2 * self.variance)
+        if rho > rho_for(self.guarantee.epsilon, self.guarantee.delta):
+            raise ValueError("the noise is too small for the guarantee")
+        return self.guarantee
+
+
+def _laplace_half_width(scale: Fraction, level: float) -> float:
+    """The least whole t with P(|X| > t) = 2 a^(t + 1) / (1 + a) <= 1 - level."""
+    a = math.exp(-1 / scale)
+    t = math.ceil(math.log(2 / ((1 - level) * (1 + a))) * float(scale) - 1 - 1e-9)
+    return float(max(0, t))
+
+
+def _pair(table: NDArray[np.float64], first: float, second: Any, scale: float) -> NDArray[np.float64]:
+    """Half-width of first X + second Y by the table of a law that treats its coordinates alike; a step more for each
+    coordinate, since the lattice is not the line."""
+    large, small = np.maximum(abs(first), np.abs(second)), np.minimum(abs(first), np.abs(second))
+    ratio = np.divide(small, large, out=np.zeros_like(small * 1.0), where=large > 0)
+    return np.asarray(large * scale * tails.quantiles(ratio, table) + large + small, dtype=np.float64)

@@ -1,0 +1,129 @@
+"""Tables of noisy values with their noise intervals, as text and as HTML. Digits follow the noise."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+
+from dpsql.finish import Answer
+from dpsql.noise_intervals import Bounds
+from dpsql.schema import Type
+from dpsql.sql.expressions import Vector
+
+_NULL = "NULL"
+
+
+def text_table(answer: Answer, bounds: Mapping[str, Bounds], level: float, most_rows: int | None = None) -> str:
+    """A boxed table: one column for each key, value and interval for each aggregate."""
+    heads, cells, numeric = _cells(answer, bounds, level)
+    shown, left_out = _shortened(cells, most_rows)
+    widths = [max([len(head), *(len(row[i]) for row in shown)]) for i, head in enumerate(heads)]
+    rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
+
+    def line(row: Sequence[str]) -> str:
+        padded = (c.rjust(w) if right else c.ljust(w) for c, w, right in zip(row, widths, numeric, strict=True))
+        return "| " + " | ".join(padded) + " |"
+
+    lines = [rule, line(heads), rule, *(line(row) for row in shown), rule]
+    if left_out:
+        lines.append(f"({left_out} more rows in .df)")
+    return "\n".join(lines)
+
+
+def html_table(answer: Answer, bounds: Mapping[str, Bounds], level: float, most_rows: int, notes: Sequence[str]) -> str:
+    """The same table for a notebook: escaped, without script or colours of its own."""
+    heads, cells, numeric = _cells(answer, bounds, level)
+    shown, left_out = _shortened(cells, most_rows)
+
+    def row(tag: str, texts: Sequence[str]) -> str:
+        aligned = ("right" if right else "left" for right in numeric)
+        inside = "".join(
+            f'<{tag} style="text-align:{side}">{html.escape(text)}</{tag}>'
+            for text, side in zip(texts, aligned, strict=True)
+        )
+        return f"<tr>{inside}</tr>"
+
+    body = "".join(row("td", each) for each in shown)
+    more = [f"{left_out} more rows in .df"] if left_out else []
+    below = "".join(f"<div><small>{html.escape(note)}</small></div>" for note in [*more, *notes])
+    return f"<table><thead>{row('th', heads)}</thead><tbody>{body}</tbody></table>{below}"
+
+
+def _shortened(rows: list[list[str]], most: int | None) -> tuple[list[list[str]], int]:
+    if most is None or len(rows) <= most:
+        return rows, 0
+    return rows[:most], len(rows) - most
+
+
+def _cells(answer: Answer, bounds: Mapping[str, Bounds], level: float) -> tuple[list[str], list[list[str]], list[bool]]:
+    heads: list[str] = []
+    columns: list[list[str]] = []
+    numeric: list[bool] = []
+    for name, kind, vector in zip(answer.names, answer.types, answer.vectors, strict=True):
+        limits = bounds.get(name)
+        heads.append(_printable(name))
+        numeric.append(kind.numeric)
+        columns.append(_plain(vector, kind) if limits is None else _values(vector, kind, limits))
+        if limits is not None:
+            heads.append(f"{level * 100:g} %")
+            numeric.append(True)
+            columns.append(_intervals(vector, limits))
+    return heads, [list(row) for row in zip(*columns, strict=True)], numeric
+
+
+def _plain(vector: Vector, kind: Type) -> list[str]:
+    valid = vector.where_valid()
+    show = _printable if kind is Type.TEXT else _number if kind is Type.REAL else str
+    return [show(value) if present else _NULL for value, present in zip(vector.values.tolist(), valid, strict=True)]
+
+
+def _number(value: float) -> str:
+    return f"{value:.12g}"
+
+
+def _printable(text: str) -> str:
+    """Control characters, line ends among them, as escapes: a key cannot draw on the terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _values(vector: Vector, kind: Type, limits: Bounds) -> list[str]:
+    low, high = (each.tolist() for each in limits)
+    valid = vector.where_valid()
+    return [
+        _NULL if not present else str(value) if kind is not Type.REAL else f"{value:.{_digits(b - a, value)}f}"
+        for value, present, a, b in zip(vector.values.tolist(), valid, low, high, strict=True)
+    ]
+
+
+def _intervals(vector: Vector, limits: Bounds) -> list[str]:
+    """±w where the interval lies evenly about the value, else its two ends."""
+    out = []
+    for value, a, b in zip(vector.values.tolist(), *(each.tolist() for each in limits), strict=True):
+        half = (b - a) / 2
+        if not (math.isfinite(a) and math.isfinite(b)):
+            out.append("any")
+        elif b == a:
+            out.append("exact")
+        elif abs((a + b) / 2 - value) <= 1e-9 * max(abs(value), half):
+            out.append(f"±{_rounded_up(half)}")
+        else:
+            digits = _digits(b - a, value)
+            out.append(f"{a:.{digits}f} … {b:.{digits}f}")
+    return out
+
+
+def _rounded_up(half: float) -> str:
+    """The half-width with two significant digits, never less than it is."""
+    if half == round(half) and half < 1e15:
+        return str(int(half))
+    digits = max(0, 1 - math.floor(math.log10(half)))
+    scale = 10.0**digits
+    return f"{math.ceil(half * scale - 1e-9) / scale:.{digits}f}"
+
+
+def _digits(width: float, value: float) -> int:
+    """Decimals to show: down to the first significant digit of half the interval, and one more."""
+    if not math.isfinite(width) or width <= 0:
+        return 6 if value != round(value) else 0
+    return max(0, min(12, 1 - math.floor(math.log10(width / 2))))

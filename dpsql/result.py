@@ -1,0 +1,145 @@
+"""The answer as a user sees it: noisy rows, their noise intervals, what they cost. Holds released values only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpsql.errors import InvalidArgument
+from dpsql.explain import Explanation
+from dpsql.finish import Answer
+from dpsql.noise_intervals import Bounds, interval
+from dpsql.privacy.loss import PrivacyLoss
+from dpsql.release import Release, Released
+from dpsql.render import html_table, text_table
+from dpsql.schema import Type
+from dpsql.sql.expressions import Vector
+
+_MOST_ROWS_SHOWN = 60
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Result:
+    """A private answer. Immutable; prints as a table with 95 % noise intervals and a line on what it cost.
+
+    `.df` is a plain DataFrame of the noisy values, `.intervals()` where the exact ones lie, `.loss` the (epsilon,
+    delta) charged, `.explanation` how it was made, `.warnings` what to be aware of.
+    """
+
+    _answer: Answer
+    _release: Release
+    _released: Released
+    footer: str
+    warnings: tuple[str, ...]
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """What the query cost, as exact fractions `.epsilon` and `.delta`."""
+        return self._release.cost
+
+    @property
+    def explanation(self) -> Explanation:
+        """What was done and at what cost, as `explain` says before the run."""
+        return Explanation(self._release)
+
+    @property
+    def df(self) -> pd.DataFrame:
+        """The noisy values, a column for each output."""
+        return pd.DataFrame(dict(self._columns()))
+
+    def _columns(self) -> Iterator[tuple[str, Any]]:
+        for name, kind, vector in zip(self._answer.names, self._answer.types, self._answer.vectors, strict=True):
+            yield name, _as_series(kind, vector)
+
+    def to_pandas(self, *, intervals: bool = False, level: float = 0.95) -> pd.DataFrame:
+        """The noisy values; with `intervals`, columns name_low and name_high after each aggregate."""
+        columns: dict[str, Any] = {}
+        bounds = self._bounds(level, simultaneous=False) if intervals else {}
+        for name, series in self._columns():
+            columns[name] = series
+            if name in bounds:
+                columns[f"{name}_low"], columns[f"{name}_high"] = bounds[name]
+        return pd.DataFrame(columns)
+
+    def intervals(self, level: float = 0.95, *, simultaneous: bool = False) -> pd.DataFrame:
+        """Where the exact answers lie: the keys, and for each aggregate `age` columns age_low and age_high.
+
+        Each cell is covered with probability `level` over the noise; with `simultaneous`, all cells of a column at
+        once.
+        """
+        bounds = self._bounds(level, simultaneous=simultaneous)
+        columns: dict[str, Any] = {}
+        for name, series in self._columns():
+            if name in bounds:
+                columns[f"{name}_low"], columns[f"{name}_high"] = bounds[name]
+            else:
+                columns[name] = series
+        return pd.DataFrame(columns)
+
+    def _bounds(self, level: float, *, simultaneous: bool) -> dict[str, Bounds]:
+        if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+            raise InvalidArgument(f"level must lie between 0 and 1, got {level!r}.")
+        if simultaneous:  # the noise of different groups is independent
+            level = level ** (1 / max(1, self._released.groups))
+        found = {}
+        for output in self._release.query.finish.outputs:
+            bounds = interval(self._release, self._released, output.expr, level)
+            if bounds is not None:
+                found[output.name] = (bounds[0][self._answer.groups], bounds[1][self._answer.groups])
+        return found
+
+    def item(self) -> Any:
+        """The one value of a one-row, one-column answer; None for NULL."""
+        if len(self) != 1 or len(self._answer.names) != 1:
+            raise InvalidArgument(
+                f"item() is for an answer of one row and one column; this has {len(self)} rows and "
+                f"{len(self._answer.names)} columns."
+            )
+        return next(iter(self))[0]
+
+    def __len__(self) -> int:
+        return len(self._answer)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        columns = [_python_values(vector) for vector in self._answer.vectors]
+        return iter(zip(*columns, strict=True))
+
+    def to_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
+        """The table with its intervals and the privacy line, as it prints."""
+        table = text_table(self._answer, self._bounds(level, simultaneous=False), level, most_rows)
+        return "\n".join([table, *self._notes()])
+
+    def _notes(self) -> list[str]:
+        hidden = self._release.threshold is not None
+        notes = [f"{len(self)} groups; small groups are hidden"] if hidden else []
+        return [*notes, *(f"note: {each}" for each in self.warnings), self.footer]
+
+    def __repr__(self) -> str:
+        return self.to_text(most_rows=_MOST_ROWS_SHOWN)
+
+    def _repr_html_(self) -> str:
+        bounds = self._bounds(0.95, simultaneous=False)
+        return html_table(self._answer, bounds, 0.95, _MOST_ROWS_SHOWN, self._notes())
+
+
+def _as_series(kind: Type, vector: Vector) -> Any:
+    values, valid = vector.values, vector.valid
+    missing = valid is not None and not valid.all()
+    if kind is Type.TEXT:
+        return pd.Series(_python_values(vector), dtype="str")
+    if not missing or valid is None:
+        return pd.Series(values)
+    if kind is Type.REAL:
+        return pd.Series(np.where(valid, values, np.nan))
+    return pd.Series(_python_values(vector), dtype="boolean" if kind is Type.BOOLEAN else "Int64")
+
+
+def _python_values(vector: Vector) -> list[Any]:
+    cells: list[Any] = vector.values.tolist()
+    if vector.valid is None:
+        return cells
+    return [cell if present else None for cell, present in zip(cells, vector.valid, strict=True)]

@@ -1,0 +1,229 @@
+"""Session: tables, a budget, and the sentence that a query is: prepare, charge, execute, privatise, finish."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import NoReturn
+
+import pandas as pd
+
+from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, InvalidSchema, LedgerError
+from dpsql.executors.columns import ColumnStore
+from dpsql.executors.pandas import PandasExecutor
+from dpsql.explain import Explanation
+from dpsql.finish import finish
+from dpsql.notes import warnings_of
+from dpsql.prepare import Prepared, prepare
+from dpsql.privacy.ledger import Budget, Entry, Ledger
+from dpsql.privacy.loss import PrivacyLoss, as_delta, as_epsilon, show
+from dpsql.privacy.unit import Neighbours
+from dpsql.result import Result
+from dpsql.schema import resolve
+from dpsql.schema_file import Schema
+from dpsql.sources import read_table, stored_columns
+from dpsql.sql.catalog import Catalog
+from dpsql.table import Table, as_table
+
+
+class Session:
+    """Private questions about some tables, out of one budget.
+
+    tables: name -> DataFrame or `dpsql.Table`. schema: a `dpsql.Schema` (the owner's file); its tables with a path are
+    read. budget: `Budget(epsilon, delta)`; a schema's budget may be tightened here, not widened. neighbours:
+    "unbounded" (default) or "bounded", for all queries of the session. max_epsilon: the most that one query may
+    spend. epsilon, delta: what a query spends that does not say.
+
+    Frames are held as shallow copies: what is written to them later does not change the session's tables. Thread-safe.
+    Raises InvalidSchema, InvalidArgument, InvalidPrivacyParameter.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, pd.DataFrame | Table] | None = None,
+        *,
+        schema: Schema | None = None,
+        budget: Budget | None = None,
+        accountant: str | None = None,
+        neighbours: str | None = None,
+        max_epsilon: float | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+    ) -> None:
+        if accountant not in (None, "basic"):
+            raise InvalidArgument(f"accountant must be 'basic', got {accountant!r}.")
+        self._ledger = Ledger(_budget(budget, schema), _neighbours(neighbours, schema))
+        self._epsilon = None if epsilon is None else as_epsilon(epsilon)
+        self._delta = Fraction(0) if delta is None else as_delta(delta)
+        self._max_epsilon = None if max_epsilon is None else as_epsilon(max_epsilon, "max_epsilon")
+        self._stores: dict[str, ColumnStore] = {}
+        self._catalog = Catalog({})
+        if tables is not None and not isinstance(tables, Mapping):
+            raise InvalidArgument(
+                f"tables must map names to DataFrames, got {type(tables).__name__}.", hint='Write {"people": df}.'
+            )
+        for name, source in (tables or {}).items():
+            self._add(name, as_table(source), schema)
+        for name in schema.tables if schema else ():
+            if name.casefold() not in self._catalog.tables:
+                self._read(name, schema)
+
+    def add(self, name: str, source: pd.DataFrame | Table) -> None:
+        """One more table. A name is taken once: a table cannot be put in another's place. Raises InvalidSchema."""
+        self._add(name, as_table(source), None)
+
+    def query(
+        self,
+        sql: str,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        strategy: str = "auto",
+        mechanism: str = "auto",
+    ) -> Result | Explanation:
+        """Answer a query with noise, charged to the budget before any row is read.
+
+        epsilon, delta: what the whole query may cost; `delta` is spent only where it is needed. strategy: "auto" or
+        "split"; mechanism: "auto", "laplace" or "gaussian". Text that begins with EXPLAIN PRIVACY gives the
+        Explanation. Raises a QueryRefused, InvalidPrivacyParameter, InvalidArgument or BudgetExceeded; all with
+        nothing charged.
+        """
+        prepared = self._prepare(sql, epsilon, delta, strategy, mechanism)
+        if prepared.explain_only:
+            return self._explanation(prepared)
+        release = prepared.release
+        self._ledger.charge(release.cost, sql)
+        released = release.privatise(PandasExecutor(self._stores).execute(release.exact))
+        answer = finish(release, released)
+        warnings = warnings_of(release, released)
+        return Result(answer, release, released, self._footer(release.cost), warnings)
+
+    def explain(
+        self,
+        sql: str,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        strategy: str = "auto",
+        mechanism: str = "auto",
+    ) -> Explanation:
+        """What `query` would do and cost. Free; reads no row; refuses what `query` would refuse, save for the
+        budget."""
+        return self._explanation(self._prepare(sql, epsilon, delta, strategy, mechanism))
+
+    @property
+    def budget(self) -> Budget:
+        """The most that all answers together may cost."""
+        return self._ledger.budget
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The neighbour relation of every query here."""
+        return self._ledger.neighbours
+
+    @property
+    def spent(self) -> PrivacyLoss:
+        """What all answers so far have cost together."""
+        return self._ledger.spent
+
+    @property
+    def remaining(self) -> PrivacyLoss:
+        """What is left of the budget."""
+        return self._ledger.remaining
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables."""
+        return tuple(table.name for table in self._catalog.tables.values())
+
+    @property
+    def catalog(self) -> Catalog:
+        """The declared facts of the tables."""
+        return self._catalog
+
+    def ledger(self) -> tuple[Entry, ...]:
+        """Every charge so far: the query's text and its loss."""
+        return self._ledger.entries
+
+    def _prepare(self, sql: str, epsilon: float | None, delta: float | None, strategy: str, mechanism: str) -> Prepared:
+        loss = PrivacyLoss(
+            as_epsilon(epsilon if epsilon is not None else self._epsilon),
+            as_delta(delta) if delta is not None else self._delta,
+        )
+        if self._max_epsilon is not None and loss.epsilon > self._max_epsilon:
+            raise InvalidPrivacyParameter(
+                f"epsilon {show(loss.epsilon)} is above the {show(self._max_epsilon)} that one query may spend here."
+            )
+        return prepare(sql, self._catalog, self.neighbours, loss, strategy=strategy, mechanism=mechanism)
+
+    def _explanation(self, prepared: Prepared) -> Explanation:
+        left, cost = self._ledger.remaining, prepared.release.cost
+        after = PrivacyLoss(left.epsilon - cost.epsilon, left.delta - cost.delta) if cost.within(left) else None
+        return Explanation(prepared.release, after)
+
+    def _footer(self, cost: PrivacyLoss) -> str:
+        left = self._ledger.remaining
+        again = [
+            left.epsilon // cost.epsilon if cost.epsilon else None,
+            left.delta // cost.delta if cost.delta else None,
+        ]
+        counts = [int(each) for each in again if each is not None]
+        more = f" · {min(counts)} more {'query' if min(counts) == 1 else 'queries'} like this" if counts else ""
+        return f"spent {cost} · left epsilon {show(left.epsilon)} of {show(self.budget.loss.epsilon)}{more}"
+
+    def _add(self, name: object, table: Table, schema: Schema | None) -> None:
+        if not isinstance(name, str) or not name:
+            raise InvalidSchema(f"a table's name must be text, got {name!r}.")
+        if name.casefold() in self._catalog.tables:
+            raise InvalidSchema(f'there is a table "{name}" already.')
+        said = table.declaration
+        if schema is not None and name in schema.tables:
+            said = said.over(schema.tables[name].declaration)
+        resolved = resolve(name, stored_columns(table.frame), said)
+        self._stores[name] = ColumnStore(table.frame, resolved)
+        self._catalog = Catalog({**self._catalog.tables, name.casefold(): resolved})
+
+    def _read(self, name: str, schema: Schema | None) -> None:
+        assert schema is not None
+        entry = schema.tables[name]
+        if entry.path is not None:
+            frame, said = read_table(entry.path, entry.declaration)
+            self._add(name, Table.of(frame, said), None)
+
+    def __copy__(self) -> NoReturn:
+        raise LedgerError("a session cannot be copied: each copy could spend the whole budget.")
+
+    def __deepcopy__(self, _memo: object) -> NoReturn:
+        self.__copy__()
+
+    def __reduce__(self) -> NoReturn:
+        raise LedgerError("a session cannot be pickled: each copy could spend the whole budget.")
+
+    def __repr__(self) -> str:
+        return f"Session(tables={list(self.tables)}, budget={self.budget}, spent={self.spent})"
+
+
+def _budget(budget: object, schema: Schema | None) -> Budget:
+    if budget is not None and not isinstance(budget, Budget):
+        raise InvalidArgument(f"budget must be a dpsql.Budget, got {budget!r}.", hint="Write dpsql.Budget(epsilon=3).")
+    declared = schema.budget if schema else None
+    if budget is None and declared is None:
+        raise InvalidPrivacyParameter(
+            "a session needs a budget: how much may all its answers tell about one person?",
+            hint="Write Session(tables, budget=dpsql.Budget(epsilon=3, delta=1e-6)).",
+        )
+    if budget is None or declared is None:
+        return budget or declared  # type: ignore[return-value]
+    if not budget.loss.within(declared.loss):
+        raise InvalidPrivacyParameter(f"{budget} is more than the schema's {declared}.")
+    return budget
+
+
+def _neighbours(word: str | None, schema: Schema | None) -> Neighbours:
+    declared = schema.neighbours if schema else None
+    if word is None:
+        return declared or Neighbours.UNBOUNDED
+    said = Neighbours.of(word)
+    if declared is not None and said is not declared:
+        raise InvalidArgument(f"neighbours {str(said)!r} contradicts the schema's {str(declared)!r}.")
+    return said

@@ -1,0 +1,21 @@
+"""The language: SQL text and declared tables in, a plan out. sqlglot stops here.
+
+sqlglot takes longer to import than the rest of the engine, so it is loaded with the first query.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dpsql.sql.catalog import Catalog
+    from dpsql.sql.plan import Query
+
+
+def plan_of(sql: object, catalog: Catalog) -> tuple[Query, bool]:
+    """The plan of one query, and whether EXPLAIN PRIVACY stood before it. Raises a QueryRefused."""
+    from dpsql.sql.bind import bind
+    from dpsql.sql.parse import parse
+
+    statement = parse(sql)
+    return bind(statement, catalog), statement.explain

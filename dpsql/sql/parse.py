@@ -1,0 +1,120 @@
+"""Text -> one sqlglot SELECT. Limits are checked on tokens, before the recursive parser sees the text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokens import Token, TokenType
+
+from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
+
+MOST_CHARACTERS = 64 * 1024
+MOST_TOKENS = 20_000
+MOST_NESTING = 64
+
+_DIALECT = DuckDB()
+_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
+_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One parsed SELECT, its own text, and whether EXPLAIN PRIVACY stood before it."""
+
+    sql: str
+    select: exp.Select
+    explain: bool
+
+
+def parse(sql: object) -> Statement:
+    """Parse one query. Raises SQLSyntaxError for malformed text, UnsupportedSQL for other statements."""
+    if not isinstance(sql, str):
+        raise SQLSyntaxError(f"the query must be text, got {type(sql).__name__}.")
+    if len(sql) > MOST_CHARACTERS:
+        raise SQLSyntaxError(f"the query is longer than {MOST_CHARACTERS:,} characters.")
+    tokens = _tokens(sql)
+    explain = _starts_with_explain(tokens)
+    if explain:  # cut off here: the parser would make an opaque command of it
+        sql = " " * tokens[2].start + sql[tokens[2].start :]
+        tokens = tokens[2:]
+    return Statement(sql, _select(sql, tokens), explain)
+
+
+def _tokens(sql: str) -> list[Token]:
+    try:
+        tokens = _DIALECT.tokenize(sql)
+    except TokenError as error:
+        raise SQLSyntaxError(f"the text cannot be read as SQL: {_first_line(error)}") from None
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens.pop()
+    if not tokens:
+        raise SQLSyntaxError("the query is empty.", hint="Write, for example, SELECT COUNT(*) FROM table.")
+    if len(tokens) > MOST_TOKENS:
+        raise SQLSyntaxError(f"the query has more than {MOST_TOKENS:,} words.")
+    depth = 0
+    for token in tokens:
+        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        if depth > MOST_NESTING:
+            raise SQLSyntaxError(f"more than {MOST_NESTING} levels of parentheses.", span=_at(sql, token))
+        if token.token_type is TokenType.SEMICOLON:
+            raise UnsupportedSQL("one query at a time: the text holds several statements.", span=_at(sql, token))
+    return tokens
+
+
+def _starts_with_explain(tokens: list[Token]) -> bool:
+    words = [token.text.upper() for token in tokens[:3]]
+    return len(words) == 3 and words[:2] == ["EXPLAIN", "PRIVACY"]
+
+
+def _select(sql: str, tokens: list[Token]) -> exp.Select:
+    try:
+        trees = _DIALECT.parser().parse(tokens, sql)
+    except ParseError as error:
+        raise _syntax_error(sql, error) from None
+    except RecursionError:
+        raise SQLSyntaxError("the query is nested too deeply.") from None
+    tree = trees[0] if len(trees) == 1 else None
+    if not isinstance(tree, exp.Select):
+        word = tokens[0].text.upper()
+        raise UnsupportedSQL(f"only SELECT works here, not {word}.", span=_at(sql, tokens[0]))
+    return tree
+
+
+def _syntax_error(sql: str, error: ParseError) -> SQLSyntaxError:
+    details = error.errors[0] if error.errors else {}
+    description = _plain(str(details.get("description") or _first_line(error)))
+    line, column = details.get("line"), details.get("col")
+    span = None
+    if isinstance(line, int) and isinstance(column, int):
+        start = sum(len(each) + 1 for each in sql.split("\n")[: line - 1])
+        end = max(start, start + column - 1)  # col is where the word ends
+        width = len(str(details.get("highlight") or " "))
+        span = Span(sql, max(start, end - width + 1), end)
+    return SQLSyntaxError(f"{description}.", span=span)
+
+
+def _plain(description: str) -> str:
+    """The parser's words without the names of its classes."""
+    if "<class" in description:
+        return "something is missing here"
+    return description.split(" but got <", maxsplit=1)[0].rstrip(".")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", maxsplit=1)[0]
+
+
+def _at(sql: str, token: Token) -> Span:
+    return Span(sql, token.start, token.end)
+
+
+def span_of(sql: str, node: exp.Expr) -> Span | None:
+    """The place of a node: from its first positioned word to its last (most nodes have no position of their own)."""
+    own = node.meta.get("start")
+    if own is not None:
+        return Span(sql, own, node.meta["end"])
+    places = [(each.meta["start"], each.meta["end"]) for each in node.walk() if "start" in each.meta]
+    return Span(sql, min(p[0] for p in places), max(p[1] for p in places)) if places else None

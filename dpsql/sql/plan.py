@@ -1,0 +1,167 @@
+"""The plan of a query: frozen relational operators up to `Aggregate`, and what is done with the noisy rows afterwards.
+
+`bind` makes a `Query(plan, finish)`. Everything below and at `Aggregate` is private; `Finish` sees released values
+only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from dpsql.errors import Span
+from dpsql.schema import MOST_KEYS, ColumnSchema, Key, TableSchema
+from dpsql.sql.expressions import Column, Expr, Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """All rows of a private table, declared bounds enforced on every cell."""
+
+    table: TableSchema
+
+    def __str__(self) -> str:
+        return f"scan {self.table.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The rows for which the predicate is true (not false, not NULL)."""
+
+    input: Source
+    predicate: Expr
+
+    def __str__(self) -> str:
+        return f"filter {self.predicate}"
+
+
+Source = Scan | Filter
+
+MOST_DERIVED_CELLS = 10_000
+"""Public groups that nobody listed (booleans, bounded integers) are all shown only up to so many."""
+
+
+class AggregateKind(StrEnum):
+    """What is computed of a group's rows."""
+
+    COUNT = "COUNT"
+    SUM = "SUM"
+    AVG = "AVG"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """One aggregate; `argument` is None for COUNT(*). `span` is its place in the text, for messages only."""
+
+    kind: AggregateKind
+    argument: Expr | None
+    span: Span | None = field(default=None, compare=False, hash=False)
+
+    def __str__(self) -> str:
+        return f"{self.kind}({'*' if self.argument is None else self.argument})"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKey:
+    """One GROUP BY column. `values` is its public list of groups, None where the values are themselves private."""
+
+    column: Column
+    values: tuple[Key, ...] | None
+    declared: ColumnSchema
+    span: Span | None = field(default=None, compare=False, hash=False)
+
+    def __str__(self) -> str:
+        return f"{self.column} ({'unknown' if self.values is None else f'{len(self.values)} public'})"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """The private root: exact sums per group, to be released with noise."""
+
+    input: Source
+    keys: tuple[GroupKey, ...]
+    aggregations: tuple[Aggregation, ...]
+
+    @property
+    def public_cells(self) -> int | None:
+        """How many groups the answer has when all keys are public and they are few enough to show; else None."""
+        cells = 1
+        for key in self.keys:
+            if key.values is None:
+                return None
+            cells *= len(key.values)
+        listed = all(key.declared.keys is not None for key in self.keys)
+        return cells if cells <= (MOST_KEYS if listed else MOST_DERIVED_CELLS) else None
+
+    def __str__(self) -> str:
+        by = f" by {', '.join(str(key) for key in self.keys)}" if self.keys else ""
+        return f"aggregate {', '.join(str(each) for each in self.aggregations)}{by}"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One column of the answer: an expression over released values."""
+
+    name: str
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One ORDER BY term. NULLs go last unless said otherwise."""
+
+    expr: Expr
+    descending: bool = False
+    nulls_first: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.expr}{' DESC' if self.descending else ''}{' NULLS FIRST' if self.nulls_first else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """HAVING, ORDER BY, LIMIT, OFFSET and the SELECT list, all over noisy values: free post-processing."""
+
+    outputs: tuple[Output, ...]
+    having: Expr | None = None
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+
+    def __str__(self) -> str:
+        parts = ["finish " + ", ".join(f"{each.expr} AS {each.name}" for each in self.outputs)]
+        parts += [f"having {self.having}"] if self.having is not None else []
+        parts += ["order by " + ", ".join(str(each) for each in self.order)] if self.order else []
+        parts += [f"limit {self.limit}"] if self.limit is not None else []
+        parts += [f"offset {self.offset}"] if self.offset else []
+        return " | ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A bound query: the private plan and its free finish. `slots` are the finish's inputs, keys first."""
+
+    plan: Aggregate
+    finish: Finish
+    slots: tuple[Slot, ...]
+
+
+def scan_of(source: Source) -> Scan:
+    """The table scan at the bottom."""
+    return source if isinstance(source, Scan) else scan_of(source.input)
+
+
+def filters_of(source: Source) -> tuple[Expr, ...]:
+    """The predicates above the scan, innermost first."""
+    return () if isinstance(source, Scan) else (*filters_of(source.input), source.predicate)
+
+
+def format_plan(query: Query) -> str:
+    """The plan as text, outermost first: the golden text of the tests and the heart of EXPLAIN."""
+    lines = [str(query.finish), str(query.plan)]
+    source: Source = query.plan.input
+    while isinstance(source, Filter):
+        lines.append(str(source))
+        source = source.input
+    lines.append(str(source))
+    return "\n".join("  " * depth + line for depth, line in enumerate(lines))

@@ -1,0 +1,90 @@
+"""Table and declare: a DataFrame with its owner's declarations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from dpsql.errors import InvalidArgument, InvalidSchema
+from dpsql.schema import Declaration, resolve
+from dpsql.sources import stored_columns
+
+_ATTRIBUTE = "dpsql"
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Table:
+    """A DataFrame whose rows are one person's each, and what its owner declares of the columns.
+
+    bounds: column -> (lower, upper), values outside are clipped; keys: column -> list of group values, made public;
+    types: column -> "integer", "real", "boolean" or "text"; nullable: column -> False. Raises InvalidSchema.
+    """
+
+    frame: pd.DataFrame = field(repr=False)
+    declaration: Declaration
+
+    def __init__(
+        self, frame: pd.DataFrame, *, bounds: Any = None, keys: Any = None, types: Any = None, nullable: Any = None
+    ) -> None:
+        if not isinstance(frame, pd.DataFrame):
+            raise InvalidArgument(f"a table is made of a pandas DataFrame, got {type(frame).__name__}.")
+        said = Declaration.of(bounds, keys, types, nullable)
+        object.__setattr__(self, "frame", frame)
+        object.__setattr__(self, "declaration", said.over(_remembered(frame)))
+        resolve("the table", stored_columns(frame), self.declaration)
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, declaration: Declaration) -> Table:
+        """A table from a declaration that is validated already."""
+        table = cls.__new__(cls)
+        object.__setattr__(table, "frame", frame)
+        object.__setattr__(table, "declaration", declaration.over(_remembered(frame)))
+        return table
+
+
+def declare(
+    frame: pd.DataFrame, *, bounds: Any = None, keys: Any = None, types: Any = None, nullable: Any = None
+) -> Any:
+    """The frame with declarations remembered in `.attrs`, or a `Table` when `nullable` is given.
+
+    `.attrs` survives merges and samples, where bounds, keys and types stay sound (each is enforced cell by cell); a
+    fact like nullability belongs to this very table, so it is kept with a Table. Memory is shared with the frame.
+    Raises InvalidSchema.
+    """
+    table = Table(frame, bounds=bounds, keys=keys, types=types, nullable=nullable)
+    if nullable is not None:
+        return table
+    copy = frame.copy(deep=False)
+    said = table.declaration
+    copy.attrs[_ATTRIBUTE] = {
+        "bounds": {name: list(pair) for name, pair in said.bounds.items()},
+        "keys": {name: list(keys) for name, keys in said.keys.items()},
+        "types": {name: str(kind) for name, kind in said.types.items()},
+    }
+    return copy
+
+
+def as_table(source: object) -> Table:
+    """A Table from a DataFrame or a Table. Raises InvalidArgument for anything else."""
+    if isinstance(source, Table):
+        return source
+    if isinstance(source, pd.DataFrame):
+        return Table.of(source, Declaration())
+    raise InvalidArgument(f"a table must be a pandas DataFrame or a dpsql.Table, got {type(source).__name__}.")
+
+
+def _remembered(frame: pd.DataFrame) -> Declaration:
+    """What `declare` wrote into `.attrs`, for the columns that are still there."""
+    said = frame.attrs.get(_ATTRIBUTE)
+    if said is None:
+        return Declaration()
+    if not isinstance(said, dict):
+        raise InvalidSchema('df.attrs["dpsql"] is not what dpsql.declare writes.')
+    present = set(frame.columns)
+    kept = {
+        word: {name: value for name, value in (said.get(word) or {}).items() if name in present}
+        for word in ("bounds", "keys", "types")
+    }
+    return Declaration.of(kept["bounds"], kept["keys"], kept["types"])
