@@ -172,14 +172,14 @@ class Explanation:
         if release.noise is None:
             return exact
         cost = f"epsilon {show(release.cost.epsilon)}"
-        law = release.noise.name.replace("_", " ")
         if len(noisy) == 1:
             each = noisy[0]
+            law = "Gaussian" if release.noise.name == "discrete_gaussian" else "Laplace"
             return [*exact, ("noise", f"{each.name} + {law}{self._spread(each)}", cost)]
         how = {
-            "discrete_k_norm": f"one {law} draw for {len(noisy)} sums, each with the full epsilon (encoding)",
-            "discrete_laplace": f"{law} for each of {len(noisy)} sums, epsilon split evenly (split)",
-            "discrete_gaussian": f"{law} for each of {len(noisy)} sums, calibrated to their joint L2 norm",
+            "discrete_k_norm": f"{len(noisy)} sums share one K-norm draw, each at the full epsilon (encoding)",
+            "discrete_laplace": f"{len(noisy)} sums with Laplace noise each, epsilon split evenly (split)",
+            "discrete_gaussian": f"{len(noisy)} sums with Gaussian noise each, for their joint L2 norm",
         }[release.noise.name]
         return [*exact, ("noise", how, cost), *(("", f"{each.name}{self._spread(each)}", "") for each in noisy)]
 
@@ -241,6 +241,13 @@ class Explanation:
         guess = min(1.0, odds + delta)
         reach = "whoever sees the answer can improve a 50:50 guess about one person"
         return f"In words: {reach} to at most {_percent(guess)}."
+
+
+def hidden_groups(release: Release) -> str:
+    """A phrase on how likely small groups are shown: at the threshold, and at twice that size."""
+    near = math.ceil(_threshold(release) or 1)
+    first, second = (_percent(release.chance_shown(size)) for size in (near, 2 * near))
+    return f"small groups are hidden (one of {near} rows is shown {first} of the time, one of {2 * near}: {second})"
 
 
 def _threshold(release: Release) -> float | None:

@@ -104,7 +104,7 @@ def _intervals(vector: Vector, limits: Bounds) -> list[str]:
         if not (math.isfinite(a) and math.isfinite(b)):
             out.append("any")
         elif b == a:
-            out.append("exact")
+            out.append("±0")
         elif abs((a + b) / 2 - value) <= 1e-9 * max(abs(value), half):
             out.append(f"±{_rounded_up(half)}")
         else:

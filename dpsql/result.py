@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpsql.errors import InvalidArgument
-from dpsql.explain import Explanation
+from dpsql.explain import Explanation, hidden_groups
 from dpsql.finish import Answer
 from dpsql.noise_intervals import Bounds, interval
 from dpsql.privacy.loss import PrivacyLoss
@@ -114,8 +114,7 @@ class Result:
         return "\n".join([table, *self._notes()])
 
     def _notes(self) -> list[str]:
-        hidden = self._release.threshold is not None
-        notes = [f"{len(self)} groups; small groups are hidden"] if hidden else []
+        notes = [f"{len(self)} groups; {hidden_groups(self._release)}"] if self._release.threshold is not None else []
         return [*notes, *(f"note: {each}" for each in self.warnings), self.footer]
 
     def __repr__(self) -> str:

@@ -168,7 +168,8 @@ class Session:
             left.delta // cost.delta if cost.delta else None,
         ]
         counts = [int(each) for each in again if each is not None]
-        more = f" · {min(counts)} more {'query' if min(counts) == 1 else 'queries'} like this" if counts else ""
+        most = min(counts, default=0)
+        more = f" · {most or 'no'} more {'query' if most == 1 else 'queries'} like this" if counts else ""
         return f"spent {cost} · left epsilon {show(left.epsilon)} of {show(self.budget.loss.epsilon)}{more}"
 
     def _add(self, name: object, table: Table, schema: Schema | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -16,6 +17,8 @@ MOST_TOKENS = 20_000
 MOST_NESTING = 64
 
 _DIALECT = DuckDB()
+_EXPLAIN = re.compile(r"\s*EXPLAIN\s+PRIVACY\b", re.IGNORECASE)
+_QUERIES = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN}
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
 
@@ -35,12 +38,10 @@ def parse(sql: object) -> Statement:
         raise SQLSyntaxError(f"the query must be text, got {type(sql).__name__}.")
     if len(sql) > MOST_CHARACTERS:
         raise SQLSyntaxError(f"the query is longer than {MOST_CHARACTERS:,} characters.")
-    tokens = _tokens(sql)
-    explain = _starts_with_explain(tokens)
-    if explain:  # cut off here: the parser would make an opaque command of it
-        sql = " " * tokens[2].start + sql[tokens[2].start :]
-        tokens = tokens[2:]
-    return Statement(sql, _select(sql, tokens), explain)
+    explain = _EXPLAIN.match(sql)
+    if explain:  # blanked here, so that places stay: the tokenizer would make one opaque command of it
+        sql = " " * explain.end() + sql[explain.end() :]
+    return Statement(sql, _select(sql, _tokens(sql)), explain is not None)
 
 
 def _tokens(sql: str) -> list[Token]:
@@ -64,12 +65,10 @@ def _tokens(sql: str) -> list[Token]:
     return tokens
 
 
-def _starts_with_explain(tokens: list[Token]) -> bool:
-    words = [token.text.upper() for token in tokens[:3]]
-    return len(words) == 3 and words[:2] == ["EXPLAIN", "PRIVACY"]
-
-
 def _select(sql: str, tokens: list[Token]) -> exp.Select:
+    if tokens[0].token_type not in _QUERIES:
+        word = tokens[0].text.split(maxsplit=1)[0].upper()[:40]
+        raise UnsupportedSQL(f"only SELECT works here, not {word}.", span=_at(sql, tokens[0]))
     try:
         trees = _DIALECT.parser().parse(tokens, sql)
     except ParseError as error:
@@ -78,8 +77,8 @@ def _select(sql: str, tokens: list[Token]) -> exp.Select:
         raise SQLSyntaxError("the query is nested too deeply.") from None
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Select):
-        word = tokens[0].text.upper()
-        raise UnsupportedSQL(f"only SELECT works here, not {word}.", span=_at(sql, tokens[0]))
+        kind = "a query" if tree is None else type(tree).__name__.upper()
+        raise UnsupportedSQL(f"only a plain SELECT works here, not {kind}.", span=_at(sql, tokens[0]))
     return tree
 
 
