@@ -113,12 +113,13 @@ def _average_interval(release: Release, released: Released, estimate: Estimate, 
 
     noise = release.noise
 
-    def quantile(mean: Any) -> Floats:
+    def quantile(mean: Floats) -> Floats:
         if noise is None:
             return np.zeros(np.shape(mean))
         if count_unit == 0:
             return np.full(np.shape(mean), sum_unit * noise.half_width(level))
-        return noise.pair_half_width(sum_unit, np.asarray(mean) * count_unit, level)
+        wide: Floats = noise.pair_half_width(sum_unit, mean * count_unit, level)
+        return wide
 
     ends = [
         _inversion(sums[start : start + _CHUNK], counts[start : start + _CHUNK], reach, quantile)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpsql.intervals import Number
 from dpsql.schema import ColumnSchema, Key, TableSchema, Type
 from dpsql.sql.expressions import DTYPES, Array, Vector, blank
 
@@ -38,6 +39,7 @@ class ColumnStore:
         self.rows = len(frame)
         self._encoded: dict[str, Encoded] = {}
         self._converted: dict[str, Vector] = {}
+        self._numbered: dict[str, tuple[np.ndarray[Any, np.dtype[np.int32]], Vector]] = {}
 
     def column(self, name: str) -> ColumnSchema:
         return self.schema.by_name[name.casefold()]
@@ -64,6 +66,12 @@ class ColumnStore:
             values = series.to_numpy()
             return lambda start, stop: _enforce(_typed(values[start:stop], None, column.type), column)
         return lambda start, stop: _enforce(_extension_block(series.iloc[start:stop], column.type), column)
+
+    def numbered(self, name: str) -> tuple[np.ndarray[Any, np.dtype[np.int32]], Vector]:
+        """A column of numbers as codes into its distinct values, NULL being one of them; computed once."""
+        if name not in self._numbered:
+            self._numbered[name] = _number(self.reader(name)(0, self.rows), self.column(name).type)
+        return self._numbered[name]
 
     def _converted_column(self, name: str) -> Vector:
         """A column of Python objects declared as numbers or booleans: converted cell by cell, once."""
@@ -130,6 +138,19 @@ def _encode(series: pd.Series, column: ColumnSchema) -> Encoded:
     return Encoded(codes, _dictionary(texts, column))
 
 
+def _number(whole: Vector, kind: Type) -> tuple[np.ndarray[Any, np.dtype[np.int32]], Vector]:
+    values = whole.values + 0.0 if kind is Type.REAL else whole.values  # -0.0 and 0.0 are one key, shown as 0.0
+    found, uniques = pd.factorize(values)
+    codes = found.astype(np.int32)
+    cells: Array = np.asarray(uniques, dtype=DTYPES[kind])
+    if whole.valid is None:
+        return codes, Vector(cells)
+    valid = np.ones(len(cells) + 1, dtype=bool)
+    valid[-1] = False
+    blanks: Array = np.array([blank(kind)], dtype=DTYPES[kind])
+    return np.where(whole.valid, codes, np.int32(len(cells))), Vector(np.concatenate([cells, blanks]), valid)
+
+
 def _dictionary(texts: list[str | None], column: ColumnSchema) -> Vector:
     """The distinct values and one slot more for NULL, which is the default where NULL is declared away."""
     missing = None if column.nullable else default_value(column)
@@ -192,10 +213,17 @@ def _enforce(vector: Vector, column: ColumnSchema) -> Vector:
     if not column.nullable and valid is not None:
         values, valid = np.where(valid, values, np.array(default_value(column), values.dtype)), None
     if column.bounds is not None:
-        values = np.clip(values, column.bounds.lower, column.bounds.upper)
+        values = clip(values, column.bounds.lower, column.bounds.upper)
     elif column.type is Type.INTEGER:
-        values = np.clip(values, -LARGEST_INTEGER, LARGEST_INTEGER)
+        values = clip(values, -LARGEST_INTEGER, LARGEST_INTEGER)
     return Vector(values, valid)
+
+
+def clip(values: Array, lower: Number, upper: Number) -> Array:
+    """The values held between two limits; the same array when all are inside, which is quicker to see than to write."""
+    if not len(values) or (values.min() >= lower and values.max() <= upper):
+        return values
+    return np.clip(values, lower, upper)
 
 
 def _from_objects(cells: Array, kind: Type) -> Vector:

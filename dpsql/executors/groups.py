@@ -27,6 +27,8 @@ class KeyCodes:
 
     values: Vector
     read: Callable[[int, int], Codes]
+    complete: bool
+    """No row has the code -1."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Groups:
 
     read: Callable[[int, int], Codes]
     cells: int
+    complete: bool
     values: Callable[[Codes], tuple[Vector, ...]]
 
 
@@ -51,9 +54,10 @@ def group_rows(plan: ExactPlan, store: ColumnStore) -> Groups:
 
 def _direct(keys: list[KeyCodes], cells: int) -> Groups:
     sizes = [len(key.values) for key in keys]
+    complete = all(key.complete for key in keys)
 
     def read(start: int, stop: int) -> Codes:
-        return _combine([key.read(start, stop) for key in keys], sizes)
+        return _combine([key.read(start, stop) for key in keys], sizes, complete=complete)
 
     def values(codes: Codes) -> tuple[Vector, ...]:
         out: list[Vector] = []
@@ -63,13 +67,16 @@ def _direct(keys: list[KeyCodes], cells: int) -> Groups:
             codes = codes // size
         return tuple(reversed(out))
 
-    return Groups(read, cells, values)
+    return Groups(read, cells, complete, values)
 
 
-def _combine(codes: list[Codes], sizes: list[int]) -> Codes:
+def _combine(codes: list[Codes], sizes: list[int], *, complete: bool) -> Codes:
     """Mixed-radix numbers of the combinations; -1 where any key has no code."""
     combined = codes[0]
     for other, size in zip(codes[1:], sizes[1:], strict=True):
+        if complete:
+            combined = combined * size + other
+            continue
         combined = np.where((combined < 0) | (other < 0), -1, combined * size + other)
     return combined
 
@@ -80,7 +87,7 @@ def _renumbered(keys: list[KeyCodes], rows: int) -> Groups:
     codes = per_key[0]
     chosen = np.arange(len(keys[0].values))[:, None]
     for other, key in zip(per_key[1:], keys[1:], strict=True):
-        pairs = _combine([codes, other], [len(chosen), len(key.values)])
+        pairs = _combine([codes, other], [len(chosen), len(key.values)], complete=False)
         codes, found = pd.factorize(np.where(pairs < 0, -1, pairs))
         absent = np.flatnonzero(found == -1)
         if len(absent):  # the rows of no group are not a combination
@@ -91,7 +98,7 @@ def _renumbered(keys: list[KeyCodes], rows: int) -> Groups:
     def values(wanted: Codes) -> tuple[Vector, ...]:
         return tuple(_pick(key.values, chosen[wanted, index]) for index, key in enumerate(keys))
 
-    return Groups(lambda start, stop: codes[start:stop], len(chosen), values)
+    return Groups(lambda start, stop: codes[start:stop], len(chosen), False, values)
 
 
 def _pick(vector: Vector, at: Codes) -> Vector:
@@ -104,8 +111,18 @@ def _key_codes(key: GroupKey, store: ColumnStore) -> KeyCodes:
         return _text_codes(key, store)
     read = store.reader(name)
     if key.values is None:
-        return _found_codes(read, key.column.type, store.rows)
+        codes, values = store.numbered(name)
+        return KeyCodes(values, lambda start, stop: codes[start:stop].astype(np.int64), complete=True)
+    if key.declared.keys is None and key.column.type is Type.INTEGER and not key.declared.nullable:
+        return _consecutive_codes(read, key.values)
     return _listed_codes(read, key.values, key.column.type)
+
+
+def _consecutive_codes(read: Callable[[int, int], Vector], values: tuple[Key, ...]) -> KeyCodes:
+    """Codes of a bounded integer, clipped to its bounds already: the distance to the lower one."""
+    lower = values[0]
+    assert isinstance(lower, int)
+    return KeyCodes(_vector(list(values), Type.INTEGER), lambda a, b: read(a, b).values - lower, complete=True)
 
 
 def _text_codes(key: GroupKey, store: ColumnStore) -> KeyCodes:
@@ -114,7 +131,8 @@ def _text_codes(key: GroupKey, store: ColumnStore) -> KeyCodes:
     wanted: list[Key] = list(dict.fromkeys(texts)) if key.values is None else list(key.values)
     place = {value: index for index, value in enumerate(wanted)}
     renumber = np.array([place.get(text, -1) for text in texts], dtype=np.int64)
-    return KeyCodes(_vector(wanted, Type.TEXT), lambda start, stop: renumber[encoded.codes[start:stop]])
+    complete = bool((renumber >= 0).all())
+    return KeyCodes(_vector(wanted, Type.TEXT), lambda start, stop: renumber[encoded.codes[start:stop]], complete)
 
 
 def _listed_codes(read: Callable[[int, int], Vector], listed: tuple[Key, ...], kind: Type) -> KeyCodes:
@@ -134,20 +152,7 @@ def _listed_codes(read: Callable[[int, int], Vector], listed: tuple[Key, ...], k
             found = np.where(ordered[at] == block.values, place[at], -1)
         return found if block.valid is None else np.where(block.valid, found, null)
 
-    return KeyCodes(_vector(list(listed), kind), codes)
-
-
-def _found_codes(read: Callable[[int, int], Vector], kind: Type, rows: int) -> KeyCodes:
-    """Codes by the distinct numbers that occur."""
-    whole = read(0, rows)
-    values: Any = whole.values + 0.0 if kind is Type.REAL else whole.values  # -0.0 and 0.0 are one key, shown as 0.0
-    found, uniques = pd.factorize(values)
-    codes = found.astype(np.int64, copy=False)
-    cells: list[Key] = [value.item() for value in uniques]
-    if whole.valid is not None:
-        codes = np.where(whole.valid, codes, len(cells))
-        cells.append(None)
-    return KeyCodes(_vector(cells, kind), lambda start, stop: codes[start:stop])
+    return KeyCodes(_vector(list(listed), kind), codes, complete=False)
 
 
 def _cells(vector: Vector) -> list[Key]:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.executors.base import CountRows, ExactPlan, ExactTable, LatticeSum, Part
-from dpsql.executors.columns import ColumnStore, take
+from dpsql.executors.columns import ColumnStore, clip, take
 from dpsql.executors.groups import Codes, Groups, group_rows
 from dpsql.intervals import EVERYTHING
 from dpsql.schema import Type
-from dpsql.sql.expressions import Call, Column, Expr, Fact, Slot, Vector, columns, evaluate, rebuild
+from dpsql.sql.expressions import Bools, Call, Column, Expr, Fact, Slot, Vector, columns, evaluate, rebuild
 from dpsql.sql.plan import filters_of, scan_of
 
 BLOCK = 65_536
-_MOST_BINCOUNT_CELLS = 4_096
 _LARGEST_ACCUMULATED = 2**62
 
 Evaluator = Callable[[int, int], Vector]
@@ -30,76 +30,97 @@ class PandasExecutor:
         self.stores = stores
 
     def execute(self, plan: ExactPlan) -> ExactTable:
-        """One pass over the rows: filter, group, add integers."""
+        """One pass over the rows: filter, group, add integers.
+
+        Rows that a filter or a key leaves out go to one more cell at the end, which is cut off.
+        """
         store = self.stores[scan_of(plan.source).table.name]
         passes = [_evaluator(predicate, store) for predicate in filters_of(plan.source)]
-        groups = group_rows(plan, store) if plan.keys else _one_group()
-        seen = _Counter(groups.cells)
-        sums = [_accumulator(part, store, groups.cells) for part in plan.parts]
+        groups = group_rows(plan, store) if plan.keys else None
+        cells = groups.cells if groups else 1
+        sums = [_accumulator(part, store, cells) for part in plan.parts if part != CountRows(None)]
+        rows_seen = np.zeros(cells, dtype=np.int64)
         for start in range(0, store.rows, BLOCK):
             stop = min(start + BLOCK, store.rows)
-            kept, codes = _kept(passes, groups, bool(plan.keys), start, stop)
-            if plan.keys and not plan.every_cell:
-                seen.add(codes, None)
-            for add in sums:
-                add.block(start, stop, kept, codes)
-        shown = np.arange(groups.cells) if plan.every_cell or not plan.keys else np.flatnonzero(seen.total)
-        parts = [each.values()[shown] for each in sums]
-        return ExactTable(groups.values(shown), _stack(parts, len(shown)), len(shown))
+            block = _block(passes, groups, start, stop)
+            rows_seen += block.counts(None)
+            for each in sums:
+                each.add(block)
+        shown = np.flatnonzero(rows_seen) if groups and not plan.every_cell else np.arange(cells)
+        parts = [rows_seen[shown] if each is None else each.values()[shown] for each in _answers(plan, sums)]
+        return ExactTable(groups.values(shown) if groups else (), _stack(parts, len(shown)), len(shown))
 
 
-def _one_group() -> Groups:
-    return Groups(lambda start, stop: np.zeros(stop - start, dtype=np.int64), 1, lambda _codes: ())
+def _answers(plan: ExactPlan, sums: list[_Accumulator]) -> list[_Accumulator | None]:
+    """The accumulator of each part, in order; None for the plain count of rows."""
+    rest = iter(sums)
+    return [None if part == CountRows(None) else next(rest) for part in plan.parts]
 
 
-def _kept(
-    passes: list[Evaluator], groups: Groups, keyed: bool, start: int, stop: int
-) -> tuple[NDArray[np.bool_] | None, Codes]:
-    """Which rows of the block count (None: all of them), and the group codes of those rows."""
-    kept: NDArray[np.bool_] | None = None
+@dataclass(frozen=True)
+class _Block:
+    """Rows start..stop: `kept` marks those that the filters pass (None: all), `codes` their groups (None: one group).
+
+    A row that is not kept has the code `cells`.
+    """
+
+    start: int
+    stop: int
+    kept: Bools | None
+    codes: Codes | None
+    cells: int
+
+    def counts(self, valid: Bools | None) -> NDArray[np.int64]:
+        """How many kept rows each group has, among those that are valid."""
+        if self.codes is None:
+            mask = both(self.kept, valid)
+            found = self.stop - self.start if mask is None else int(np.count_nonzero(mask))
+            return np.array([found], dtype=np.int64)
+        codes = self.codes if valid is None else np.where(valid, self.codes, self.cells)
+        return np.bincount(codes, minlength=self.cells + 1)[: self.cells]
+
+    def add_to(self, total: NDArray[np.int64], steps: NDArray[np.int64]) -> None:
+        """Add the kept rows' integers to the groups' totals, which have one cell more at the end."""
+        if self.codes is not None:
+            np.add.at(total, self.codes, steps)
+        else:
+            total[0] += (steps if self.kept is None else steps * self.kept).sum()
+
+
+def _block(passes: list[Evaluator], groups: Groups | None, start: int, stop: int) -> _Block:
+    kept: Bools | None = None
     for evaluator in passes:
         verdict = evaluator(start, stop)
-        true = verdict.values.astype(bool, copy=False)
-        true = true if verdict.valid is None else true & verdict.valid
-        kept = true if kept is None else kept & true
+        kept = both(kept, both(verdict.values.astype(bool, copy=False), verdict.valid))
+    if groups is None:
+        return _Block(start, stop, kept, None, 1)
     codes = groups.read(start, stop)
-    if keyed and (codes < 0).any():
-        grouped = codes >= 0
-        kept = grouped if kept is None else kept & grouped
-    return kept, codes if kept is None else codes[kept]
+    if not groups.complete:
+        kept = both(kept, codes >= 0)
+    if kept is not None:  # in arithmetic, which is several times faster than np.where on a random mask
+        codes = codes * kept + groups.cells * ~kept
+    return _Block(start, stop, kept, codes, groups.cells)
 
 
-class _Counter:
-    """Counts rows by group."""
-
-    def __init__(self, cells: int) -> None:
-        self.total: NDArray[np.int64] = np.zeros(cells, dtype=np.int64)
-
-    def add(self, codes: Codes, valid: NDArray[np.bool_] | None) -> None:
-        codes = codes if valid is None else codes[valid]
-        if len(self.total) == 1:
-            self.total[0] += len(codes)
-        elif len(self.total) <= _MOST_BINCOUNT_CELLS:
-            self.total += np.bincount(codes, minlength=len(self.total))
-        else:
-            np.add.at(self.total, codes, 1)
+def both(a: Bools | None, b: Bools | None) -> Bools | None:
+    """Where both hold; None stands for everywhere."""
+    if a is None or b is None:
+        return a if b is None else b
+    return a & b
 
 
 class _CountPart:
     """Accumulates a CountRows."""
 
-    def __init__(self, present: Evaluator | None, cells: int) -> None:
+    def __init__(self, present: Evaluator, cells: int) -> None:
         self.present = present
-        self.counter = _Counter(cells)
+        self.total: NDArray[np.int64] = np.zeros(cells, dtype=np.int64)
 
-    def block(self, start: int, stop: int, kept: NDArray[np.bool_] | None, codes: Codes) -> None:
-        valid = None if self.present is None else self.present(start, stop).valid
-        if valid is not None and kept is not None:
-            valid = valid[kept]
-        self.counter.add(codes, valid)
+    def add(self, block: _Block) -> None:
+        self.total += block.counts(self.present(block.start, block.stop).valid)
 
     def values(self) -> NDArray[Any]:
-        return self.counter.total
+        return self.total
 
 
 class _SumPart:
@@ -108,48 +129,47 @@ class _SumPart:
     def __init__(self, part: LatticeSum, value: Evaluator, cells: int) -> None:
         self.part = part
         self.value = value
-        self.partial: NDArray[np.int64] = np.zeros(cells, dtype=np.int64)
+        self.partial: NDArray[np.int64] = np.zeros(cells + 1, dtype=np.int64)
         self.moved: NDArray[Any] | None = None
         self.room = _LARGEST_ACCUMULATED // max(1, abs(part.least), abs(part.most))
         self.rows = 0
 
-    def block(self, start: int, stop: int, kept: NDArray[np.bool_] | None, codes: Codes) -> None:
-        vector = self.value(start, stop)
+    def add(self, block: _Block) -> None:
+        vector = self.value(block.start, block.stop)
         steps = lattice_steps(self.part, vector)
-        valid = vector.valid
-        if kept is not None:
-            steps, valid = steps[kept], None if valid is None else valid[kept]
-        if valid is not None:
-            steps, codes = steps[valid], codes[valid]
+        if vector.valid is not None:
+            steps = steps * vector.valid
         if self.rows + len(steps) > self.room:
             self.moved = self.partial.astype(object) + (0 if self.moved is None else self.moved)
             self.partial[:] = 0
             self.rows = 0
         self.rows += len(steps)
-        if len(self.partial) == 1:
-            self.partial[0] += steps.sum()
-        else:
-            np.add.at(self.partial, codes, steps)
+        block.add_to(self.partial, steps)
 
     def values(self) -> NDArray[Any]:
-        return self.partial if self.moved is None else self.partial.astype(object) + self.moved
+        total = self.partial if self.moved is None else self.partial.astype(object) + self.moved
+        return total[:-1]
+
+
+_Accumulator = _CountPart | _SumPart
 
 
 def lattice_steps(part: LatticeSum, vector: Vector) -> NDArray[np.int64]:
     """The integers that the rows of a block add; cells of NULL hold some integer of the range."""
     values: Any = vector.values
     if part.whole:
-        clipped = np.clip(values.astype(np.int64, copy=False), int(part.lower), int(part.upper))
+        clipped = clip(values.astype(np.int64, copy=False), int(part.lower), int(part.upper))
         return np.asarray(clipped - int(part.origin), dtype=np.int64)
-    clipped = np.clip(values.astype(np.float64, copy=False), part.lower, part.upper)
+    clipped = clip(values.astype(np.float64, copy=False), part.lower, part.upper)
     steps = np.rint((clipped - part.origin) * part.steps_per_unit)
     return np.clip(np.where(np.isfinite(steps), steps, 0), part.least, part.most).astype(np.int64)
 
 
-def _accumulator(part: Part, store: ColumnStore, cells: int) -> _CountPart | _SumPart:
-    if isinstance(part, CountRows):
-        return _CountPart(None if part.present is None else _evaluator(part.present, store), cells)
-    return _SumPart(part, _evaluator(part.value, store), cells)
+def _accumulator(part: Part, store: ColumnStore, cells: int) -> _Accumulator:
+    if isinstance(part, LatticeSum):
+        return _SumPart(part, _evaluator(part.value, store), cells)
+    assert part.present is not None  # plain counts of rows are taken once for all
+    return _CountPart(_evaluator(part.present, store), cells)
 
 
 def _stack(parts: list[NDArray[Any]], groups: int) -> NDArray[Any]:

@@ -1,0 +1,82 @@
+"""A session in words: its tables, their declared facts, its budget. Declared facts only, nothing of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from dpsql.privacy.unit import Neighbours
+from dpsql.schema import ColumnSchema, Key, TableSchema
+from dpsql.session import Session
+from dpsql.shell.show import printable
+
+_MOST_KEYS_SHOWN = 20
+
+
+def tables_of(session: Session) -> list[TableSchema]:
+    """The declared facts of each table."""
+    return list(session.catalog.tables.values())
+
+
+def banner(session: Session, version: str) -> str:
+    """One line for a start: what can be asked, what is protected, what may be spent."""
+    names = [printable(name) for name in session.tables]
+    tables = f"{'table' if len(names) == 1 else 'tables'} {', '.join(names)}"
+    return " | ".join([f"dpsql {version}", tables, protects(session), f"budget {session.budget.loss}", ".help"])
+
+
+def protects(session: Session) -> str:
+    """What one answer is private about."""
+    if session.neighbours is Neighbours.BOUNDED:
+        return "protects what one row of each table says"
+    return "protects one row of each table"
+
+
+def list_tables(tables: Iterable[TableSchema]) -> str:
+    """A line for each table: its name and how many columns it has."""
+    rows = [(printable(each.name), f"{len(each.columns)} columns") for each in tables]
+    return _aligned(rows) if rows else "no tables"
+
+
+def list_columns(tables: Iterable[TableSchema]) -> str:
+    """What is declared of each column of each table."""
+    blocks = [
+        f"{printable(table.name)}\n{_aligned([_facts(column) for column in table.columns], indent=2)}"
+        for table in tables
+    ]
+    return "\n".join(blocks)
+
+
+def list_budget(session: Session) -> str:
+    """What may be spent, what has been and what is left."""
+    asked = len(session.ledger())
+    return _aligned(
+        [
+            ("budget", str(session.budget.loss)),
+            ("spent", f"{session.spent} in {asked} {'query' if asked == 1 else 'queries'}"),
+            ("left", str(session.remaining)),
+        ]
+    )
+
+
+def _facts(column: ColumnSchema) -> tuple[str, ...]:
+    said = []
+    if column.bounds is not None:
+        said.append(f"from {column.bounds.lower:.12g} to {column.bounds.upper:.12g}")
+    if column.keys is not None:
+        said.append(f"keys {_some(column.keys)}")
+    kind = f"{column.type}{'' if column.nullable else ' not null'}"
+    return printable(column.name), kind, ", ".join(said)
+
+
+def _some(keys: Sequence[Key]) -> str:
+    shown = ", ".join("NULL" if key is None else repr(key) for key in islice(keys, _MOST_KEYS_SHOWN))
+    more = len(keys) - _MOST_KEYS_SHOWN
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def _aligned(rows: Sequence[Sequence[str]], indent: int = 0) -> str:
+    """Columns of text, two blanks apart."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    return "\n".join(f"{' ' * indent}{line}".rstrip() for line in lines)

@@ -1,0 +1,129 @@
+"""Which Session a notebook's cell asks: the one it is connected to, the only one there is, or one over the declared
+tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from dpsql.errors import DPSQLError, InvalidArgument, did_you_mean
+from dpsql.privacy.ledger import Budget
+from dpsql.session import Session
+from dpsql.table import Table, as_table
+
+
+class Notebook:
+    """Finds the Session for a question in the variables of a notebook.
+
+    1. The variable that `connect` named. 2. Else the only Session among the variables. 3. Else a Session of its own,
+    once `state_budget` has said what it may spend: its tables are the variables that hold a `dpsql.Table` or a
+    DataFrame from `dpsql.declare`. Variables that begin with _ are left out: a notebook keeps its outputs there.
+    """
+
+    def __init__(self, variables: Mapping[str, Any]) -> None:
+        self._variables = variables
+        self._connected: str | None = None
+        self._own: Session | None = None
+        self._taken: dict[str, Table] = {}
+
+    def connect(self, name: str) -> Session:
+        """Ask the Session in the variable `name` from now on. Raises InvalidArgument."""
+        session = self._session_in(name)
+        self._connected = name
+        return session
+
+    def state_budget(self, budget: Budget) -> Session:
+        """Open the session of its own; saying the same budget again changes nothing. Raises InvalidArgument where
+        another budget was stated before, or where a Session of the user's is there to be asked."""
+        other = self._users_session()
+        if other is not None:
+            raise InvalidArgument(
+                f"there is a Session already, with {other.budget}; %dpsql asks that one.",
+                hint="A budget is stated here for declared tables without a Session.",
+            )
+        if self._own is None:
+            self._own = Session({}, budget=budget)
+        if self._own.budget != budget:
+            raise InvalidArgument(
+                f"the budget is {self._own.budget}; it is stated once.",
+                hint="For another, open a session of your own: session = dpsql.Session({...}, budget=...).",
+            )
+        return self._own
+
+    def session(self, question: str | None = None) -> Session:
+        """The Session to ask; ready, where there is a question, to answer about the variables that it mentions."""
+        other = self._users_session()
+        if other is not None:
+            return other
+        if self._own is None:
+            raise InvalidArgument(
+                "no budget: how much may all answers of this notebook together tell about one person?",
+                hint="Say %dpsql budget 3 (an epsilon) or %dpsql budget 3 1e-6 (and a delta), or open a dpsql.Session.",
+            )
+        if question is not None:
+            self._take_tables(self._own, question.casefold())
+        return self._own
+
+    def tables(self) -> list[str]:
+        """The names of the tables that can be asked about."""
+        other = self._users_session()
+        return list(other.tables) if other is not None else list({**self._taken, **self._declared()})
+
+    def _users_session(self) -> Session | None:
+        if self._connected is not None:
+            return self._session_in(self._connected)
+        found = {name: each for name, each in self._visible() if isinstance(each, Session)}
+        if len({id(each) for each in found.values()}) > 1:
+            raise InvalidArgument(
+                f"there are several Sessions: {', '.join(found)}.", hint="Say which one: %dpsql connect NAME."
+            )
+        return next(iter(found.values()), None)
+
+    def _session_in(self, name: str) -> Session:
+        session = self._variables.get(name)
+        if isinstance(session, Session):
+            return session
+        if name in self._variables:
+            raise InvalidArgument(f'"{name}" holds no dpsql.Session.')
+        sessions = [each for each, value in self._visible() if isinstance(value, Session)]
+        raise InvalidArgument(
+            f'no variable "{name}".{did_you_mean(name, sessions)}',
+            hint=f"Sessions: {', '.join(sessions)}." if sessions else "Open one: session = dpsql.Session({...}, ...).",
+        )
+
+    def _visible(self) -> list[tuple[str, Any]]:
+        return [(name, value) for name, value in list(self._variables.items()) if not name.startswith("_")]
+
+    def _declared(self) -> dict[str, Table]:
+        found = {name: as_table(value) for name, value in self._visible() if isinstance(value, pd.DataFrame | Table)}
+        return {name: table for name, table in found.items() if table.declaration.columns}
+
+    def _take_tables(self, session: Session, question: str) -> None:
+        """Add the declared tables that the question mentions; all of them, where it mentions none."""
+        declared = self._declared()
+        mentioned = {name: table for name, table in declared.items() if name.casefold() in question}
+        for name, table in (mentioned or declared).items():
+            taken = self._taken.get(name)
+            if taken is None:
+                self._take(session, name, table, needed=name in mentioned)
+            elif mentioned and not _same(taken, table):
+                raise InvalidArgument(
+                    f'"{name}" is not what it was when it was first asked about; a session\'s table cannot change.',
+                    hint="Give the new table a name of its own.",
+                )
+
+    def _take(self, session: Session, name: str, table: Table, *, needed: bool) -> None:
+        kept = Table.of(table.frame.copy(deep=False), table.declaration)
+        try:
+            session.add(name, kept)
+        except DPSQLError:
+            if needed:
+                raise
+        else:
+            self._taken[name] = kept
+
+
+def _same(taken: Table, now: Table) -> bool:
+    return taken.declaration == now.declaration and (taken.frame is now.frame or taken.frame.equals(now.frame))

@@ -1,0 +1,107 @@
+"""Files, a schema and a budget from the command line -> a Session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpsql.errors import InvalidArgument, did_you_mean
+from dpsql.privacy.ledger import Budget
+from dpsql.privacy.loss import as_delta, as_epsilon
+from dpsql.schema import Declaration
+from dpsql.schema_file import Schema
+from dpsql.session import Session
+from dpsql.sources import read_table
+from dpsql.table import Table
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What was said of a session: data files, the owner's file, a budget, and what a query spends that does not say.
+
+    Raises InvalidArgument where there is neither a file nor a schema, InvalidPrivacyParameter for a bad number.
+    """
+
+    files: Sequence[Path]
+    schema: Path | None = None
+    budget: float | None = None
+    budget_delta: float | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.files and self.schema is None:
+            raise InvalidArgument(
+                "no table to ask about.",
+                hint="Name a CSV file, or a schema: --schema dpsql.toml. dpsql --help says more.",
+            )
+        for option, number, check in (
+            ("--epsilon", self.epsilon, as_epsilon),
+            ("--delta", self.delta, as_delta),
+            ("--budget", self.budget, as_epsilon),
+            ("--budget-delta", self.budget_delta, as_delta),
+        ):
+            if number is not None:
+                check(number, option)
+
+
+def open_session(said: Opening) -> tuple[Session, list[str]]:
+    """The session, and notes on what it lacks.
+
+    A file is a table named as the file without its ending. It takes the place of the schema's table of that name
+    (without regard to case); the schema's other tables are read from their own paths. Raises InvalidArgument,
+    InvalidSchema or InvalidPrivacyParameter.
+    """
+    schema = None if said.schema is None else Schema.from_toml(said.schema)
+    budget = _budget(said, schema)
+    tables, notes = {}, []
+    for name, file, declaration in _named(said, schema):
+        if name in tables:
+            raise InvalidArgument(f'two files give a table "{name}".', hint="Rename one of them.")
+        tables[name] = Table.of(*read_table(file, declaration or Declaration()))
+        if declaration is None:
+            notes.append(_undeclared(name, said, schema))
+    session = Session(tables, schema=schema, budget=budget, epsilon=said.epsilon, delta=said.delta)
+    if not session.tables:
+        raise InvalidArgument(
+            f"{said.schema} has no table with a path.", hint='Name a CSV file, or add path = "people.csv" to a table.'
+        )
+    return session, notes
+
+
+def _named(said: Opening, schema: Schema | None) -> Iterator[tuple[str, Path, Declaration | None]]:
+    """Each file with its table's name, as the schema spells it, and what the schema declares of it."""
+    entries = {name.casefold(): name for name in (schema.tables if schema else ())}
+    for file in said.files:
+        name = entries.get(file.stem.casefold())
+        if schema is None or name is None:
+            yield file.stem, file, None
+        else:
+            yield name, file, schema.tables[name].declaration
+
+
+def _undeclared(name: str, said: Opening, schema: Schema | None) -> str:
+    lacks = f"every column of {name} is text, without bounds or keys"
+    if schema is None or said.schema is None:
+        return f"no schema: {lacks}. --schema FILE.toml declares them."
+    return f"{said.schema.name} has no [tables.{name}]: {lacks}.{did_you_mean(name, schema.tables)}"
+
+
+def _budget(said: Opening, schema: Schema | None) -> Budget | None:
+    """The budget of the command line, where it says one; what it leaves open is the schema's word."""
+    declared = schema.budget if schema else None
+    if said.budget is None and declared is None:
+        where = "there is no schema" if said.schema is None else f"{said.schema} has no [budget]"
+        raise InvalidArgument(
+            f"no budget: how much may all answers together tell about one person? ({where})",
+            hint="Add --budget 3 (an epsilon), and --budget-delta 1e-6 if groups or noise may need a delta.",
+        )
+    if said.budget is None and said.budget_delta is None:
+        return None
+    if declared is None:
+        return Budget(said.budget, said.budget_delta or 0)
+    return Budget(
+        declared.loss.epsilon if said.budget is None else said.budget,
+        declared.loss.delta if said.budget_delta is None else said.budget_delta,
+    )

@@ -1,0 +1,26 @@
+"""Answers and errors as text for a terminal."""
+
+from __future__ import annotations
+
+from dpsql.errors import DPSQLError
+from dpsql.result import Result
+
+
+def parts_of(result: Result) -> tuple[str, str]:
+    """The table of an answer, and the lines below it: notes and what it cost."""
+    lines = result.to_text().split("\n")
+    tall = next((i for i, line in enumerate(lines) if not line.startswith(("+", "|"))), len(lines))
+    return "\n".join(lines[:tall]), "\n".join(lines[tall:])
+
+
+def error_text(error: DPSQLError, epsilon_hint: str) -> str:
+    """An error as `ClassName: message`, with `epsilon_hint` below where the query lacks an epsilon: how this very
+    front end takes one."""
+    lacks_epsilon = error.message.startswith("epsilon is missing")
+    text = f"{type(error).__name__}: {error}"
+    return f"{text}\n  {epsilon_hint}" if lacks_epsilon else text
+
+
+def printable(text: str) -> str:
+    """The text with control characters as escapes: a name cannot draw on the terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

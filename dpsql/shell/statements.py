@@ -1,0 +1,78 @@
+"""SQL text cut into statements at its semicolons, save those inside quotes and comments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+# What a semicolon may hide in, as DuckDB reads it. A quote that nobody closed reaches to the end of the text.
+_PIECE = re.compile(
+    r"""
+      (?P<blank> \s++ | --[^\r\n]*+ )
+    | (?P<comment> /\* )
+    | (?P<end> ; )
+    | [eE]'(?: [^'\\]++ | '' | \\. )*+'?
+    | '(?: [^']++ | '' )*+'?
+    | "(?: [^"]++ | "" )*+"?
+    | \$(?P<tag> (?: [^\W\d]\w*+ )? )\$ .*? (?: \$(?P=tag)\$ | \Z )
+    | [^\W\d][\w$]*+
+    | //  # an operator, and no start of a comment
+    | .
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_COMMENT_EDGE = re.compile(r"/\*|\*/")
+
+
+@dataclass(frozen=True)
+class Split:
+    """Statements that a semicolon ended, and the text after the last one.
+
+    Both begin with their first word: blanks and comments before it are left out, and so is a statement that holds
+    nothing else. Finished ones come without semicolon and blanks at their end. `rest` is "" when all is said.
+    """
+
+    finished: tuple[str, ...]
+    rest: str
+
+
+def split(text: str) -> Split:
+    """Cut the text at the semicolons that stand outside '...', "...", $$...$$, -- and /* */ (which may be nested)."""
+    finished: list[str] = []
+    start: int | None = None  # where the current statement begins; None before its first word
+    for kind, begin in _pieces(text):
+        if kind == "end":
+            if start is not None:
+                finished.append(text[start:begin].rstrip())
+            start = None
+        elif kind != "blank" and start is None:
+            start = begin
+    return Split(tuple(finished), "" if start is None else text[start:])
+
+
+def statements(text: str) -> list[str]:
+    """Every statement of the text; the last one needs no semicolon."""
+    found = split(text)
+    return [*found.finished, *([found.rest.rstrip()] if found.rest else [])]
+
+
+def _pieces(text: str) -> Iterator[tuple[str, int]]:
+    """The kind ("blank", "end" or "word") and start of each piece. An open comment is a word: it has yet to end."""
+    at = 0
+    while match := _PIECE.match(text, at):
+        kind, begin, at = match.lastgroup or "word", at, match.end()
+        if kind == "comment":
+            end = _end_of_comment(text, at)
+            kind, at = ("word", len(text)) if end is None else ("blank", end)
+        yield kind, begin
+
+
+def _end_of_comment(text: str, at: int) -> int | None:
+    """Where the comment that was opened just before `at` ends; None if it does not."""
+    depth = 1
+    for edge in _COMMENT_EDGE.finditer(text, at):
+        depth += 1 if edge[0] == "/*" else -1
+        if depth == 0:
+            return edge.end()
+    return None

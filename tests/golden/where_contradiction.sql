@@ -1,0 +1,2 @@
+-- No row passes: either fact holds, and the declared one is kept.
+SELECT SUM(age) FROM people WHERE age > 200

@@ -1,0 +1,2 @@
+-- No row passes; what is declared stays.
+SELECT SUM(age), COUNT(*) FROM people WHERE NULL
