@@ -70,10 +70,12 @@ def aggregate_interval(release: Release, released: Released, index: int, level: 
 
 
 def _linear_value(estimate: Estimate, values: Floats) -> Floats:
-    total = np.zeros(values.shape[1]) if estimate.sum is None else values[estimate.sum]
+    total: Floats = np.zeros(values.shape[1]) if estimate.sum is None else values[estimate.sum]
     if estimate.count is None:
         return total
-    return total + values[estimate.count] * (estimate.centre if estimate.kind is AggregateKind.SUM else 1.0)
+    scale = estimate.centre if estimate.kind is AggregateKind.SUM else 1.0
+    centred: Floats = total + values[estimate.count] * scale
+    return centred
 
 
 def linear_half_width(release: Release, estimate: Estimate, level: float) -> float:

@@ -8,6 +8,7 @@ analysis know of a table.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -123,12 +124,13 @@ def resolve(table: str, stored: Iterable[Stored], said: Declaration) -> TableSch
     columns = list(stored)
     folded: dict[str, str] = {}
     for column in columns:
-        other = folded.setdefault(column.name.casefold(), column.name)
-        if other != column.name or sum(each.name == column.name for each in columns) > 1:
+        other = folded.get(column.name.casefold())
+        if other is not None:
             raise InvalidSchema(
                 f'two columns of {table} are named "{other}" and "{column.name}".',
                 hint="Names match without regard to case; rename one of them.",
             )
+        folded[column.name.casefold()] = column.name
     unknown = [name for name in said.columns if name.casefold() not in folded]
     if unknown:
         near = did_you_mean(unknown[0], folded.values())
@@ -138,9 +140,9 @@ def resolve(table: str, stored: Iterable[Stored], said: Declaration) -> TableSch
 
 
 def _by_stored_name(said: Declaration, folded: Mapping[str, str]) -> Declaration:
-    names = [folded[name.casefold()] for name in said.columns]
-    for name in names:
-        if names.count(name) > 1:
+    names = Counter(folded[name.casefold()] for name in said.columns)
+    for name, times in names.items():
+        if times > 1:
             raise InvalidSchema(f'column "{name}" is declared twice, in different case.')
     return Declaration(
         {folded[name.casefold()]: fact for name, fact in said.bounds.items()},

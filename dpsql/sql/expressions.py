@@ -64,6 +64,15 @@ class Function:
     def __repr__(self) -> str:
         return self.name
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _function_named, (self.name,)
+
+
+def _function_named(name: str) -> Function:
+    from dpsql.sql.functions import FUNCTIONS  # the functions are made of this module
+
+    return FUNCTIONS[name]
+
 
 @dataclass(frozen=True, slots=True)
 class Column:

@@ -1,0 +1,119 @@
+"""What explain says: the same as what runs, from declared facts alone."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpsql
+
+FULL = pd.DataFrame({"age": [20, 30] * 200, "sex": ["F", "M"] * 200, "city": ["x", "y"] * 200})
+TABLE = {"bounds": {"age": (17, 90)}, "keys": {"sex": ["F", "M"]}}
+
+
+def session(frame: pd.DataFrame = FULL, neighbours: str = "unbounded") -> dpsql.Session:
+    return dpsql.Session({"t": dpsql.Table(frame, **TABLE)}, budget=dpsql.Budget(9, 1e-3), neighbours=neighbours)
+
+
+def test_dictionary_of_a_count() -> None:
+    told = session().explain("SELECT sex, COUNT(*) AS n FROM t GROUP BY sex", epsilon=1).to_dict()
+    assert told["unit"] == "row"
+    assert told["neighbours"] == "unbounded"
+    assert (told["epsilon"], told["delta"], told["rho"]) == (1.0, 0.0, None)
+    assert told["groups"] == {"keys": ["sex"], "strategy": "PUBLIC_GROUPS", "threshold": None, "shown": None}
+    assert told["releases"] == [
+        {
+            "name": "n",
+            "parts": "count",
+            "mechanism": "discrete_laplace",
+            "scale": 1.0,
+            "granularity": 1.0,
+            "dimension": 1,
+            "sensitivity": {"l1": 1.0, "l2": 1.0, "linf": 1.0},
+        }
+    ]
+    assert told["columns"] == [
+        {"name": "sex", "from": [], "interval_95": None},
+        {"name": "n", "from": ["n"], "interval_95": 3.0},
+    ]
+
+
+def test_count_sum_and_average_share_one_spend() -> None:
+    told = session().explain("SELECT COUNT(*) AS n, SUM(age), AVG(age) FROM t", epsilon=1).to_dict()
+    assert told["epsilon"] == 1.0
+    assert [each["parts"] for each in told["releases"]] == ["count", "sum(age - 53.5)"]
+    assert {each["mechanism"] for each in told["releases"]} == {"discrete_k_norm"}
+    assert [each["scale"] for each in told["releases"]] == pytest.approx([1.0, 36.5])
+    assert [each["sensitivity"]["l1"] for each in told["releases"]] == pytest.approx([1.0, 36.5])
+
+
+def test_explain_says_which_strategy() -> None:
+    query = "SELECT AVG(age) FROM t"
+    one = session().explain(query, epsilon=1)
+    two = session().explain(query, epsilon=1, strategy="split")
+    assert "(encoding)" in str(one)
+    assert "(split)" in str(two)
+    assert two.to_dict()["strategy"] == "split"
+    assert [each["scale"] for each in two.to_dict()["releases"]] == pytest.approx([2.0, 73.0])
+
+
+def test_bounded_neighbours_publish_the_count() -> None:
+    told = session(neighbours="bounded").explain("SELECT COUNT(*) AS n, AVG(age) AS a FROM t", epsilon=1).to_dict()
+    exact, total = told["releases"]
+    assert (exact["name"], exact["mechanism"], exact["scale"]) == ("n", "exact", 0.0)
+    assert (total["mechanism"], total["dimension"], total["scale"]) == ("discrete_laplace", 1, pytest.approx(73.0))
+    free = session(neighbours="bounded").explain("SELECT COUNT(*) AS n FROM t", epsilon=1)
+    assert free.to_dict()["epsilon"] == 0.0
+
+
+def test_threshold_and_chance_to_be_shown() -> None:
+    told = session().explain("SELECT city, COUNT(*) AS n FROM t GROUP BY city", epsilon=1, delta=1e-6).to_dict()
+    groups = told["groups"]
+    assert groups["strategy"] == "LAPLACE_THRESHOLD"
+    a = np.exp(-1.0)
+    least = next(t for t in range(1, 100) if a**t / (1 + a) <= 1e-6)
+    assert groups["threshold"] == 1 + least
+    assert groups["shown"][10] == pytest.approx(a ** (1 + least - 10) / (1 + a))
+    assert groups["shown"][100] == pytest.approx(1.0)
+    assert told["delta"] == 1e-6
+
+
+def test_same_words_on_an_empty_table_and_as_the_run() -> None:
+    sql = "SELECT sex, COUNT(*) AS n, AVG(age) AS a FROM t WHERE age > 20 GROUP BY sex"
+    full, empty = session(), session(FULL.iloc[:0])
+    assert str(full.explain(sql, epsilon=1)) == str(empty.explain(sql, epsilon=1))
+    ran = full.query(sql, epsilon=1).explanation.to_dict()
+    assert ran == empty.explain(sql, epsilon=1).to_dict()
+
+
+def test_explain_costs_nothing_and_says_what_would_be_left() -> None:
+    asker = session()
+    text = str(asker.explain("SELECT COUNT(*) FROM t", epsilon=2))
+    assert "Left after it: epsilon 7, delta 0.001." in text
+    assert asker.spent.epsilon == 0
+    assert asker.ledger() == ()
+
+
+def test_explain_privacy_in_the_text() -> None:
+    told = session().query("  explain  PRIVACY SELECT COUNT(*) FROM t", epsilon=1)
+    assert isinstance(told, dpsql.Explanation)
+    assert "sensitivity 1" in str(told)
+
+
+def test_dictionary_is_plain_json() -> None:
+    told = session().explain("SELECT city, AVG(age) FROM t GROUP BY 1", epsilon=1, delta=1e-6).to_dict()
+    assert json.loads(json.dumps(told))["groups"]["keys"] == ["city"]
+
+
+def test_words_on_guessing() -> None:
+    assert "to at most 73.1 %" in str(session().explain("SELECT COUNT(*) FROM t", epsilon=1))
+
+
+def test_expected_noise_is_that_of_the_intervals() -> None:
+    explained = session().explain("SELECT AVG(age) AS a FROM t", epsilon=1)
+    frame = pd.DataFrame({"age": [53, 54] * 500, "sex": ["F"] * 1000})
+    result = session(frame).query("SELECT AVG(age) AS a FROM t", epsilon=1)
+    half = (result.intervals()["a_high"] - result.intervals()["a_low"]).iloc[0] / 2
+    line = next(line for line in str(explained).splitlines() if line.startswith("  a "))
+    assert float(line.split()[2].strip("±")) == pytest.approx(half, rel=0.02)

@@ -1,0 +1,150 @@
+"""What a user holds after a query: values, intervals, digits, text and HTML."""
+
+import dataclasses
+import pickle
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpsql
+from dpsql.errors import InvalidArgument
+from dpsql.render import _digits, _rounded_up
+
+FRAME = pd.DataFrame(
+    {
+        "age": [20, 30, 40, 50] * 250,
+        "pay": [1.5, 2.5, None, 4.0] * 250,
+        "sex": ["F", "M", None, "M"] * 250,
+        "ok": [True, False] * 500,
+    }
+)
+FACTS = {"bounds": {"age": (0, 100), "pay": (0, 10)}, "keys": {"sex": ["F", "M", None]}}
+HUGE = 1e7
+
+
+def ask(sql: str, epsilon: float = HUGE, **more: object) -> dpsql.Result:
+    return dpsql.query(FRAME, sql, epsilon=epsilon, **{**FACTS, **more})
+
+
+def test_values_and_types() -> None:
+    frame = ask("SELECT sex, COUNT(*) AS n, SUM(age) AS total, AVG(pay) AS pay FROM t GROUP BY sex").df
+    assert frame["sex"].tolist()[:2] == ["F", "M"]
+    assert frame["sex"].isna().tolist() == [False, False, True], "the NULL group comes last"
+    assert frame["n"].tolist() == [250, 500, 250]
+    assert frame["total"].tolist() == [5000, 20000, 10000]
+    assert [str(kind) for kind in frame.dtypes] == ["str", "int64", "int64", "float64"]
+    assert frame["pay"].tolist()[:2] == pytest.approx([1.5, 3.25], abs=1e-4)
+    assert np.isnan(frame["pay"].tolist()[2]), "an average of no values is NULL"
+
+
+def test_intervals_enclose_the_value_and_name_their_columns() -> None:
+    result = ask("SELECT sex, COUNT(*) AS n, AVG(age) AS age FROM t GROUP BY sex", epsilon=1)
+    bounds = result.intervals()
+    assert list(bounds.columns) == ["sex", "n_low", "n_high", "age_low", "age_high"]
+    both = result.to_pandas(intervals=True)
+    assert list(both.columns) == ["sex", "n", "n_low", "n_high", "age", "age_low", "age_high"]
+    for name in ("n", "age"):
+        assert (both[f"{name}_low"] <= both[name]).all()
+        assert (both[name] <= both[f"{name}_high"]).all()
+
+
+def test_wider_level_and_simultaneous_intervals_are_wider() -> None:
+    result = ask("SELECT sex, COUNT(*) AS n FROM t GROUP BY sex", epsilon=0.1)
+    width = {name: (b["n_high"] - b["n_low"]).iloc[0] for name, b in _three_kinds(result).items()}
+    assert width["95"] < width["99"]
+    assert width["95"] < width["all"]
+
+
+def _three_kinds(result: dpsql.Result) -> dict[str, pd.DataFrame]:
+    return {"95": result.intervals(), "99": result.intervals(0.99), "all": result.intervals(simultaneous=True)}
+
+
+def test_simultaneous_interval_of_a_count_is_the_exact_quantile_of_the_largest_noise() -> None:
+    result = ask("SELECT sex, COUNT(*) AS n FROM t GROUP BY sex", epsilon=0.1)
+    half = (result.intervals(simultaneous=True)["n_high"] - result.df["n"]).iloc[0]
+    a = np.exp(-0.1)
+    inside = [1 - 2 * a ** (t + 1) / (1 + a) for t in (half, half - 1)]
+    assert inside[0] ** 3 >= 0.95 > inside[1] ** 3
+
+
+@pytest.mark.parametrize("level", [0, 1, -1, 2, "x", True, float("nan")])
+def test_level_is_checked(level: object) -> None:
+    with pytest.raises(InvalidArgument, match="level must lie between 0 and 1"):
+        ask("SELECT COUNT(*) FROM t").intervals(level)
+
+
+def test_item_len_iter() -> None:
+    one = ask("SELECT COUNT(*) FROM t")
+    assert one.item() == 1000
+    assert len(one) == 1
+    assert list(one) == [(1000,)]
+    with pytest.raises(InvalidArgument, match="one row and one column"):
+        ask("SELECT sex, COUNT(*) FROM t GROUP BY sex").item()
+
+
+def test_null_average_is_none() -> None:
+    assert ask("SELECT AVG(pay) FROM t WHERE age > 90").item() is None
+
+
+def test_prints_table_intervals_and_cost() -> None:
+    text = str(ask("SELECT sex, COUNT(*) AS n FROM t GROUP BY sex", epsilon=1))
+    assert re.search(r"\| F    \| +\d+ \| +±3 \|", text)
+    assert "| NULL |" in text
+    assert text.splitlines()[-1] == "spent epsilon 1 (calls add up; dpsql.Session keeps count)"
+
+
+def test_long_answers_are_cut_on_screen_not_in_the_frame() -> None:
+    result = ask("SELECT age, COUNT(*) AS n FROM t GROUP BY age", bounds={"age": (0, 99)})
+    assert "(40 more rows in .df)" in str(result)
+    assert len(result.df) == 100
+    assert result.to_text().count("\n| ") == 101
+
+
+def test_html_is_escaped() -> None:
+    frame = pd.DataFrame({"k": ["<b>x</b>"] * 50})
+    html = dpsql.query(frame, "SELECT k, COUNT(*) FROM t GROUP BY k", epsilon=1, keys={"k": ["<b>x</b>"]})._repr_html_()
+    assert "&lt;b&gt;x" in html
+    assert "<b>x" not in html
+    assert "<script" not in html
+
+
+def test_control_characters_in_keys_do_not_reach_the_terminal() -> None:
+    frame = pd.DataFrame({"k": ["\x1b[31mred\nline"] * 50})
+    text = str(dpsql.query(frame, "SELECT k, COUNT(*) FROM t GROUP BY k", epsilon=1, keys={"k": ["\x1b[31mred\nline"]}))
+    assert "\x1b" not in text
+    assert "\\x1b[31mred\\nline" in text
+
+
+def test_result_is_immutable_and_pickles_without_the_table() -> None:
+    frame = pd.DataFrame({"secret": ["needle-in-the-haystack"] * 1000, "x": range(1000)})
+    result = dpsql.query(frame, "SELECT COUNT(*) AS n FROM t WHERE secret = 'a'", epsilon=1)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        result.footer = "free"
+    for private in (pickle.dumps(result), repr(vars(result)).encode()):
+        assert b"needle" not in private
+
+
+def test_changing_the_frame_of_a_result_changes_nothing() -> None:
+    result = ask("SELECT COUNT(*) AS n FROM t")
+    frame = result.df
+    frame.loc[0, "n"] = -5
+    assert result.item() == 1000
+
+
+@pytest.mark.parametrize(("half", "shown"), [(3.0, "3"), (0.0312, "0.032"), (12.31, "13"), (1.21, "1.3")])
+def test_half_widths_are_rounded_up_to_two_digits(half: float, shown: str) -> None:
+    assert _rounded_up(half) == shown
+    assert float(shown) >= half
+
+
+def test_digits_follow_the_noise() -> None:
+    assert _digits(0.02, 38.58) == 3
+    assert _digits(2000.0, 123456.7) == 0
+
+
+def test_warnings_speak_of_public_facts() -> None:
+    assert any("epsilon above 10" in note for note in ask("SELECT COUNT(*) FROM t", epsilon=11).warnings)
+    assert any("larger than some counts" in note for note in ask("SELECT COUNT(*) FROM t", epsilon=1e-4).warnings)
+    assert ask("SELECT COUNT(*) FROM t", epsilon=1).warnings == ()
