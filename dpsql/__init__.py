@@ -17,8 +17,7 @@ from dpsql.result import Result
 from dpsql.schema_file import Schema
 from dpsql.session import Session
 from dpsql.table import Table, declare
-
-__version__ = "0.1.0"
+from dpsql.version import __version__
 
 __all__ = [
     "Budget",
@@ -30,6 +29,7 @@ __all__ = [
     "Schema",
     "Session",
     "Table",
+    "__version__",
     "declare",
     "errors",
     "query",

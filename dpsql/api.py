@@ -9,12 +9,10 @@ from typing import Any
 
 import pandas as pd
 
+from dpsql.answer import answer
 from dpsql.errors import InvalidArgument
 from dpsql.executors.columns import ColumnStore
-from dpsql.executors.pandas import PandasExecutor
 from dpsql.explain import Explanation
-from dpsql.finish import finish
-from dpsql.notes import warnings_of
 from dpsql.prepare import prepare
 from dpsql.privacy.loss import PrivacyLoss, as_delta, as_epsilon
 from dpsql.privacy.unit import Neighbours
@@ -61,10 +59,8 @@ def query(
     if prepared.explain_only:
         return Explanation(release)
     stores = {name: _store(source.frame, tables[name]) for name, source in sources.items()}
-    released = release.privatise(PandasExecutor(stores).execute(release.exact))
-    answer = finish(release, released)
     footer = f"spent {release.cost} (calls add up; dpsql.Session keeps count)"
-    return Result(answer, release, released, footer, warnings_of(release, released))
+    return answer(release, stores, footer)
 
 
 def _sources(data: object, said: Declaration) -> dict[str, Table]:

@@ -108,21 +108,27 @@ class Result:
         columns = [_python_values(vector) for vector in self._answer.vectors]
         return iter(zip(*columns, strict=True))
 
+    def table_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
+        """The table with its intervals."""
+        return text_table(self._answer, self._bounds(level, simultaneous=False), level, most_rows)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The lines below the table: hidden groups, warnings, and what was spent."""
+        hidden = self._release.threshold is not None
+        groups = (f"{len(self)} groups; {hidden_groups(self._release)}",) if hidden else ()
+        return (*groups, *(f"note: {each}" for each in self.warnings), self.footer)
+
     def to_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
         """The table with its intervals and the privacy line, as it prints."""
-        table = text_table(self._answer, self._bounds(level, simultaneous=False), level, most_rows)
-        return "\n".join([table, *self._notes()])
-
-    def _notes(self) -> list[str]:
-        notes = [f"{len(self)} groups; {hidden_groups(self._release)}"] if self._release.threshold is not None else []
-        return [*notes, *(f"note: {each}" for each in self.warnings), self.footer]
+        return "\n".join([self.table_text(most_rows=most_rows, level=level), *self.notes])
 
     def __repr__(self) -> str:
         return self.to_text(most_rows=_MOST_ROWS_SHOWN)
 
     def _repr_html_(self) -> str:
         bounds = self._bounds(0.95, simultaneous=False)
-        return html_table(self._answer, bounds, 0.95, _MOST_ROWS_SHOWN, self._notes())
+        return html_table(self._answer, bounds, 0.95, _MOST_ROWS_SHOWN, self.notes)
 
 
 def _as_series(kind: Type, vector: Vector) -> Any:

@@ -8,12 +8,10 @@ from typing import NoReturn
 
 import pandas as pd
 
+from dpsql.answer import answer
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, InvalidSchema, LedgerError
 from dpsql.executors.columns import ColumnStore
-from dpsql.executors.pandas import PandasExecutor
 from dpsql.explain import Explanation
-from dpsql.finish import finish
-from dpsql.notes import warnings_of
 from dpsql.prepare import Prepared, prepare
 from dpsql.privacy.ledger import Budget, Entry, Ledger
 from dpsql.privacy.loss import PrivacyLoss, as_delta, as_epsilon, show
@@ -93,10 +91,7 @@ class Session:
             return self._explanation(prepared)
         release = prepared.release
         self._ledger.charge(release.cost, sql)
-        released = release.privatise(PandasExecutor(self._stores).execute(release.exact))
-        answer = finish(release, released)
-        warnings = warnings_of(release, released)
-        return Result(answer, release, released, self._footer(release.cost), warnings)
+        return answer(release, self._stores, self._footer(release.cost))
 
     def explain(
         self,

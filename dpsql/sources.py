@@ -3,6 +3,8 @@ types."""
 
 from __future__ import annotations
 
+import csv
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -64,11 +66,41 @@ def read_table(path: Path, said: Declaration) -> tuple[pd.DataFrame, Declaration
     """
     if path.suffix.casefold() not in (".csv", ".txt"):
         raise InvalidSchema(f"{path.name}: only .csv files can be read; load others with pandas.")
-    try:
-        frame = pd.read_csv(path, dtype="str", keep_default_na=False, na_values=[""], skipinitialspace=True)
-    except FileNotFoundError:
-        raise InvalidSchema(f"no file {path}.") from None
-    except (OSError, ValueError) as error:  # pandas' parser errors are ValueErrors; their text may quote a line
-        raise InvalidSchema(f"{path.name} cannot be read as CSV ({type(error).__name__}).") from None
     real = dict.fromkeys(said.bounds, Type.REAL)
-    return frame, Declaration(said.bounds, said.keys, {**real, **said.types}, said.nullable)
+    return _read_csv(path), Declaration(said.bounds, said.keys, {**real, **said.types}, said.nullable)
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    """A CSV file with all cells as text; an empty cell is NULL, and a line of too many cells is left out."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            names = next(csv.reader(file, skipinitialspace=True), [])
+        _check_header(path, names)
+        return pd.read_csv(
+            path,
+            dtype="str",
+            keep_default_na=False,
+            na_values=[""],
+            skipinitialspace=True,
+            index_col=False,
+            names=names,
+            header=0,
+            on_bad_lines="skip",
+            encoding="utf-8",
+        )
+    except (FileNotFoundError, IsADirectoryError):
+        raise InvalidSchema(f"no file {path}.") from None
+    except UnicodeDecodeError:
+        raise InvalidSchema(f"{path.name} is not text in UTF-8.") from None
+    except (OSError, ValueError, csv.Error) as error:  # the parser's own words may quote a line
+        raise InvalidSchema(f"{path.name} cannot be read as CSV ({type(error).__name__}).") from None
+
+
+def _check_header(path: Path, names: list[str]) -> None:
+    if not names:
+        raise InvalidSchema(f"{path.name} is empty: a CSV file begins with the names of its columns.")
+    if not all(names):
+        raise InvalidSchema(f"{path.name}: column {names.index('') + 1} has no name.")
+    twice = [name for name, times in Counter(name.casefold() for name in names).items() if times > 1]
+    if twice:
+        raise InvalidSchema(f'{path.name}: two columns are named "{twice[0]}".', hint="Rename one of them.")

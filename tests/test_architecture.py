@@ -9,13 +9,13 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 FLOORS = (  # folders and modules of dpsql/, lowest floor first
-    ("errors",),
+    ("errors", "version"),
     ("privacy",),
     ("schema", "schema_*", "intervals"),
     ("sql",),
     ("analysis", "executors", "sources"),
     ("release", "release_*", "finish", "table"),
-    ("prepare", "result", "explain", "render", "noise_intervals", "notes"),
+    ("prepare", "result", "explain", "render", "noise_intervals", "notes", "answer"),
     ("session", "api"),
     ("shell", "__main__", "__init__", "testing"),
 )

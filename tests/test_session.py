@@ -4,6 +4,7 @@ import copy
 import os
 import pickle
 import threading
+import traceback
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -65,11 +66,13 @@ def test_charge_comes_before_the_run_and_stays_when_the_run_fails(monkeypatch: p
 
     def fail(*_: object) -> None:
         seen.append(asker.spent.epsilon)
-        raise MemoryError
+        raise ValueError("could not convert 'Jane Roe' to float")
 
     monkeypatch.setattr(PandasExecutor, "execute", fail)
-    with pytest.raises(MemoryError):
+    with pytest.raises(dpsql.errors.InternalError, match="the run failed") as failure:
         asker.query(COUNT, epsilon=0.5)
+    assert "Jane" not in "".join(traceback.format_exception(failure.value))
+    assert failure.value.__context__ is None, "the original words could be read from there"
     assert seen == [Fraction(1, 2)]
     assert asker.spent.epsilon == Fraction(1, 2)
 

@@ -14,9 +14,10 @@ from dpsql.shell.arguments import parse
 from dpsql.shell.asker import Asker
 from dpsql.shell.opening import open_session
 from dpsql.shell.prompt import Prompt
-from dpsql.shell.show import error_text, parts_of
+from dpsql.shell.show import error_text
 from dpsql.shell.statements import statements
-from dpsql.shell.streams import let_go_of_output, ready_output, text_of
+from dpsql.shell.streams import OutputFailed, finish_output, let_go_of_output, ready_output, say, text_of
+from dpsql.version import __version__
 
 _EPSILON_HINT = "Here: --epsilon 1 on the command line, for each query."
 
@@ -33,46 +34,41 @@ class Exit(IntEnum):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The `dpsql` command; `argv` without the program's name. Returns the exit code and raises nothing."""
+    """The `dpsql` command; `argv` without the program's name. Returns the exit code."""
     try:
         ready_output()
         code = _run(argv)
-        sys.stdout.flush()
+        finish_output()
     except KeyboardInterrupt:
         print("\nInterrupted.", file=sys.stderr)
         code = Exit.INTERRUPTED
     except BrokenPipeError:
         let_go_of_output()
         code = Exit.PIPE_CLOSED
-    except OSError as error:  # files are read with care, so this is the output: a disk is full
+    except OutputFailed as failure:
+        with contextlib.suppress(OutputFailed, BrokenPipeError):
+            say(str(failure), sys.stderr)
         let_go_of_output()
-        with contextlib.suppress(OSError):
-            print(f"The output cannot be written: {error.strerror}.", file=sys.stderr)
         code = Exit.USAGE
     return code
 
 
 def _run(argv: Sequence[str] | None) -> int:
     try:
-        said = parse(argv, version())
+        said = parse(argv, __version__)
         opening = said.opening
         asked = _asked(said.inputs)
         session, notes = open_session(opening)
     except SystemExit:  # --help or --version: it is printed
         return Exit.OK
     except DPSQLError as error:
-        print(error_text(error, _EPSILON_HINT), file=sys.stderr)
+        say(error_text(error, _EPSILON_HINT), sys.stderr)
         return Exit.USAGE
     for note in notes:
-        print(f"note: {note}", file=sys.stderr)
+        say(f"note: {note}", sys.stderr)
     if asked is None:
-        return Prompt(Asker(session, said.epsilon, said.delta), version()).run()
+        return Prompt(Asker(session, said.epsilon, said.delta), __version__).run()
     return run_batch(Asker(session), asked)
-
-
-def version() -> str:
-    """The package's version."""
-    return str(sys.modules["dpsql"].__version__)
 
 
 def run_batch(asker: Asker, asked: Sequence[str]) -> int:
@@ -81,20 +77,20 @@ def run_batch(asker: Asker, asked: Sequence[str]) -> int:
         try:
             _show(asker, sql)
         except DPSQLError as error:
-            print(error_text(error, _EPSILON_HINT), file=sys.stderr)
+            say(error_text(error, _EPSILON_HINT), sys.stderr)
             if len(asked) > 1:
-                print(f"Stopped at statement {number} of {len(asked)}.", file=sys.stderr)
+                say(f"Stopped at statement {number} of {len(asked)}.", sys.stderr)
             return Exit.BUDGET if isinstance(error, BudgetExceeded) else Exit.REFUSED
     return Exit.OK
 
 
 def _show(asker: Asker, sql: str) -> None:
-    """The answer to standard output, at once: a reader who is gone must stop the spending."""
+    """The table to standard output, what it cost and what to be aware of to standard error."""
     answer = asker.ask(sql)
-    table, below = parts_of(answer) if isinstance(answer, Result) else (str(answer), "")
-    print(table, flush=True)
+    table, below = (answer.table_text(), "\n".join(answer.notes)) if isinstance(answer, Result) else (str(answer), "")
+    say(table)
     if below:
-        print(below, file=sys.stderr, flush=True)
+        say(below, sys.stderr)
 
 
 def _asked(inputs: Sequence[str | Path]) -> list[str] | None:

@@ -14,6 +14,7 @@ from dpsql.shell.commands import Quit, command_of, run_command
 from dpsql.shell.describe import banner
 from dpsql.shell.show import error_text
 from dpsql.shell.statements import split
+from dpsql.shell.streams import say
 
 FIRST = "dpsql> "
 MORE = "   ...> "
@@ -37,20 +38,20 @@ class Prompt:
         """Until the end; returns the exit code 0."""
         with contextlib.suppress(ImportError):
             importlib.import_module("readline")  # gives input() line editing and a history, in memory
-        print(banner(self._asker.session, self._version))
+        say(banner(self._asker.session, self._version))
         while True:
             try:
                 self._take(self._read(MORE if self._typed else FIRST))
             except Quit:
                 return 0
             except EOFError:
-                print()
+                say("")
                 return 0
             except KeyboardInterrupt:
                 self._typed = ""
-                print()
+                say("")
             except UnicodeDecodeError:
-                print("That line is not text in UTF-8.", file=sys.stderr)
+                say("That line is not text in UTF-8.", sys.stderr)
 
     def _take(self, line: str) -> None:
         """One line: a command, or more of a statement."""
@@ -71,8 +72,8 @@ class Prompt:
     def _show(self, ask: Callable[[], str]) -> bool:
         """Print what is asked for, or the error; whether there was none."""
         try:
-            print(ask(), flush=True)
+            say(ask())
         except DPSQLError as error:
-            print(error_text(error, _EPSILON_HINT), file=sys.stderr, flush=True)
+            say(error_text(error, _EPSILON_HINT), sys.stderr)
             return False
         return True

@@ -3,14 +3,6 @@
 from __future__ import annotations
 
 from dpsql.errors import DPSQLError
-from dpsql.result import Result
-
-
-def parts_of(result: Result) -> tuple[str, str]:
-    """The table of an answer, and the lines below it: notes and what it cost."""
-    lines = result.to_text().split("\n")
-    tall = next((i for i, line in enumerate(lines) if not line.startswith(("+", "|"))), len(lines))
-    return "\n".join(lines[:tall]), "\n".join(lines[tall:])
 
 
 def error_text(error: DPSQLError, epsilon_hint: str) -> str:

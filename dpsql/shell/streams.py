@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 from dpsql.errors import InvalidArgument
 
@@ -27,6 +30,35 @@ def _content(file: Path) -> str:
     if str(file) != "-":
         return file.read_text(encoding="utf-8")
     return "" if sys.stdin is None else sys.stdin.read()
+
+
+class OutputFailed(Exception):
+    """Something could not be written, though a reader is there: a disk is full."""
+
+
+def say(text: str, stream: TextIO | None = None) -> None:
+    """Write a line, to standard output unless said otherwise, at once: a reader who is gone must stop the spending.
+
+    Raises OutputFailed, or BrokenPipeError for that reader.
+    """
+    with _writing():
+        print(text, file=stream, flush=True)
+
+
+def finish_output() -> None:
+    """Write what is still buffered. Raises OutputFailed or BrokenPipeError."""
+    with _writing():
+        sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputFailed(f"The output cannot be written: {error.strerror}.") from None
 
 
 def ready_output() -> None:

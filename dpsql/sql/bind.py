@@ -110,6 +110,8 @@ class _Binder:
 
     def _bind_keys(self, items: list[tuple[exp.Expr, str]]) -> None:
         group = self.select.args.get("group")
+        if group is not None and not group.expressions:
+            raise SQLSyntaxError("GROUP BY names no column.", span=span_of(self.sql, group))
         for node in group.expressions if group else []:
             column = self._key_column(node, items)
             if column not in [key.column for key in self.keys]:

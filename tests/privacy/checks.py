@@ -6,22 +6,28 @@ every neighbour of small tables; probabilities of the noise beside the declared 
 
 from __future__ import annotations
 
+import copy
 import itertools
 import os
+import pickle
+import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 
 import dpsql
-from dpsql import api, finish, prepare, release, session
+from dpsql import prepare
 from dpsql.executors import columns, pandas
 from dpsql.executors.base import ExactTable
 from dpsql.privacy import mechanisms, sampling
+from dpsql.privacy.conversion import rho_for
 from dpsql.privacy.loss import PrivacyLoss, as_delta, as_epsilon
 from dpsql.privacy.unit import Neighbours
 from dpsql.release import Release
@@ -343,3 +349,299 @@ def check_rule(rule: Rule, most: int = 2) -> None:
         assert made.reach.l2_squared <= met.l2_squared * slack**2, f"{rule}: {made.reach.l2_squared}, {met.l2_squared}"
     if not made.exact.every_cell:
         assert met.one_sided == made.lattice.groups_of_a_unit
+
+
+# The engine as a whole: each of these holds for the honest engine, and fails under some planted lie
+
+HUGE = 10**6
+
+
+def check_order_of_groups() -> None:
+    """Groups are shown in order of their keys, however the rows stand, NULL last."""
+    sql = "SELECT s, COUNT(*) AS n FROM t GROUP BY s"
+    for cells in (["c", "a", None, "b"], ["b", None, "a", "c"]):
+        found = dpsql.query(pd.DataFrame({"s": series(cells * 400, object)}), sql, epsilon=1, delta=1e-3)
+        assert [row[0] for row in found] == ["a", "b", "c", None]
+
+
+@dataclass(frozen=True)
+class Silence:
+    """A law that always draws 0, to look at what is done around the noise."""
+
+    dimension: int
+
+    def draw(self, cells: int) -> Any:
+        return np.zeros((self.dimension, cells), dtype=np.int64)
+
+
+NOISY = (
+    ("SELECT COUNT(*) FROM t", U, {}),
+    ("SELECT SUM(p) FROM t WHERE x > 0", B, {}),
+    ("SELECT AVG(x) FROM t", U, {}),
+    ("SELECT AVG(x), SUM(p), COUNT(*) FROM t", U, {"epsilon": Fraction(1, 3)}),
+    ("SELECT AVG(x), SUM(p) FROM t", U, {"strategy": "split"}),
+    ("SELECT p, COUNT(*) FROM t GROUP BY p", B, {"epsilon": 2}),
+    ("SELECT COUNT(*) FROM t", U, {"delta": 1e-6, "mechanism": "gaussian"}),
+    ("SELECT AVG(x), SUM(p), COUNT(*) FROM t", U, {"delta": 1e-6, "mechanism": "gaussian"}),
+)
+DRAWS = 120_000
+
+
+def check_noise() -> None:
+    """What is drawn is worth what is charged: the loss that follows from the noise, as measured on released values, and
+    from the distance of neighbours, as attained, is the epsilon that the ledger is told; no less and hardly more."""
+    for sql, relation, options in NOISY:
+        made, met = distances(ROWS, sql, UNIVERSE, relation, most=1, options=options)
+        exact = run_exactly(made, ROWS.schema(), ROWS.frame(UNIVERSE[:1]))
+        exact = ExactTable(tuple(Vector(k.values[:1]) for k in exact.keys), exact.parts[:, :1], 1)
+        units = np.array([each.unit for each in made.coordinates])
+        noise = releases(made, exact, DRAWS)[:, 0, :] / units - made.coordinate_steps(exact.parts)[:, 0].astype(float)
+        dimension = noise.shape[1]
+        charged, where = float(made.cost.epsilon), f"{sql}, {relation}, {options}"
+        slack = 6 / (dimension * DRAWS) ** 0.5
+        if options.get("mechanism") == "gaussian":
+            rho = met.l2_squared / (2 * float((noise**2).mean()))
+            spent = rho / float(rho_for(as_epsilon(charged), as_delta(made.cost.delta)))
+            charged, slack = 1.0, 1.5 * slack
+        elif options.get("strategy") == "split":
+            spent = dimension * met.steps * -_log_ratio(noise)
+        else:
+            largest = np.abs(noise).max(axis=1)
+            scale = 1 / -_log_ratio(noise) if dimension == 1 else float(largest.mean()) / dimension
+            spent = met.steps / scale
+        assert spent <= charged * (1 + slack), f"{where}: {spent} spent, {charged} charged"
+        assert spent >= charged * (1 - slack), f"{where}: more noise than needed: {spent} of {charged}"
+        _check_independence(noise, dimension, options, where)
+
+
+def _log_ratio(noise: Any) -> float:
+    """log a of a discrete Laplace law, from the mean of |X|: E|X| = 2a / (1 - a^2)."""
+    mean = float(np.abs(noise).mean())
+    a = ((1 + mean * mean) ** 0.5 - 1) / mean
+    return float(np.log(a)) if a < 1 - 1e-9 else -1 / mean
+
+
+def _check_independence(noise: Any, dimension: int, options: dict[str, Any], where: str) -> None:
+    """Neither from one release to the next nor, with split or Gaussian noise, between the coordinates of one."""
+    first = np.corrcoef(noise[:-1, 0], noise[1:, 0])[0, 1]
+    assert abs(first) < 6 / DRAWS**0.5, f"{where}: draws depend on one another"
+    if dimension > 1:
+        assert abs(np.corrcoef(noise[:, 0], noise[:, 1])[0, 1]) < 6 * 2 / DRAWS**0.5, where  # uncorrelated in every law
+
+
+def check_thresholds() -> None:
+    """The exact chance that a group of one unit is shown, for all groups that the unit may open or close together, is at
+    most the delta that is charged; one step less would be too much; and `>=` is what is done with it."""
+    delta = Fraction(repr(float(np.exp(-13) / 2)))  # where the continuous formula of the threshold fails by 1.46 times
+    schema = ROWS.schema()
+    for relation, epsilon in ((U, Fraction(1)), (B, Fraction(2)), (U, Fraction(2)), (B, Fraction(1, 2))):
+        made = calibrated(schema, "SELECT g, COUNT(*) FROM t GROUP BY g", relation, epsilon=epsilon, delta=delta)
+        assert made.threshold is not None
+        groups = 2 if relation == B else 1
+        with localcontext() as context:
+            context.prec = 40
+            a = (-Decimal(epsilon.numerator) / Decimal(epsilon.denominator) / groups).exp()  # counts move 2 when bounded
+            shown = [groups * a ** (made.threshold - less - 1) / (1 + a) for less in (0, 1)]
+            charged = Decimal(made.cost.delta.numerator) / Decimal(made.cost.delta.denominator)
+        assert shown[0] <= charged, f"{relation}: shown with {shown[0]}, charged {charged}"
+        assert shown[1] > charged, f"{relation}: the threshold could be lower"
+        assert made.lattice.one_unit == 1
+        silent = replace(made, noise=Silence(1))
+        exact = ExactTable((Vector(np.arange(3)),), np.array([[-1, 0, 1]]) + made.threshold, 3)
+        assert silent.privatise(exact).keys[0].values.tolist() == [1, 2]
+
+
+def check_answers() -> None:
+    """At an enormous epsilon the answers are those of the clipped table: filters, NULLs and groups as they should be."""
+    frame = pd.DataFrame({
+        "x": [1.7, 1.99, 2.0, 2.5, np.nan, 9.0], "k": [4, 4, 5, 5, 5, 4], "g": series(["a", None, None, "a", "b", "b"], object),
+    })  # fmt: skip
+    facts: dict[str, Any] = {"bounds": {"x": (0, 3), "k": (4, 5)}, "keys": {"g": ["a", "b", None]}}
+    expected = {
+        "SELECT COUNT(*), COUNT(x) FROM t": [(6, 5)],
+        "SELECT SUM(x) FROM t": [(1.7 + 1.99 + 2 + 2.5 + 3,)],
+        "SELECT AVG(x) FROM t": [((1.7 + 1.99 + 2 + 2.5 + 3) / 5,)],
+        "SELECT SUM(x) FROM t WHERE x < 2": [(3.69,)],
+        "SELECT SUM(x) FROM t WHERE x <= 2": [(5.69,)],
+        "SELECT SUM(x) FROM t WHERE NOT x >= 2": [(3.69,)],
+        "SELECT SUM(x) FROM t WHERE x > 1.99": [(7.5,)],
+        "SELECT SUM(k) FROM t WHERE k < 5": [(12,)],
+        "SELECT SUM(x + k) FROM t WHERE x + k > 5.99": [(3 + 4 + 5 + 2.5 + 5 + 2,)],
+        "SELECT COUNT(*) FROM t WHERE x < 2 OR g = 'b'": [(4,)],
+        "SELECT g, COUNT(*), SUM(k) FROM t GROUP BY g": [("a", 2, 9), ("b", 2, 9), (None, 2, 9)],
+        "SELECT k, COUNT(x) FROM t GROUP BY k": [(4, 3), (5, 2)],
+    }
+    prepare._cache.clear()
+    for sql, rows in expected.items():
+        for relation in (U, B):
+            found = list(dpsql.query(frame, sql, epsilon=HUGE, neighbours=relation, **facts))
+            assert len(found) == len(rows), f"{sql}: {found}"
+            for one, other in zip(found, rows, strict=True):
+                near = [a == b if isinstance(b, str | None) else abs(a - b) < 1e-2 for a, b in zip(one, other, strict=True)]
+                assert all(near), f"{sql}: {found}, not {rows}"
+
+
+def check_order_of_rows() -> None:
+    """The same integers whatever the order of rows, for reals of very different sizes, in several blocks."""
+    rng = np.random.default_rng(11)
+    shape = Shape({"x": "float64", "k": "int64"}, {"bounds": {"x": (-1e15, 1e15), "k": (0, 3)}})
+    values = np.concatenate([rng.normal(0, 1, 300) * 10.0 ** rng.integers(-9, 16, 300), [1e15, -1e15, 0.1, 0.2, 0.3]])
+    frame = pd.DataFrame({"x": values, "k": rng.integers(0, 4, len(values))})
+    schema = shape.schema()
+    for sql in ("SELECT SUM(x) FROM t", "SELECT AVG(x) FROM t", "SELECT k, SUM(x), AVG(x * k) FROM t GROUP BY k"):
+        made = calibrated(schema, sql, U, epsilon=1000)
+        expected = cells_of(made, run_exactly(made, schema, frame))
+        for order in (frame.iloc[::-1], *(frame.sample(frac=1, random_state=rng) for _ in range(4))):
+            assert cells_of(made, run_exactly(made, schema, order)) == expected, sql
+
+
+def check_no_row_raises() -> None:
+    """Whatever one row holds, the answer has the same shape and nothing is raised or warned of."""
+    odd = [None, "x", [1], "7", 2.5, np.nan, np.inf, 10**30, True, b"1", "0"]
+    sqls = (
+        "SELECT COUNT(x), SUM(CLAMP(10 / x, 0, 9)) FROM t WHERE 1 / x > 0 OR x % x IS NULL",
+        "SELECT SUM(CLAMP(x * x * x, 0, 9)) FROM t",
+    )
+    prepare._cache.clear()
+    for sql in sqls:
+        for kind in ("integer", "real"):
+            for cell in odd:
+                frame = pd.DataFrame({"x": series([1, cell, 0], object)})
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error")
+                    try:
+                        rows = len(dpsql.query(frame, sql, epsilon=1, types={"x": kind}))
+                    except Exception as error:  # noqa: BLE001
+                        raise AssertionError(f"{sql} with {cell!r} as {kind}: {error!r}") from None
+                assert rows == 1
+
+
+def check_charge_first() -> None:
+    """A run that fails keeps its charge; a query that is refused reads no row."""
+    frame = pd.DataFrame({"x": [1, 2]})
+    held = dpsql.Session({"t": frame}, budget=dpsql.Budget(1))
+    read = []
+
+    def execute(_self: Any, _plan: Any) -> Any:
+        read.append(held.spent.epsilon)
+        raise KeyboardInterrupt
+
+    with mock.patch.object(pandas.PandasExecutor, "execute", execute):
+        try:
+            held.query("SELECT COUNT(*) FROM t", epsilon=0.75)
+        except KeyboardInterrupt:
+            pass
+        assert read == [Fraction(3, 4)], "rows were read before the charge"
+        assert held.spent.epsilon == Fraction(3, 4), "a failed run gave its charge back"
+        for sql in ("SELECT COUNT(*) FROM t", "SELECT SUM(x) FROM t", "SELECT x FROM t"):
+            try:
+                held.query(sql, epsilon=0.75)
+            except dpsql.DPSQLError:
+                pass
+            else:
+                raise AssertionError("answered without a budget")
+        assert len(read) == 1, "a refused query read rows"
+    assert held.spent.epsilon == Fraction(3, 4)
+
+
+def check_budget() -> None:
+    """Exactly as many queries are answered as the budget pays for, to the last digit, also from many threads."""
+    frame = pd.DataFrame({"x": [1, 2]})
+    sql = "SELECT COUNT(*) FROM t"
+    tenths = dpsql.Session({"t": frame}, budget=dpsql.Budget(0.3))
+    answered = sum(_is_answered(tenths, sql, 0.1) for _ in range(5))
+    assert answered == 3, f"three times 0.1 of 0.3, and {answered} were answered"
+    assert not _is_answered(tenths, sql, 1e-9)
+    many = dpsql.Session({"t": frame}, budget=dpsql.Budget(7))
+    with ThreadPoolExecutor(16) as pool:
+        answered = sum(pool.map(lambda _: _is_answered(many, sql, 1), range(64)))
+    assert answered == 7
+    assert many.spent.epsilon == 7
+    deltas = dpsql.Session({"t": frame}, budget=dpsql.Budget(100, 1e-6))
+    grouped = "SELECT x, COUNT(*) FROM t GROUP BY x"
+    assert sum(_is_answered(deltas, grouped, 1, delta=4e-7) for _ in range(4)) == 2, "delta is overdrawn"
+
+
+def _is_answered(held: dpsql.Session, sql: str, epsilon: float, **options: Any) -> bool:
+    try:
+        held.query(sql, epsilon=epsilon, **options)
+    except dpsql.errors.BudgetExceeded:
+        return False
+    return True
+
+
+def check_no_copies() -> None:
+    """A session, and a ledger, cannot be copied, pickled or used in a forked child."""
+    held = dpsql.Session({"t": pd.DataFrame({"x": [1, 2]})}, budget=dpsql.Budget(1))
+    for thing in (held, held._ledger):
+        for multiply in (copy.copy, copy.deepcopy, pickle.dumps):
+            try:
+                multiply(thing)
+            except dpsql.errors.LedgerError:
+                continue
+            raise AssertionError(f"{multiply.__name__} of a {type(thing).__name__}")
+    words = in_a_child(lambda: _refusal(held))
+    assert words == "LedgerError", f"a forked child answered: {words}"
+    assert held.spent.epsilon == 0
+
+
+def _refusal(held: dpsql.Session) -> str:
+    try:
+        held.query("SELECT COUNT(*) FROM t", epsilon=1)
+    except dpsql.DPSQLError as error:
+        return type(error).__name__
+    return "nothing"
+
+
+def in_a_child(work: Callable[[], str]) -> str:
+    """What some work says in a forked child of this process."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.write(write, work().encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as said:
+        words = said.read()
+    os.waitpid(child, 0)
+    return words
+
+
+def check_entropy() -> None:
+    """Noise is fresh: not the same twice, nor in two children of one process, nor from one session to the next."""
+    law = mechanisms.CubeLaplace(Fraction(2**40), 2)
+
+    def draw() -> str:
+        return repr(law.draw(4).tolist())
+
+    sampling.discrete_laplace(Fraction(3), 1000)  # whatever may be buffered is, before the fork
+    seen = [draw(), draw(), in_a_child(draw), in_a_child(draw), draw()]
+    assert len(set(seen)) == len(seen), "the same noise twice"
+    counts = [dpsql.query(pd.DataFrame({"x": [1]}), "SELECT COUNT(*) FROM t", epsilon=1e-6).item() for _ in range(4)]
+    assert len(set(counts)) > 1
+
+
+def check_plans_are_not_confused() -> None:
+    """One text under other declared facts is another plan."""
+    frame = pd.DataFrame({"x": [1.0, 9.0]})
+    sql = "SELECT SUM(x) FROM t"
+    prepare._cache.clear()
+    for upper in (2, 5, 9):
+        found = dpsql.query(frame, sql, epsilon=HUGE, bounds={"x": (0, upper)}).item()
+        assert abs(found - 1 - upper) < 1e-2, f"bounds up to {upper}: {found}"
+    costs = [dpsql.query(frame, "SELECT COUNT(*) FROM t", epsilon=1, neighbours=each).loss.epsilon for each in (B, U)]
+    assert costs == [0, 1]
+
+
+def rules(*names: str) -> Callable[[], None]:
+    """A check of the rules of these names."""
+
+    def check() -> None:
+        chosen = [rule for rule in RULES if str(rule) in names]
+        assert len(chosen) == len(names)
+        for rule in chosen:
+            check_rule(rule)
+
+    return check

@@ -1,0 +1,35 @@
+"""The run of a release that is paid for: execute, privatise, finish. Nothing of the data leaves but through noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dpsql.errors import InternalError
+from dpsql.executors.base import ExactTable
+from dpsql.executors.columns import ColumnStore
+from dpsql.executors.pandas import PandasExecutor
+from dpsql.finish import finish
+from dpsql.notes import warnings_of
+from dpsql.release import Release
+from dpsql.result import Result
+
+
+def answer(release: Release, stores: Mapping[str, ColumnStore], footer: str) -> Result:
+    """The Result of a release over the tables' stores.
+
+    Executors are total; should one fail all the same, its own words could quote a cell, so they are not passed on.
+    Raises InternalError.
+    """
+    exact: ExactTable | None = None
+    failed = ""
+    try:
+        exact = PandasExecutor(stores).execute(release.exact)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it may have seen a row
+        failed = type(error).__name__
+    if exact is None:  # raised out here, so that nothing of the failure hangs on the error as its context
+        raise InternalError(
+            f"the run failed ({failed}). The query was charged, since rows had been read.",
+            hint="This is a fault of dpsql or of the machine (memory?), not of the query. Please report it.",
+        )
+    released = release.privatise(exact)
+    return Result(finish(release, released), release, released, footer, warnings_of(release, released))

@@ -1,0 +1,79 @@
+"""CSV files: cells by declared type, one odd cell or line changes nothing but itself."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpsql.errors import InvalidSchema
+from dpsql.schema import Declaration, Type
+from dpsql.sources import read_table, stored_columns
+
+
+def read(tmp_path: Path, text: str, **said: object) -> pd.DataFrame:
+    file = tmp_path / "t.csv"
+    file.write_text(text, encoding="utf-8")
+    return read_table(file, Declaration.of(**said))[0]
+
+
+def test_lines_of_too_many_cells_are_left_out_and_do_not_shift_columns(tmp_path: Path) -> None:
+    frame = read(tmp_path, "a,b\n1,2\n4,5,6\n7\n8,9\n")
+    assert frame["a"].tolist() == ["1", "7", "8"]
+    assert frame["b"].isna().tolist() == [False, True, False]
+
+
+def test_cells_are_text_and_empty_is_null(tmp_path: Path) -> None:
+    frame = read(tmp_path, "a,b\nNA,\nnan,x\n 1 ,y\n")
+    assert frame["a"].tolist()[:2] == ["NA", "nan"]
+    assert frame["b"].isna().tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("a,,b\n1,2,3\n", "column 2 has no name"),
+        ("a,A\n1,2\n", 'two columns are named "a"'),
+    ],
+)
+def test_headers_are_checked(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InvalidSchema, match=message):
+        read(tmp_path, text)
+
+
+def test_undeclared_columns_with_bounds_are_real(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("a,b\n1,2\n", encoding="utf-8")
+    _, said = read_table(file, Declaration.of(bounds={"a": (0, 1)}))
+    assert said.types == {"a": Type.REAL}
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "nullable"),
+    [
+        (np.array([1], dtype="int8"), Type.INTEGER, False),
+        (np.array([1], dtype="uint64"), Type.INTEGER, False),
+        (np.array([1.0], dtype="float32"), Type.REAL, True),
+        (np.array([True]), Type.BOOLEAN, False),
+        (pd.array(["a"], dtype="str"), Type.TEXT, True),
+        (pd.array([1], dtype="Int64"), Type.INTEGER, True),
+        (pd.array([True], dtype="boolean"), Type.BOOLEAN, True),
+        (pd.array([1.5], dtype="Float64"), Type.REAL, True),
+        (pd.Categorical(["a"]), Type.TEXT, True),
+        (pd.Categorical([3]), Type.INTEGER, True),
+        (np.array(["x", 1], dtype=object), Type.TEXT, True),
+        (np.array(["2020"], dtype="datetime64[s]"), Type.OTHER, True),
+        (np.array([1j]), Type.OTHER, True),
+        (pd.arrays.SparseArray([1]), Type.OTHER, True),
+        (pd.interval_range(0, 1), Type.OTHER, True),
+    ],
+)
+def test_types_follow_the_dtype_alone(values: object, kind: Type, nullable: bool) -> None:
+    (stored,) = stored_columns(pd.DataFrame({"x": values}))
+    assert (stored.type, stored.nullable) == (kind, nullable)
+
+
+def test_column_names_must_be_text() -> None:
+    with pytest.raises(InvalidSchema, match="column names must be text, got 0"):
+        stored_columns(pd.DataFrame([[1]]))
