@@ -112,8 +112,8 @@ def test_no_quote_or_comment_is_cut(parts: list[str], between: str):
     assert statements(between.join(written)) == written
 
 
-@given(TEXTS)
-def test_nothing_is_lost_but_ends_blanks_and_comments_at_a_start(text: str):
+@given(TEXTS.filter(lambda text: "/*" not in text and "--" not in text))  # there a statement's words may stand too
+def test_nothing_is_lost_but_ends_and_blanks(text: str):
     at = 0
     for each in statements(text):
         at = text.index(each, at) + len(each)
