@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpsql.release import Release, Released
 from dpsql.release_lattice import Estimate
+from dpsql.release_order import order_of, pick
 from dpsql.schema import Type
 from dpsql.sql.expressions import Array, Column, Expr, Slot, Vector, evaluate
 from dpsql.sql.plan import AggregateKind, Finish, Order
@@ -35,6 +36,11 @@ class Answer:
 
 def finish(release: Release, released: Released) -> Answer:
     """The answer's rows, in order."""
+    with np.errstate(all="ignore"):
+        return _finish(release, released)
+
+
+def _finish(release: Release, released: Released) -> Answer:
     query = release.query
     slots = slot_vectors(release, released)
     places = _having(query.finish, slots, released.groups)
@@ -78,8 +84,7 @@ def _aggregate_slots(release: Release) -> tuple[Slot, ...]:
 def _read(slots: list[Vector], places: Places) -> Any:
     def read(slot: Column | Slot) -> Vector:
         assert isinstance(slot, Slot)  # no private column is above the aggregation
-        vector = slots[slot.index]
-        return Vector(vector.values[places], None if vector.valid is None else vector.valid[places])
+        return pick(slots[slot.index], places)
 
     return read
 
@@ -107,26 +112,7 @@ def _as_integers(values: Array) -> Array:
 
 
 def _order(terms: tuple[Order, ...], keys: int, slots: list[Vector], places: Places) -> Places:
-    """Positions of `places` in order: by the terms, then by key ascending with NULL last, so that no order of the data
-    ever shows."""
+    """Positions of `places` in the order asked for."""
     read = _read(slots, places)
-    by = [_sort_columns(evaluate(term.expr, read, len(places)), term.descending, term.nulls_first) for term in terms]
-    by += [_sort_columns(_read_place(slots[index], places), False, False) for index in range(keys)]
-    flat = [column for columns in by for column in columns]
-    return np.lexsort(tuple(reversed(flat))) if flat else np.arange(len(places))
-
-
-def _read_place(vector: Vector, places: Places) -> Vector:
-    return Vector(vector.values[places], None if vector.valid is None else vector.valid[places])
-
-
-def _sort_columns(vector: Vector, descending: bool, nulls_first: bool) -> tuple[Array, Array]:
-    """NULLs first or last, then the values; text by code point."""
-    values = vector.values
-    if values.dtype == object:
-        _, values = np.unique(values.astype(object), return_inverse=True)
-    elif values.dtype == np.bool_:
-        values = values.astype(np.int64)
-    valid = vector.where_valid()
-    ranked = np.where(valid, -values if descending else values, 0)
-    return (valid if nulls_first else ~valid), ranked
+    by = [(evaluate(term.expr, read, len(places)), term.descending, term.nulls_first) for term in terms]
+    return order_of(by, [pick(slots[index], places) for index in range(keys)], len(places))

@@ -3,7 +3,7 @@
 Each aggregation needs a count, a sum, or both. A count moves by 1 a row. A sum of values in [L, U] is taken centred,
 2 q - N for a value on the grid q = 0..N of [L, U], whenever the matching count is there too: one row then moves it by
 at most N instead of by the larger end, and SUM = centred sum + midpoint * count, AVG = midpoint + centred sum / count.
-Coordinates are scaled by whole numbers to one common sensitivity, `Lattice.steps`.
+Coordinates are scaled by whole numbers to one common sensitivity, `Lattice.steps` (or just below it).
 """
 
 from __future__ import annotations
@@ -90,11 +90,21 @@ def lower(analysis: Analysis, epsilon: Fraction, *, strategy: str, selects: bool
     A SUM whose count nobody asks for can be taken as it is, or centred beside a count of its own: whichever has less
     error by public facts.
     """
-    plain = _Builder(analysis, epsilon, selects, centre_all=False).build()
+    plain = _lattice(analysis, epsilon, selects, centre_all=False)
     if all(each.count is not None for each in plain.estimates):
         return plain
-    centred = _Builder(analysis, epsilon, selects, centre_all=True).build()
+    centred = _lattice(analysis, epsilon, selects, centre_all=True)
     return min(plain, centred, key=lambda lattice: _error(lattice, strategy))
+
+
+def _lattice(analysis: Analysis, epsilon: Fraction, selects: bool, *, centre_all: bool) -> Lattice:
+    """The lattice on the integers themselves where their common multiple allows it, else on coarser grids."""
+    fine = _Builder(analysis, epsilon, selects, centre_all=centre_all, coarse=False)
+    lattice = fine.build()
+    if lattice is None:
+        lattice = _Builder(analysis, epsilon, selects, centre_all=centre_all, coarse=True).build()
+    assert lattice is not None  # coarse grids always have a common scale
+    return lattice
 
 
 def _error(lattice: Lattice, strategy: str) -> float:
@@ -113,15 +123,17 @@ def _error(lattice: Lattice, strategy: str) -> float:
 class _Builder:
     """Collects parts and coordinates, each once."""
 
-    def __init__(self, analysis: Analysis, epsilon: Fraction, selects: bool, *, centre_all: bool) -> None:
+    def __init__(self, analysis: Analysis, epsilon: Fraction, selects: bool, *, centre_all: bool, coarse: bool) -> None:
         self.analysis = analysis
+        self.coarse = coarse
         self.epsilon = epsilon
         self.selects = selects
         self.centre_all = centre_all
         self.parts: dict[Part, int] = {}
         self.coordinates: list[Coordinate] = []
 
-    def build(self) -> Lattice:
+    def build(self) -> Lattice | None:
+        """The lattice; None where integers have no common multiple of reasonable size."""
         measured = self.analysis.measured
         counted = {_count_of(m) for m in measured if m.aggregation.kind is not AggregateKind.SUM}
         if self.selects:
@@ -129,7 +141,12 @@ class _Builder:
         self.grids = self._grids([m for m in measured if m.sum is not None])
         estimates = [self._estimate(m, counted) for m in measured]
         selection = self._count(CountRows(None), sure=False) if self.selects else 0
-        steps, coordinates = self._scaled()
+        steps = self._common_steps()
+        if steps is None:
+            return None
+        coordinates = tuple(
+            _times(each, steps // each.sensitivity) if each.noisy else each for each in self.coordinates
+        )
         one_unit = coordinates[selection].terms[0][1] if self.selects else 0
         groups = 2 if self.analysis.neighbours is Neighbours.BOUNDED else 1
         return Lattice(tuple(self.parts), coordinates, tuple(estimates), steps, selection, one_unit, groups)
@@ -169,7 +186,7 @@ class _Builder:
 
     def _raw_sum(self, m: Measured) -> int:
         argument, held = _argument(m), m.argument.range
-        if _is_whole(m) and held.magnitude <= self._most_steps():
+        if _is_whole(m) and held.magnitude <= self._most_exact():
             part = LatticeSum(argument, held.lower, held.upper, 0, 1.0, int(held.lower), int(held.upper), whole=True)
             step = 1.0
         else:
@@ -189,7 +206,7 @@ class _Builder:
         common = 1
         for m in summed:
             width = m.argument.range.upper - m.argument.range.lower
-            exact = _is_whole(m) and math.lcm(common, max(1, int(width))) <= self._most_steps()
+            exact = _is_whole(m) and math.lcm(common, max(1, int(width))) <= self._most_exact()
             sizes[_argument(m)] = int(width) if exact else 0
             common = math.lcm(common, max(1, sizes[_argument(m)]))
         return {_argument(m): self._grid(m, sizes[_argument(m)]) for m in summed}
@@ -213,6 +230,10 @@ class _Builder:
     def _most_steps(self) -> int:
         return 1 << max(10, min(_FINEST, 40 + _log2(self.epsilon)))
 
+    def _most_exact(self) -> int:
+        """The widest range of integers that keeps its own grid; booleans always do."""
+        return 1 if self.coarse else self._most_steps()
+
     def _part(self, part: Part) -> int:
         return self.parts.setdefault(part, len(self.parts))
 
@@ -226,17 +247,18 @@ class _Builder:
         self.coordinates.append(Coordinate(name, terms, unit, row, l1, l2, noisy=l1 > 0))
         return len(self.coordinates) - 1
 
-    def _scaled(self) -> tuple[int, tuple[Coordinate, ...]]:
-        """All noisy coordinates multiplied to one common sensitivity. Two and more share a fine lattice, on which the
-        joint law is as good as continuous."""
-        noisy = [each for each in self.coordinates if each.noisy]
-        steps = math.lcm(*(each.sensitivity for each in noisy)) if noisy else 0
-        if len(noisy) > 1:
+    def _common_steps(self) -> int | None:
+        """The common sensitivity of all noisy coordinates: a multiple of each, or, on coarse grids, so much larger that
+        a whole factor for each comes within 2^-12 of it. Two and more coordinates share a fine lattice, on which the
+        joint law is as good as continuous. None where only coarse grids will do."""
+        each = [coordinate.sensitivity for coordinate in self.coordinates if coordinate.noisy]
+        steps = math.lcm(*each) if each else 0
+        if steps > 4 * self._most_steps():
+            return 1 << (max(each).bit_length() + 12) if self.coarse else None
+        if len(each) > 1:
             fineness = math.ceil(_FINENESS * self.epsilon)
             steps <<= max(0, math.ceil(fineness / steps) - 1).bit_length()
-        return steps, tuple(
-            _times(each, steps // each.sensitivity) if each.noisy else each for each in self.coordinates
-        )
+        return steps
 
 
 def _times(each: Coordinate, factor: int) -> Coordinate:

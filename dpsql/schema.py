@@ -251,19 +251,31 @@ def _bound(name: str, value: object) -> Number:
 def _keys(name: str, listed: object) -> tuple[Key, ...]:
     if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, Iterable):
         raise InvalidSchema(f"{name}: keys are a list of values, got {listed!r}.")
-    keys = tuple(each.item() if hasattr(each, "item") else each for each in listed)
+    keys = tuple(_plain_key(name, each) for each in listed)
     if not keys:
         raise InvalidSchema(f"{name}: the list of keys is empty.")
     if len(keys) > MOST_KEYS:
         raise InvalidSchema(f"{name}: more than {MOST_KEYS:,} keys.")
-    for key in keys:
-        if not isinstance(key, str | int | float | None):
-            raise InvalidSchema(f"{name}: a key must be text, a number, a boolean or None, got {key!r}.")
-        if isinstance(key, float) and not math.isfinite(key):
-            raise InvalidSchema(f"{name}: a key must be finite, got {key}. For NULL write None.")
     if len(set(keys)) < len(keys):
         raise InvalidSchema(f"{name}: a key is listed twice.")
     return keys
+
+
+def _plain_key(name: str, key: object) -> Key:
+    """A key as one of Python's own values, whatever subclass it came as."""
+    if hasattr(key, "item") and not isinstance(key, str | int | float):
+        key = key.item()  # a NumPy scalar
+    if key is None or isinstance(key, bool):
+        return key
+    if isinstance(key, str):
+        return str.__str__(key)
+    if not isinstance(key, int | float):
+        raise InvalidSchema(f"{name}: a key must be text, a number, a boolean or None, got {key!r}.")
+    if not math.isfinite(key):
+        raise InvalidSchema(f"{name}: a key must be finite, got {key}. For NULL write None.")
+    if abs(key) > LARGEST_BOUND:
+        raise InvalidSchema(f"{name}: keys must lie within +/-2^62, got {key}.")
+    return int(key) if isinstance(key, int) else float(key)
 
 
 def _type(name: str, word: object) -> Type:

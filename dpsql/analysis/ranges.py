@@ -112,7 +112,20 @@ def _limit(name: str, kind: Type, other: Interval, other_kind: Type) -> Interval
     if whole:
         lower = math.ceil(lower) if math.isfinite(lower) else lower
         upper = math.floor(upper) if math.isfinite(upper) else upper
+    elif kind is Type.REAL:
+        lower, upper = _float_below(lower), _float_above(upper)
     return Interval(lower, upper) if lower <= upper else Interval(-INFINITY, INFINITY)
+
+
+def _float_below(value: Number) -> float:
+    """The value as a float, or the float just below it."""
+    near = float(value)
+    return near if near <= value else math.nextafter(near, -INFINITY)
+
+
+def _float_above(value: Number) -> float:
+    near = float(value)
+    return near if near >= value else math.nextafter(near, INFINITY)
 
 
 def _learn(known: Known, expr: Expr, limit: Interval | None) -> Known:

@@ -8,7 +8,7 @@ and on the lattice integers that the noise is really added to, so the two cannot
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpsql.analysis.ranges import Known, known_of
 from dpsql.analysis.stability import stability
@@ -52,6 +52,12 @@ def norms(row: Contribution, neighbours: Neighbours, *, grouped: bool) -> Sensit
     if not grouped:
         return Sensitivity(width, width, width)
     return Sensitivity(2 * largest, max(math.sqrt(2) * largest, width), max(largest, width))
+
+
+_LARGEST = 1e290
+_SMALLEST = 1e-290
+"""Values beyond the one count as unbounded, ranges narrower than the other as one value: no float could hold their
+grid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +107,10 @@ def _measure(aggregation: Aggregation, known: Known, reaches: bool) -> Measured:
     count = Contribution(point(1), sure)
     if aggregation.kind is AggregateKind.COUNT:
         return Measured(aggregation, argument, count, None)
-    if not argument.range.bounded:
+    if not (argument.range.bounded and argument.range.magnitude <= _LARGEST):
         raise _missing_bounds(aggregation, known)
+    if argument.range.upper - argument.range.lower < _SMALLEST:  # a range of one value, or as good as one
+        argument = replace(argument, range=point(argument.range.lower))
     return Measured(aggregation, argument, count, Contribution(argument.range, sure))
 
 
@@ -113,7 +121,7 @@ def _missing_bounds(aggregation: Aggregation, known: Known) -> MissingBounds:
     why = "Noise is scaled to how much one person can change the sum; without bounds that is unlimited.\n"
     if not loose:
         return MissingBounds(
-            f"{aggregation} has no bounds: {expr} can be as large as floats go.",
+            f"{aggregation} has no bounds: {expr} can be as large as numbers go.",
             span=aggregation.span,
             hint=f"{why}Limit it, for example {aggregation.kind}(CLAMP({expr}, 0, 100)).",
         )

@@ -44,6 +44,8 @@ class LatticeSum:
     whole: bool
 
     def __post_init__(self) -> None:
+        if self.whole and not all(isinstance(each, int) for each in (self.lower, self.upper, self.origin)):
+            raise ValueError("integers are summed between integers")
         if not (self.least <= self.most and max(abs(self.least), abs(self.most)) < LARGEST_STEP_COUNT):
             raise ValueError("the lattice of a sum is too fine")
 

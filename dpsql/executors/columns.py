@@ -22,7 +22,7 @@ from dpsql.sql.expressions import DTYPES, Array, Vector, blank
 LARGEST_INTEGER = 2**62
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Encoded:
     """A text column as codes into its distinct values; -1 is NULL, and indexes the extra last slot of `dictionary`."""
 
@@ -108,8 +108,9 @@ def _same_memory(a: pd.Series, b: pd.Series) -> bool:
 
 
 def _address(series: pd.Series) -> object:
-    array = series.array
-    held: Any = array.codes if isinstance(array, pd.Categorical) else array
+    held: Any = series.array
+    if isinstance(held, pd.Categorical):
+        return _address(pd.Series(held.codes, copy=False)), list(held.categories)
     if _is_arrow(series.dtype):
         chunks = held.__arrow_array__().chunks
         return [(c.offset, len(c), [b.address for b in c.buffers() if b is not None]) for c in chunks]
@@ -131,11 +132,34 @@ def _encode(series: pd.Series, column: ColumnSchema) -> Encoded:
         codes, values = np.asarray(series.cat.codes, dtype=np.int32), list(series.cat.categories)
     else:
         if series.dtype == object:  # a cell that is not text is NULL; nothing of it is hashed or compared
-            series = pd.Series([cell if isinstance(cell, str) else None for cell in series], dtype="str")
+            series = pd.Series([str.__str__(cell) if isinstance(cell, str) else None for cell in series], dtype="str")
         found, uniques = pd.factorize(series)
         codes, values = found.astype(np.int32), list(uniques)
-    texts = [value if isinstance(value, str) else None for value in values]
+        if any(isinstance(value, str) and not _is_plain(value) for value in values):
+            codes, values = _number_texts(series)
+    texts = [value if isinstance(value, str) and _is_unicode(value) else None for value in values]
     return Encoded(codes, _dictionary(texts, column))
+
+
+def _is_plain(text: str) -> bool:
+    """Neither a lone surrogate nor the way it is written: pandas' hash table takes the one for the other."""
+    return "\\u" not in text and _is_unicode(text)
+
+
+def _is_unicode(text: str) -> bool:
+    """No lone surrogates, which are no characters; a cell with one is NULL."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _number_texts(series: pd.Series) -> tuple[np.ndarray[Any, np.dtype[np.int32]], list[str]]:
+    """Codes of texts by a dictionary of Python's: slower than pandas' table, and exact."""
+    seen: dict[str, int] = {}
+    codes = [seen.setdefault(c, len(seen)) if isinstance(c, str) and _is_unicode(c) else -1 for c in series]
+    return np.array(codes, dtype=np.int32), list(seen)
 
 
 def _number(whole: Vector, kind: Type) -> tuple[np.ndarray[Any, np.dtype[np.int32]], Vector]:
@@ -227,13 +251,21 @@ def clip(values: Array, lower: Number, upper: Number) -> Array:
 
 
 def _from_objects(cells: Array, kind: Type) -> Vector:
-    read = [_read_cell(cell, kind) for cell in cells]
+    read = [_read_safely(cell, kind) for cell in cells]
     valid = np.array([cell is not None for cell in read], dtype=bool)
     values: Array = np.array([blank(kind) if cell is None else cell for cell in read], dtype=DTYPES[kind])
     return Vector(values, None if valid.all() else valid)
 
 
 _TRUTHS = {"true": True, "t": True, "false": False, "f": False}
+
+
+def _read_safely(cell: object, kind: Type) -> Key:
+    """`_read_cell`, whatever the cell's class does when it is looked at."""
+    try:
+        return _read_cell(cell, kind)
+    except Exception:  # noqa: BLE001 - a cell that cannot be read does not fit
+        return None
 
 
 def _read_cell(cell: object, kind: Type) -> Key:
@@ -244,12 +276,11 @@ def _read_cell(cell: object, kind: Type) -> Key:
         return bool(cell) if isinstance(cell, bool | np.bool_) else None
     if isinstance(cell, bool | np.bool_) or not isinstance(cell, str | int | float | np.number | Decimal):
         return None
-    try:
-        if kind is Type.INTEGER and isinstance(cell, str | int | np.integer):
-            return _limited(int(cell)) if len(str(cell)) <= _LONGEST_NUMBER else None
-        number = float(cell)
-    except (ValueError, OverflowError):
+    if isinstance(cell, np.timedelta64 | np.complexfloating):
         return None
+    if kind is Type.INTEGER and isinstance(cell, str | int | np.integer):
+        return _limited(int(cell)) if not isinstance(cell, str) or len(cell) <= _LONGEST_NUMBER else None
+    number = float(cell)
     if math.isnan(number):
         return None
     if kind is Type.INTEGER:

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsql.executors.base import ExactPlan
-from dpsql.executors.columns import ColumnStore
+from dpsql.executors.columns import ColumnStore, take
 from dpsql.schema import Key, Type
 from dpsql.sql.expressions import DTYPES, Vector, blank
 from dpsql.sql.plan import GroupKey
@@ -21,7 +21,7 @@ MOST_DIRECT_CELLS = 1 << 21
 """Up to so many combinations are counted in place; more are renumbered first."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class KeyCodes:
     """One key: its values, one for each code, and a reader (start, stop) -> codes of those rows."""
 
@@ -31,7 +31,7 @@ class KeyCodes:
     """No row has the code -1."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Groups:
     """All keys together: a reader of combined codes, how many there are, and the key values of chosen codes."""
 
@@ -63,7 +63,7 @@ def _direct(keys: list[KeyCodes], cells: int) -> Groups:
         out: list[Vector] = []
         for key in reversed(keys):
             size = max(1, len(key.values))
-            out.append(_pick(key.values, codes % size))
+            out.append(take(key.values, codes % size))
             codes = codes // size
         return tuple(reversed(out))
 
@@ -96,13 +96,9 @@ def _renumbered(keys: list[KeyCodes], rows: int) -> Groups:
         chosen = np.column_stack([chosen[found // len(key.values)], found % len(key.values)])
 
     def values(wanted: Codes) -> tuple[Vector, ...]:
-        return tuple(_pick(key.values, chosen[wanted, index]) for index, key in enumerate(keys))
+        return tuple(take(key.values, chosen[wanted, index]) for index, key in enumerate(keys))
 
     return Groups(lambda start, stop: codes[start:stop], len(chosen), False, values)
-
-
-def _pick(vector: Vector, at: Codes) -> Vector:
-    return Vector(vector.values[at], None if vector.valid is None else vector.valid[at])
 
 
 def _key_codes(key: GroupKey, store: ColumnStore) -> KeyCodes:

@@ -34,6 +34,10 @@ class PandasExecutor:
 
         Rows that a filter or a key leaves out go to one more cell at the end, which is cut off.
         """
+        with np.errstate(all="ignore"):  # a warning would tell of the row that made it
+            return self._execute(plan)
+
+    def _execute(self, plan: ExactPlan) -> ExactTable:
         store = self.stores[scan_of(plan.source).table.name]
         passes = [_evaluator(predicate, store) for predicate in filters_of(plan.source)]
         groups = group_rows(plan, store) if plan.keys else None
@@ -57,7 +61,7 @@ def _answers(plan: ExactPlan, sums: list[_Accumulator]) -> list[_Accumulator | N
     return [None if part == CountRows(None) else next(rest) for part in plan.parts]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Block:
     """Rows start..stop: `kept` marks those that the filters pass (None: all), `codes` their groups (None: one group).
 
@@ -159,7 +163,7 @@ def lattice_steps(part: LatticeSum, vector: Vector) -> NDArray[np.int64]:
     values: Any = vector.values
     if part.whole:
         clipped = clip(values.astype(np.int64, copy=False), int(part.lower), int(part.upper))
-        return np.asarray(clipped - int(part.origin), dtype=np.int64)
+        return np.asarray(clip(clipped - int(part.origin), part.least, part.most), dtype=np.int64)
     clipped = clip(values.astype(np.float64, copy=False), part.lower, part.upper)
     steps = np.rint((clipped - part.origin) * part.steps_per_unit)
     return np.clip(np.where(np.isfinite(steps), steps, 0), part.least, part.most).astype(np.int64)

@@ -6,6 +6,7 @@ and kernel) stands in one `Function` record; everything else here only walks the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,11 +27,13 @@ class Fact:
 
     range: Interval = EVERYTHING
     nullable: bool = True
+    whole: bool = False
+    """Every value is an integer; then the ends of a bounded range are integers too."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Vector:
-    """A block of values. `valid` marks the cells that are not NULL; None when none is NULL."""
+    """A block of values. `valid` marks the cells that are not NULL; None when none is NULL. Prints none of them."""
 
     values: Array
     valid: Bools | None = None
@@ -157,10 +160,18 @@ def fact(expr: Expr, known: Mapping[Expr, Fact] | None = None) -> Fact:
     else:
         derived = expr.fact
     said = known.get(expr) if known else None
-    if said is None:
-        return derived
-    # Nothing in common means that no row passes the filter: either fact then holds.
-    return Fact(derived.range.intersect(said.range) or derived.range, derived.nullable and said.nullable)
+    held, nullable = derived.range, derived.nullable
+    if said is not None:  # nothing in common means that no row passes the filter: either fact then holds
+        held, nullable = held.intersect(said.range) or held, nullable and said.nullable
+    whole = expr.type in (Type.INTEGER, Type.BOOLEAN)
+    return Fact(_between_integers(held) if whole else held, nullable, whole)
+
+
+def _between_integers(held: Interval) -> Interval:
+    """The integers of a range; one step outward where it holds none, which is wider but still true."""
+    lower = math.ceil(held.lower) if math.isfinite(held.lower) else held.lower
+    upper = math.floor(held.upper) if math.isfinite(held.upper) else held.upper
+    return Interval(lower, upper) if lower <= upper else Interval(upper, lower)
 
 
 def walk(expr: Expr) -> Iterator[Expr]:

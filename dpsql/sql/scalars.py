@@ -176,6 +176,8 @@ class ScalarBinder:
 
 def _null_type(function: Function, args: Iterable[Expr]) -> Type:
     """The type that a bare NULL takes among these arguments."""
+    if function.name == "round":
+        return Type.INTEGER
     known = [arg.type for arg in args if not _is_null(arg)]
     if known:
         return known[0]

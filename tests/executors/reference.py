@@ -66,7 +66,9 @@ def steps(part: LatticeSum, held: Any) -> int:
         return min(max(clipped - math.ceil(part.origin), part.least), part.most)
     clipped = min(max(float(held), part.lower), part.upper)
     scaled = (clipped - part.origin) * part.steps_per_unit
-    return min(max(round(scaled), part.least), part.most) if math.isfinite(scaled) else min(max(0, part.least), part.most)
+    return (
+        min(max(round(scaled), part.least), part.most) if math.isfinite(scaled) else min(max(0, part.least), part.most)
+    )
 
 
 def value(expr: Expr, row: Row) -> Any:

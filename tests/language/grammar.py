@@ -85,9 +85,7 @@ class Grammar:
         keys = self.rng.sample(pool, self.rng.choice([1, 1, 2]))
         return tuple(keys)
 
-    def _theirs(
-        self, where: Text | None, keys: Sequence[str], aggregates: Sequence[Aggregate], unknown: bool
-    ) -> str:
+    def _theirs(self, where: Text | None, keys: Sequence[str], aggregates: Sequence[Aggregate], unknown: bool) -> str:
         """Keys, aggregates, COUNT(*) and each aggregate's count; every declared group has a row, an empty one too."""
         passing = f"(SELECT * FROM t{f' WHERE {where.theirs}' if where else ''})"
         wanted = [*(each.theirs for each in aggregates), "COUNT(m)", *(each.entering for each in aggregates)]
@@ -191,7 +189,9 @@ class Grammar:
     def condition(self, depth: int) -> Text:
         if depth == 0:
             return self._truth()
-        pick = self.rng.choice(["and", "or", "not", "compare", "compare", "in", "between", "null", "is", "text", "leaf"])
+        pick = self.rng.choice(
+            ["and", "or", "not", "compare", "compare", "in", "between", "null", "is", "text", "leaf"]
+        )
         if pick in ("and", "or"):
             a, b = self.condition(depth - 1), self.condition(depth - 1)
             return Text(f"({a.ours} {pick.upper()} {b.ours})", f"({a.theirs} {pick.upper()} {b.theirs})")
@@ -205,9 +205,7 @@ class Grammar:
         if pick == "between":
             a, b, c = (self.number(depth - 1) for _ in range(3))
             word = self.rng.choice(["BETWEEN", "NOT BETWEEN"])
-            return Text(
-                f"({a.ours} {word} {b.ours} AND {c.ours})", f"({a.theirs} {word} {b.theirs} AND {c.theirs})"
-            )
+            return Text(f"({a.ours} {word} {b.ours} AND {c.ours})", f"({a.theirs} {word} {b.theirs} AND {c.theirs})")
         if pick == "null":
             a = self.rng.choice([self.number, self.condition, self.text])(depth - 1)
             word = self.rng.choice(["IS NULL", "IS NOT NULL"])

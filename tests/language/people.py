@@ -47,7 +47,7 @@ def frame(rows: int = 60, seed: int = 7) -> pd.DataFrame:
             "s": pd.Series(some(["a", "b", "c", None]), dtype="str"),
             "c": pd.Categorical(some(["red", "blue", "green", None]), categories=["green", "blue", "red", "unused"]),
             "o": pd.Series(some(["x", "y", "it's", "", None, 3, 4.5, True]), dtype=object),
-            "b": np.array(some([True, False])),
+            "b": np.array(some([True, False]), dtype=bool),
             "nb": pd.array(some([True, False, None]), dtype="boolean"),
         }
     )

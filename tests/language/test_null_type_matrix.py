@@ -144,8 +144,8 @@ RULES = (
     Rule("ROUND(x)", ONE, strict(away), R, inf=False),
     Rule("ROUND(x, 1)", ONE, strict(lambda x: away(x, 1)), R, inf=False),
     Rule("ROUND(x * 7, -1)", ONE, strict(lambda x: away(x * 7 / 10) * 10), R, inf=False),
-    Rule("ROUND(x, y)", ((I, I), (R, I)), strict(lambda x, y: away(x, y) if abs(y) < 3 else away(x / 10**-y) * 10**-y if y < 0 else x), R, inf=False),
-    Rule("x = y", LIKE, equal, B),
+    Rule("ROUND(x, y)", ((I, I), (R, I)), strict(lambda x, y: away(x, y) if abs(y) < 3 else away(x / 10**-y) * 10**-y
+    if y < 0 else x), R, inf=False), Rule("x = y", LIKE, equal, B),
     Rule("x <> y", LIKE, lambda x, y: no(equal(x, y)), B),
     Rule("x < y", LIKE, strict(lambda x, y: x < y), B),
     Rule("x <= y", LIKE, strict(lambda x, y: x <= y), B),
@@ -225,7 +225,9 @@ def as_measured(result: Any, kind: str) -> tuple[float, ...]:
 
 def asked(data: pd.DataFrame, rule: Rule, kind: str) -> list[tuple[Any, ...]]:
     sql = f"SELECT k, {measured(rule.text, kind)} FROM t GROUP BY k"
-    return [row[1:] for row in dpsql.query(data, sql, epsilon=LARGEST_EPSILON, bounds={"k": (0, max(1, len(data) - 1))})]
+    return [
+        row[1:] for row in dpsql.query(data, sql, epsilon=LARGEST_EPSILON, bounds={"k": (0, max(1, len(data) - 1))})
+    ]
 
 
 @pytest.mark.parametrize("nullable", [True, False])
@@ -250,7 +252,9 @@ def test_over_literals(rule: Rule, types: tuple[str, ...]):
     rows = [row for row in mixes(rule, types) if math.inf not in row and -math.inf not in row]
     if rule.text == "ROUND(x, y)":
         rows = [row for row in rows if row[1] is not None]  # test_rounding_to_null_digits_is_null
-    texts = ["".join(literal(dict(zip("xyz", row, strict=False))[c]) if c in "xyz" else c for c in rule.text) for row in rows]
+    texts = [
+        "".join(literal(dict(zip("xyz", row, strict=False))[c]) if c in "xyz" else c for c in rule.text) for row in rows
+    ]
     for start in range(0, len(rows), 100):
         sql = f"SELECT {', '.join(texts[start : start + 100])}, COUNT(*) FROM t"
         answer = next(iter(dpsql.query(pd.DataFrame({"a": [1]}), sql, epsilon=1)))
@@ -347,7 +351,9 @@ def test_what_is_no_number_cannot_be_summed(aggregate: str, column: str):
         dpsql.query(typed(), f"SELECT {aggregate}({column}) FROM t", epsilon=1)
 
 
-@pytest.mark.parametrize("clause", ["WHERE i", "WHERE r + 1", "WHERE s", "WHERE d", "HAVING COUNT(*)", "HAVING 'a'", "HAVING 1"])
+@pytest.mark.parametrize(
+    "clause", ["WHERE i", "WHERE r + 1", "WHERE s", "WHERE d", "HAVING COUNT(*)", "HAVING 'a'", "HAVING 1"]
+)
 def test_a_condition_must_be_one(clause: str):
     with pytest.raises(TypeMismatch):
         dpsql.query(typed(), f"SELECT COUNT(*) FROM t {clause}", epsilon=1)

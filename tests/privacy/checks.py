@@ -13,6 +13,7 @@ import pickle
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -220,7 +221,9 @@ def stacked(exact: ExactTable, times: int) -> ExactTable:
     """The exact table with every group `times` over: one draw of it is as many independent releases. A key in front
     numbers the copies."""
     numbers = Vector(np.tile(np.arange(times, dtype=np.int64), exact.groups))
-    keys = [Vector(np.repeat(k.values, times), None if k.valid is None else np.repeat(k.valid, times)) for k in exact.keys]
+    keys = [
+        Vector(np.repeat(k.values, times), None if k.valid is None else np.repeat(k.valid, times)) for k in exact.keys
+    ]
     return ExactTable((numbers, *keys), np.repeat(exact.parts, times, axis=1), exact.groups * times)
 
 
@@ -252,8 +255,8 @@ INF, NAN = float("inf"), float("nan")
 class Rule:
     """One query whose declared sensitivities are attained by some neighbours.
 
-    `real`: the norms (L1, L2, Linf) over groups of the first aggregation's sum, or of its count where it has none, in the
-    column's own units, from the tables of the design, not from the engine. `joint_l2`: the squared L2 of the whole
+    `real`: the norms (L1, L2, Linf) over groups of the first aggregation's sum, or of its count where it has none, in
+    the column's own units, derived by hand, not taken from the engine. `joint_l2`: the squared L2 of the whole
     vector is attained too; where it is False it is a sum of maxima that no single neighbour attains together.
     """
 
@@ -277,7 +280,7 @@ UNIVERSE: tuple[Row, ...] = (
     (-1.0, -1.0, 20, -4, "a"),
     (3.0, 3.0, 30, 5, "b"),
     (INF, NAN, 99, None, "a"),
-    (-INF, 0.5, -7, -99, None),
+    (-1e6, 0.5, -7, -99, None),
     (NAN, -INF, 25, 0, "zz"),
     (2.0, INF, 20, 5, 7),
 )
@@ -430,8 +433,8 @@ def _check_independence(noise: Any, dimension: int, options: dict[str, Any], whe
 
 
 def check_thresholds() -> None:
-    """The exact chance that a group of one unit is shown, for all groups that the unit may open or close together, is at
-    most the delta that is charged; one step less would be too much; and `>=` is what is done with it."""
+    """The exact chance that a group of one unit is shown, for all groups that the unit may open or close together, is
+    at most the delta that is charged; one step less would be too much; and `>=` is what is done with it."""
     delta = Fraction(repr(float(np.exp(-13) / 2)))  # where the continuous formula of the threshold fails by 1.46 times
     schema = ROWS.schema()
     for relation, epsilon in ((U, Fraction(1)), (B, Fraction(2)), (U, Fraction(2)), (B, Fraction(1, 2))):
@@ -440,7 +443,7 @@ def check_thresholds() -> None:
         groups = 2 if relation == B else 1
         with localcontext() as context:
             context.prec = 40
-            a = (-Decimal(epsilon.numerator) / Decimal(epsilon.denominator) / groups).exp()  # counts move 2 when bounded
+            a = (-Decimal(epsilon.numerator) / Decimal(epsilon.denominator) / groups).exp()  # bounded: counts move 2
             shown = [groups * a ** (made.threshold - less - 1) / (1 + a) for less in (0, 1)]
             charged = Decimal(made.cost.delta.numerator) / Decimal(made.cost.delta.denominator)
         assert shown[0] <= charged, f"{relation}: shown with {shown[0]}, charged {charged}"
@@ -452,9 +455,10 @@ def check_thresholds() -> None:
 
 
 def check_answers() -> None:
-    """At an enormous epsilon the answers are those of the clipped table: filters, NULLs and groups as they should be."""
+    """At an enormous epsilon the answers are those of the clipped table: filters, NULLs and groups as in SQL."""
     frame = pd.DataFrame({
-        "x": [1.7, 1.99, 2.0, 2.5, np.nan, 9.0], "k": [4, 4, 5, 5, 5, 4], "g": series(["a", None, None, "a", "b", "b"], object),
+        "x": [1.7, 1.99, 2.0, 2.5, np.nan, 9.0], "k": [4, 4, 5, 5, 5, 4],
+        "g": series(["a", None, None, "a", "b", "b"], object),
     })  # fmt: skip
     facts: dict[str, Any] = {"bounds": {"x": (0, 3), "k": (4, 5)}, "keys": {"g": ["a", "b", None]}}
     expected = {
@@ -468,6 +472,8 @@ def check_answers() -> None:
         "SELECT SUM(k) FROM t WHERE k < 5": [(12,)],
         "SELECT SUM(x + k) FROM t WHERE x + k > 5.99": [(3 + 4 + 5 + 2.5 + 5 + 2,)],
         "SELECT COUNT(*) FROM t WHERE x < 2 OR g = 'b'": [(4,)],
+        "SELECT SUM(x) FROM t WHERE x < 2 OR g = 'b'": [(6.69,)],
+        "SELECT SUM(x) FROM t WHERE NOT (x >= 2 AND g = 'a')": [(6.69,)],
         "SELECT g, COUNT(*), SUM(k) FROM t GROUP BY g": [("a", 2, 9), ("b", 2, 9), (None, 2, 9)],
         "SELECT k, COUNT(x) FROM t GROUP BY k": [(4, 3), (5, 2)],
     }
@@ -477,7 +483,9 @@ def check_answers() -> None:
             found = list(dpsql.query(frame, sql, epsilon=HUGE, neighbours=relation, **facts))
             assert len(found) == len(rows), f"{sql}: {found}"
             for one, other in zip(found, rows, strict=True):
-                near = [a == b if isinstance(b, str | None) else abs(a - b) < 1e-2 for a, b in zip(one, other, strict=True)]
+                near = [
+                    a == b if isinstance(b, str | None) else abs(a - b) < 1e-2 for a, b in zip(one, other, strict=True)
+                ]
                 assert all(near), f"{sql}: {found}, not {rows}"
 
 
@@ -485,13 +493,14 @@ def check_order_of_rows() -> None:
     """The same integers whatever the order of rows, for reals of very different sizes, in several blocks."""
     rng = np.random.default_rng(11)
     shape = Shape({"x": "float64", "k": "int64"}, {"bounds": {"x": (-1e15, 1e15), "k": (0, 3)}})
-    values = np.concatenate([rng.normal(0, 1, 300) * 10.0 ** rng.integers(-9, 16, 300), [1e15, -1e15, 0.1, 0.2, 0.3]])
+    wild = rng.normal(0, 1, 1000) * 10.0 ** rng.integers(-9, 16, 1000)
+    values = np.concatenate([wild, rng.uniform(0, 1e15, 80_000)])
     frame = pd.DataFrame({"x": values, "k": rng.integers(0, 4, len(values))})
     schema = shape.schema()
     for sql in ("SELECT SUM(x) FROM t", "SELECT AVG(x) FROM t", "SELECT k, SUM(x), AVG(x * k) FROM t GROUP BY k"):
-        made = calibrated(schema, sql, U, epsilon=1000)
+        made = calibrated(schema, sql, U, epsilon=HUGE)
         expected = cells_of(made, run_exactly(made, schema, frame))
-        for order in (frame.iloc[::-1], *(frame.sample(frac=1, random_state=rng) for _ in range(4))):
+        for order in (frame.iloc[::-1], *(frame.sample(frac=1, random_state=rng) for _ in range(3))):
             assert cells_of(made, run_exactly(made, schema, order)) == expected, sql
 
 
@@ -527,10 +536,8 @@ def check_charge_first() -> None:
         raise KeyboardInterrupt
 
     with mock.patch.object(pandas.PandasExecutor, "execute", execute):
-        try:
+        with suppress(KeyboardInterrupt):
             held.query("SELECT COUNT(*) FROM t", epsilon=0.75)
-        except KeyboardInterrupt:
-            pass
         assert read == [Fraction(3, 4)], "rows were read before the charge"
         assert held.spent.epsilon == Fraction(3, 4), "a failed run gave its charge back"
         for sql in ("SELECT COUNT(*) FROM t", "SELECT SUM(x) FROM t", "SELECT x FROM t"):
@@ -552,6 +559,8 @@ def check_budget() -> None:
     answered = sum(_is_answered(tenths, sql, 0.1) for _ in range(5))
     assert answered == 3, f"three times 0.1 of 0.3, and {answered} were answered"
     assert not _is_answered(tenths, sql, 1e-9)
+    fifths = dpsql.Session({"t": frame}, budget=dpsql.Budget(0.3))
+    assert [_is_answered(fifths, sql, each) for each in (0.2, 0.2, 0.1, 0.1)] == [True, False, True, False]
     many = dpsql.Session({"t": frame}, budget=dpsql.Budget(7))
     with ThreadPoolExecutor(16) as pool:
         answered = sum(pool.map(lambda _: _is_answered(many, sql, 1), range(64)))
@@ -567,6 +576,8 @@ def _is_answered(held: dpsql.Session, sql: str, epsilon: float, **options: Any) 
         held.query(sql, epsilon=epsilon, **options)
     except dpsql.errors.BudgetExceeded:
         return False
+    except dpsql.DPSQLError as error:
+        raise AssertionError(f"the session is out of order: {error}") from None
     return True
 
 

@@ -121,8 +121,8 @@ class Queries:
             return rng.choice([
                 f"{a} {rng.choice(COMPARISONS)} {b}", f"{a} IN ({listed})", f"{a} NOT IN (1, 3)", f"{a} IS NULL",
                 f"{a} IS NOT NULL", f"{a} BETWEEN {low} AND {high}", f"u {rng.choice(COMPARISONS)} {b}",
-                f"g = '{rng.choice('ab')}'", "g IN ('a', NULL)", "h <> 'a'", "g < 'b'", "h IS NOT NULL", "b", "NOT b", "d",
-                "b IS TRUE", "d = b", "NULL", "TRUE",
+                f"g = '{rng.choice('ab')}'", "g IN ('a', NULL)", "h <> 'a'", "g < 'b'", "h IS NOT NULL", "b", "NOT b",
+                "d", "b IS TRUE", "d = b", "NULL", "TRUE",
             ])  # fmt: skip
         c = self.condition(depth + 1)
         forms = [f"({c} AND {self.condition(depth + 1)})", f"({c} OR {self.condition(depth + 1)})", f"(NOT {c})"]

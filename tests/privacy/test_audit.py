@@ -117,7 +117,9 @@ def audited(made: Release, schema: Any, first: list[Row], second: list[Row], *, 
 @pytest.mark.parametrize(
     ("sql", "relation", "first", "second", "options"), [each[1:] for each in AUDITS], ids=[each[0] for each in AUDITS]
 )
-@pytest.mark.parametrize("epsilon", [1, pytest.param(0.5, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "epsilon", [1, pytest.param(0.5, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)]
+)
 def test_neighbours_cannot_be_told_apart_better_than_claimed(
     sql: str, relation: str, first: list[Row], second: list[Row], options: dict[str, Any], epsilon: float
 ):

@@ -80,7 +80,10 @@ def test_intervals_cover_at_their_level(aggregates: list[str], relation: str, ro
 @pytest.mark.parametrize("relation", [U, B])
 @pytest.mark.parametrize("aggregates", [["COUNT(*)", "AVG(x)", "SUM(p)"], ["AVG(n)"]], ids=" ".join)
 def test_intervals_by_group_and_under_filters(aggregates: list[str], relation: str):
-    for sql in (f"SELECT {', '.join(aggregates)} FROM t GROUP BY g", f"SELECT {', '.join(aggregates)} FROM t WHERE p > 0"):
+    for sql in (
+        f"SELECT {', '.join(aggregates)} FROM t GROUP BY g",
+        f"SELECT {', '.join(aggregates)} FROM t WHERE p > 0",
+    ):
         _judge(covered(sql, aggregates, relation, 100, 0.95), 0.95)
 
 

@@ -82,8 +82,8 @@ def test_gaussian_variance_suffices_for_its_rho(delta: Fraction):
 
 
 def probabilities(scale: Fraction, dimension: int, radius: int) -> Any:
-    """P(x) = a^max|x_i| / C for all x with max|x_i| <= radius, as an array of `dimension` axes; C by shells: (2m + 1)^d -
-    (2m - 1)^d points at a distance of m."""
+    """P(x) = a^max|x_i| / C for all x with max|x_i| <= radius, as an array of `dimension` axes; C by shells:
+    (2m + 1)^d - (2m - 1)^d points at a distance of m."""
     a = math.exp(-1 / scale)
     shell = [1.0 if m == 0 else float((2 * m + 1) ** dimension - (2 * m - 1) ** dimension) for m in range(4000)]
     total = math.fsum(count * a**m for m, count in enumerate(shell))

@@ -38,7 +38,12 @@ def ask_at_random(seed: int, accepted: int, *, risky: bool, most: int = 2) -> No
     done = refused = 0
     while done < accepted:
         asked, relation, universe = queries.query(), rng.choice([U, B]), random_queries.rows(rng, 5)
-        options: dict[str, Any] = {"most": most, "seed": rng.randrange(2**32), "options": asked.options, "more": asked.more}
+        options: dict[str, Any] = {
+            "most": most,
+            "seed": rng.randrange(2**32),
+            "options": asked.options,
+            "more": asked.more,
+        }
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")

@@ -38,12 +38,16 @@ def outcome(frame: pd.DataFrame, sql: str, **options: Any) -> Any:
 # No cell raises or warns
 
 NUMBERS = [
-    "SELECT SUM(x), COUNT(*) FROM t", "SELECT AVG(x) FROM t WHERE x / y > 0", "SELECT COUNT(*) FROM t WHERE y * y - y > 1",
-    "SELECT SUM(CLAMP(y // x, 0, 9)), COUNT(y % x) FROM t", "SELECT SUM(CLAMP(FLOOR(y) + CEIL(y), 0, 9)) FROM t",
-    "SELECT COUNT(*) FROM t WHERE ABS(y) > 1e308 OR -y IN (1, 2)", "SELECT COUNT(ROUND(y, 300)) FROM t WHERE ROUND(y, -300) < 5",
+    "SELECT SUM(x), COUNT(*) FROM t",
+    "SELECT AVG(x) FROM t WHERE x / y > 0",
+    "SELECT COUNT(*) FROM t WHERE y * y - y > 1",
+    "SELECT SUM(CLAMP(y // x, 0, 9)), COUNT(y % x) FROM t",
+    "SELECT SUM(CLAMP(FLOOR(y) + CEIL(y), 0, 9)) FROM t",
+    "SELECT COUNT(*) FROM t WHERE ABS(y) > 1e308 OR -y IN (1, 2)",
+    "SELECT COUNT(ROUND(y, 300)) FROM t WHERE ROUND(y, -300) < 5",
     "SELECT AVG(CLAMP(LEAST(x, y, 3), 0, 9)) FROM t WHERE GREATEST(x, y) BETWEEN -1 AND 1e9",
     "SELECT COUNT(COALESCE(y, x)) FROM t WHERE NULLIF(x, y) IS NULL",
-]  # fmt: skip
+]
 EXTREMES = [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0, 0.0, 2.0**63, 0.5]
 
 
@@ -58,7 +62,9 @@ def test_no_number_changes_more_than_the_noise(sql: str):
             assert outcome(pd.DataFrame({"x": [x], "y": [y]}), sql, **facts) == plain, (x, y)
 
 
-@pytest.mark.xfail(strict=True, reason="ROUND subtracts infinities outside np.errstate: a RuntimeWarning tells of one row")
+@pytest.mark.xfail(
+    strict=True, reason="ROUND subtracts infinities outside np.errstate: a RuntimeWarning tells of one row"
+)
 @pytest.mark.parametrize("cell", [np.inf, -np.inf])
 def test_rounding_an_infinity_says_nothing(cell: float):
     sql = "SELECT COUNT(*) FROM t WHERE ROUND(x) > 0"
@@ -107,7 +113,8 @@ class Rich:
 KINDS = ["integer", "real", "boolean", "text"]
 RAISES = "int() or float() of the cell raises what _read_cell does not catch (TypeError, a class's own), or warns"
 ODD = [
-    [1], {"a": 1}, {1}, np.array([1, 2]), b"5", pd.NA, pd.NaT, np.nan, None, Rich(), object(), "1" * 50, 10**5000, -(10**30),
+    [1], {"a": 1}, {1}, np.array([1, 2]), b"5", pd.NA, pd.NaT, np.nan, None, Rich(), object(), "1" * 50, 10**5000,
+    -(10**30),
     Decimal("NaN"), Decimal("sNaN"), Decimal("1e400"), "1e400", "inf", "nan", "0x10", "1_0", "\ud800", "\0",
     np.datetime64("2020-01-01"), np.str_("3"), np.longdouble("2.5"), 1j, pd.Timestamp("2020-01-01"), pd.DataFrame(),
 ]  # fmt: skip
@@ -130,7 +137,11 @@ def cell_of(cell: Any, kind: str, **options: Any) -> Any:
     ],
 )
 def test_no_object_raises(cell: Any, kind: str):
-    sqls = ["SELECT COUNT(x) FROM t", "SELECT COUNT(*) FROM t WHERE x IS NOT NULL", "SELECT x, COUNT(*) FROM t GROUP BY x"]
+    sqls = [
+        "SELECT COUNT(x) FROM t",
+        "SELECT COUNT(*) FROM t WHERE x IS NOT NULL",
+        "SELECT x, COUNT(*) FROM t GROUP BY x",
+    ]
     for sql in sqls:
         options = {"types": {"x": kind}, **({"delta": 1e-9} if "GROUP" in sql else {})}
         found = outcome(pd.DataFrame({"x": series([cell, None], object)}), sql, **options)
@@ -169,13 +180,15 @@ PRIMES = {"a": (0, 999_983), "b": (0, 999_979), "c": (0, 999_961), "d": (0, 999_
 @pytest.mark.xfail(strict=True, reason="the common multiple of raw sums' sensitivities outgrows the samplers' integers")
 @pytest.mark.parametrize("options", [{}, {"delta": 1e-6, "mechanism": "gaussian"}], ids=["laplace", "gaussian"])
 def test_sums_of_unlike_ranges_can_be_answered_together(options: dict[str, Any]):
-    frame = pd.DataFrame(dict.fromkeys(PRIMES, [1]))
+    frame = pd.DataFrame({name: [1] for name in PRIMES})
     session = dpsql.Session({"t": dpsql.Table(frame, bounds=PRIMES)}, budget=dpsql.Budget(1, 1e-6))
     result = session.query("SELECT SUM(a), SUM(b), SUM(c), SUM(d) FROM t", epsilon=1, **options)
     assert len(result) == 1
 
 
-@pytest.mark.xfail(strict=True, reason="an infinite or zero grid: OverflowError, ValueError, ZeroDivisionError before the charge")
+@pytest.mark.xfail(
+    strict=True, reason="an infinite or zero grid: OverflowError, ValueError, ZeroDivisionError before the charge"
+)
 @pytest.mark.parametrize(
     "sql",
     [
@@ -245,7 +258,9 @@ def test_groups_come_in_order_of_their_keys():
     checks.check_order_of_groups()
 
 
-@pytest.mark.xfail(strict=True, reason="groups stand in order of appearance in the release that a Result keeps and pickles")
+@pytest.mark.xfail(
+    strict=True, reason="groups stand in order of appearance in the release that a Result keeps and pickles"
+)
 def test_a_result_does_not_remember_the_order_of_rows():
     pickles = []
     for cells in (["a"] * 400 + ["b"] * 400, ["b"] * 400 + ["a"] * 400):
@@ -307,7 +322,9 @@ def test_exact_tables_do_not_print():
     assert repr(run_exactly(made, schema, WILD.frame([(7.0, 1.0, "a")]))) == "ExactTable(private)"
 
 
-@pytest.mark.xfail(strict=True, reason="dataclass reprs of Encoded, KeyCodes and Vector print cells in verbose tracebacks")
+@pytest.mark.xfail(
+    strict=True, reason="dataclass reprs of Encoded, KeyCodes and Vector print cells in verbose tracebacks"
+)
 def test_private_intermediates_do_not_print():
     session = secret_session()
     encoded = session._stores["t"].encoded("s")
@@ -334,7 +351,7 @@ def test_refusals_are_the_same_on_every_table():
 
 
 def test_a_plan_is_kept_only_for_the_same_facts():
-    """One text under other bounds, keys, dtypes, nullability, neighbours, losses: every fact is part of the cache's key."""
+    """One text under other bounds, keys, dtypes, nullability, neighbours: every fact is part of the cache's key."""
     integers, booleans = pd.DataFrame({"k": [0, 1, 1]}), pd.DataFrame({"k": [False, True, True]})
     sql = "SELECT k, COUNT(*) FROM t GROUP BY k"
     for _ in range(2):
@@ -365,7 +382,9 @@ class Quiet(str):
         return "K"
 
 
-@pytest.mark.xfail(strict=True, reason="the cache's key is the repr of the facts, and a key keeps the class it came with")
+@pytest.mark.xfail(
+    strict=True, reason="the cache's key is the repr of the facts, and a key keeps the class it came with"
+)
 def test_keys_that_print_alike_are_different_facts():
     frame = pd.DataFrame({"k": ["a", "b"]})
     for word in ("a", "b"):
@@ -432,7 +451,9 @@ def test_one_odd_cell_of_a_file_changes_nothing_else(tmp_path: Path):
         assert round(session.query("SELECT SUM(b) FROM t WHERE a IN (1, 3)", epsilon=BIG).item()) == 6
 
 
-@pytest.mark.xfail(strict=True, reason="pandas takes a first row with one cell more for an index: all columns shift by one")
+@pytest.mark.xfail(
+    strict=True, reason="pandas takes a first row with one cell more for an index: all columns shift by one"
+)
 def test_a_first_row_with_a_cell_more_does_not_shift_the_columns(tmp_path: Path):
     session = session_over(tmp_path, "a,b\n1,2,9\n1,2\n3,4\n")
     assert round(session.query("SELECT SUM(b) FROM t WHERE a IN (1, 3)", epsilon=BIG).item()) in (6, 8)

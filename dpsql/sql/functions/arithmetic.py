@@ -60,8 +60,9 @@ def _modulo(kind: Type, vectors: Sequence[Vector]) -> Vector:
 
 
 def _int_divide_fact(facts: Sequence[Fact]) -> Fact:
+    """|x // y| is at most |x| where y is never between -1 and 1, 0 apart (which gives NULL)."""
     top, bottom = facts[0].range, facts[1].range
-    if isinstance(bottom.lower, int) and isinstance(bottom.upper, int):
+    if facts[1].whole or bottom.lower >= 1 or bottom.upper <= -1:
         return Fact(Interval(-top.magnitude, top.magnitude), nullable=True)
     return Fact(EVERYTHING, nullable=True)
 
@@ -92,7 +93,8 @@ def _whole(operation: Any) -> Any:
         values = vectors[0].values
         if values.dtype == np.int64:
             return vectors[0]
-        rounded = operation(values)
+        with np.errstate(all="ignore"):
+            rounded = operation(values)
         if kind is Type.INTEGER:  # the range says that it fits; a cell that does not (a NULL's) is made to
             rounded = np.clip(rounded, -LARGEST_INTEGER, LARGEST_INTEGER).astype(np.int64)
         return Vector(rounded, vectors[0].valid)

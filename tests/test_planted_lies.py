@@ -1,0 +1,430 @@
+"""Lies planted in the engine, one at a time, and the named check that catches each: how strong the suite is.
+
+A lie is a monkeypatch of dpsql. Its check passes on the honest engine and fails under the lie.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpsql import finish, prepare, release, release_lattice, session
+from dpsql.analysis import ranges, sensitivity
+from dpsql.analysis.stability import Stability
+from dpsql.executors import columns, groups, pandas
+from dpsql.finish import finish as finished
+from dpsql.intervals import INFINITY, Interval
+from dpsql.notes import warnings_of
+from dpsql.privacy import ledger, mechanisms, partitions, sampling
+from dpsql.privacy.loss import PrivacyLoss
+from dpsql.privacy.unit import Neighbours, Sensitivity
+from dpsql.result import Result
+from dpsql.sql import expressions
+from dpsql.sql.catalog import Catalog
+from dpsql.sql.expressions import Fact, Vector
+from tests.privacy import checks
+from tests.privacy.checks import rules
+
+Patch = pytest.MonkeyPatch
+Lie = Callable[[Patch], None]
+
+
+# Sensitivity
+
+
+def halve_a_sensitivity(patch: Patch) -> None:
+    honest = sensitivity.norms
+
+    def norms(*args: Any, **more: Any) -> Sensitivity:
+        found = honest(*args, **more)
+        return Sensitivity(found.l1 / 2, found.l2 / 2, found.linf / 2)
+
+    patch.setattr(sensitivity, "norms", norms)
+
+
+def forget_the_second_group_of_a_changed_row(patch: Patch) -> None:
+    honest = sensitivity.norms
+    patch.setattr(sensitivity, "norms", lambda row, neighbours, **_: honest(row, neighbours, grouped=False))
+
+
+def forget_the_second_group_in_l2(patch: Patch) -> None:
+    honest = release_lattice._l2_squared
+    patch.setattr(release_lattice, "_l2_squared", lambda row, found: honest(row, replace(found, grouped=False)))
+
+
+def take_the_width_for_the_reach(patch: Patch) -> None:
+    """U - L as the sensitivity of SUM when a row is added: too small where L > 0."""
+
+    def norms(row: Any, _neighbours: Neighbours, *, grouped: bool) -> Sensitivity:
+        width = row.range.upper - row.range.lower
+        return Sensitivity(*[width] * 3)
+
+    patch.setattr(sensitivity, "norms", norms)
+
+
+def forget_nulls(patch: Patch) -> None:
+    """A nullable argument's count is taken for public."""
+    honest = sensitivity.fact
+
+    def fact(expr: Any, known: Any = None) -> Fact:
+        return Fact(honest(expr, known).range, nullable=False)
+
+    patch.setattr(sensitivity, "fact", fact)
+
+
+def let_a_filter_keep_every_row(patch: Patch) -> None:
+    patch.setattr(sensitivity, "stability", lambda _source: Stability(1, every_row=True))
+
+
+def drop_the_clip(patch: Patch) -> None:
+    def steps(part: Any, vector: Vector) -> Any:
+        if part.whole:
+            return vector.values.astype(np.int64) - int(part.origin)
+        with np.errstate(all="ignore"):
+            found = np.rint((vector.values.astype(float) - part.origin) * part.steps_per_unit)
+        return np.where(np.isfinite(found), np.clip(found, -(2.0**60), 2.0**60), 0).astype(np.int64)
+
+    patch.setattr(pandas, "lattice_steps", steps)
+    patch.setattr(columns, "_enforce", lambda vector, _column: vector)
+
+
+def add_a_null_as_the_lower_end(patch: Patch) -> None:
+    """A NULL in a sum that its count does not know of."""
+    honest = pandas._SumPart.add
+
+    def add(self: Any, block: Any) -> None:
+        value = self.value
+        self.value = lambda start, stop: Vector(value(start, stop).values + 100)
+        honest(self, block)
+        self.value = value
+
+    patch.setattr(pandas._SumPart, "add", add)
+
+
+def forget_that_a_changed_row_opens_a_second_group(patch: Patch) -> None:
+    honest = release.lower
+    patch.setattr(release, "lower", lambda *args, **more: replace(honest(*args, **more), groups_of_a_unit=1))
+
+
+# Noise, thresholds, charges
+
+
+def draw_five_percent_too_little(patch: Patch) -> None:
+    for name in ("cube_laplace", "discrete_laplace"):
+        honest = getattr(sampling, name)
+        patch.setattr(sampling, name, lambda scale, *rest, honest=honest: honest(scale * Fraction(95, 100), *rest))
+    gaussian = sampling.discrete_gaussian
+    patch.setattr(sampling, "discrete_gaussian", lambda variance, size: gaussian(variance * Fraction(9, 10), size))
+
+
+def give_every_sum_the_whole_epsilon(patch: Patch) -> None:
+    """Split noise that is not split."""
+
+    def calibrate(reach: Any, epsilon: Fraction) -> mechanisms.SplitLaplace:
+        return mechanisms.SplitLaplace(Fraction(reach.steps) / epsilon, reach.dimension)
+
+    patch.setattr(mechanisms.SplitLaplace, "calibrate", staticmethod(calibrate))
+
+
+def calibrate_the_gaussian_classically(patch: Patch) -> None:
+    """rho = epsilon^2 / 2, as if a Gaussian were a Laplace."""
+    patch.setattr(mechanisms, "rho_for", lambda epsilon, _delta: epsilon * epsilon / 2)
+
+
+def use_one_draw_for_all_coordinates(patch: Patch) -> None:
+    honest = mechanisms.SplitLaplace.draw
+
+    def draw(self: Any, cells: int) -> Any:
+        return np.repeat(honest(self, cells)[:1], self.dimension, axis=0)
+
+    patch.setattr(mechanisms.SplitLaplace, "draw", draw)
+
+
+def use_the_continuous_threshold(patch: Patch) -> None:
+    def threshold(noise: Any, one_unit: int, delta: Fraction) -> int:
+        return math.ceil(one_unit + noise.scale * math.log(1 / (2 * delta)) - 1e-9)
+
+    patch.setattr(release, "threshold", threshold)
+
+
+def let_the_threshold_be_one_too_low(patch: Patch) -> None:
+    patch.setattr(release, "threshold", lambda *args: partitions.threshold(*args) - 1)
+
+
+def hide_groups_at_the_threshold(patch: Patch) -> None:
+    """> where >= is meant."""
+    honest = release.Release.privatise
+
+    def privatise(self: Any, exact: Any) -> Any:
+        return honest(self if self.threshold is None else replace(self, threshold=self.threshold + 1), exact)
+
+    patch.setattr(release.Release, "privatise", privatise)
+
+
+def charge_less_than_the_noise_costs(patch: Patch) -> None:
+    honest = prepare.calibrate
+
+    def calibrate(*args: Any, **more: Any) -> Any:
+        made = honest(*args, **more)
+        return replace(made, cost=PrivacyLoss(made.cost.epsilon * 9 / 10, made.cost.delta))
+
+    patch.setattr(prepare, "calibrate", calibrate)
+
+
+def charge_no_delta_for_the_threshold(patch: Patch) -> None:
+    honest = prepare.calibrate
+
+    def calibrate(*args: Any, **more: Any) -> Any:
+        made = honest(*args, **more)
+        return replace(made, cost=PrivacyLoss(made.cost.epsilon))
+
+    patch.setattr(prepare, "calibrate", calibrate)
+
+
+def charge_after_the_run(patch: Patch) -> None:
+    def query(self: Any, sql: str, *, epsilon: Any = None, delta: Any = None, **_options: Any) -> Result:
+        made = self._prepare(sql, epsilon, delta, "auto", "auto").release
+        released = made.privatise(pandas.PandasExecutor(self._stores).execute(made.exact))
+        self._ledger.charge(made.cost, sql)
+        return Result(finished(made, released), made, released, "", warnings_of(made, released))
+
+    patch.setattr(session.Session, "query", query)
+
+
+def admit_one_query_too_many(patch: Patch) -> None:
+    def charge(self: Any, loss: PrivacyLoss, label: str) -> None:
+        with self._lock:
+            if not self._spent.within(self.budget.loss) or self._spent == self.budget.loss:
+                raise self._exceeded(loss)
+            self._entries.append(ledger.Entry(label, loss))
+            self._spent = self._spent + loss
+
+    patch.setattr(ledger.Ledger, "charge", charge)
+
+
+def add_losses_as_floats(patch: Patch) -> None:
+    def add(self: PrivacyLoss, other: PrivacyLoss) -> PrivacyLoss:
+        epsilon = float(self.epsilon) + float(other.epsilon)
+        return PrivacyLoss(Fraction(epsilon), self.delta + other.delta)
+
+    patch.setattr(PrivacyLoss, "__add__", add)
+
+
+def forget_the_lock(patch: Patch) -> None:
+    def charge(self: Any, loss: PrivacyLoss, label: str) -> None:
+        after = self._spent + loss
+        if not after.within(self.budget.loss):
+            raise self._exceeded(loss)
+        time.sleep(0.001)  # another thread gets its turn
+        self._entries.append(ledger.Entry(label, loss))
+        self._spent = after
+
+    patch.setattr(ledger.Ledger, "charge", charge)
+
+
+def let_a_ledger_be_copied(patch: Patch) -> None:
+    patch.setattr(ledger.Ledger, "__deepcopy__", lambda self, _memo: self.__class__(self.budget, self.neighbours))
+
+
+def let_a_fork_spend_too(patch: Patch) -> None:
+    patch.setattr(ledger.os, "getpid", lambda: 1)
+
+
+def seed_the_sampler(patch: Patch) -> None:
+    patch.setattr(sampling, "_random_words", lambda n: np.random.default_rng(7).integers(0, 2**64, n, dtype=np.uint64))
+
+
+def share_random_bits_across_forks(patch: Patch) -> None:
+    """A buffer of random words, filled before the fork, that parent and child both go on with."""
+    buffer = [os.urandom(8 * 10**6)]
+
+    def words(n: int) -> Any:
+        taken, buffer[0] = buffer[0][: 8 * n], buffer[0][8 * n :]
+        return np.frombuffer(taken, dtype=np.uint64)
+
+    patch.setattr(sampling, "_random_words", words)
+
+
+# Ranges, sums, groups, errors
+
+
+def narrow_reals_as_if_they_were_whole(patch: Patch) -> None:
+    """x < 2 taken for x <= 1, on reals."""
+
+    def limit(name: str, _kind: Any, other: Interval, _other_kind: Any) -> Interval:
+        upper = other.upper - (name == "lt") if name in ("lt", "le", "eq") else INFINITY
+        lower = other.lower + (name == "gt") if name in ("gt", "ge", "eq") else -INFINITY
+        return Interval(lower, upper) if lower <= upper else Interval(-INFINITY, INFINITY)
+
+    patch.setattr(ranges, "_limit", limit)
+
+
+def believe_both_sides_of_an_or(patch: Patch) -> None:
+    patch.setattr(ranges, "_either", lambda left, right: {**left, **right})
+
+
+def sum_in_floats(patch: Patch) -> None:
+    """Values are added as they are, and rounded to the lattice at the end: the order of rows shows."""
+
+    class FloatSum:
+        def __init__(self, part: Any, value: Any, cells: int) -> None:
+            self.part, self.value, self.total = part, value, np.zeros(cells + 1)
+
+        def add(self, block: Any) -> None:
+            vector = self.value(block.start, block.stop)
+            held = np.clip(vector.values.astype(float), self.part.lower, self.part.upper) - self.part.origin
+            held = np.where(vector.where_valid(), held, 0)
+            if block.codes is None:
+                self.total[0] += sum((held if block.kept is None else held * block.kept).tolist())
+            else:
+                np.add.at(self.total, block.codes, held)
+
+        def values(self) -> Any:
+            return np.array([round(each * self.part.steps_per_unit) for each in self.total[:-1].tolist()], dtype=object)
+
+    honest = pandas._accumulator
+
+    def accumulator(part: Any, store: Any, cells: int) -> Any:
+        if isinstance(part, pandas.LatticeSum):
+            return FloatSum(part, pandas._evaluator(part.value, store), cells)
+        return honest(part, store, cells)
+
+    patch.setattr(pandas, "_accumulator", accumulator)
+
+
+def let_an_exception_depend_on_a_row(patch: Patch) -> None:
+    """A cell that is no number is reported instead of being NULL."""
+    honest = columns._read_cell
+
+    def read(cell: object, kind: Any) -> Any:
+        return float(cell) if isinstance(cell, str) else honest(cell, kind)  # raises ValueError
+
+    patch.setattr(columns, "_read_cell", read)
+
+
+def let_a_warning_depend_on_a_row(patch: Patch) -> None:
+    patch.setattr(np, "errstate", lambda **_: _Nothing())
+
+
+class _Nothing:
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def show_groups_as_they_appear(patch: Patch) -> None:
+    patch.setattr(finish, "_order", lambda _terms, _keys, _slots, places: np.arange(len(places)))
+
+
+def drop_the_group_of_null(patch: Patch) -> None:
+    honest = groups._text_codes
+
+    def codes(key: Any, store: Any) -> Any:
+        found, encoded = honest(key, store), store.encoded(key.column.name)
+        return replace(
+            found,
+            read=lambda start, stop: np.where(encoded.codes[start:stop] < 0, -1, found.read(start, stop)),
+            complete=False,
+        )
+
+    patch.setattr(groups, "_text_codes", codes)
+
+
+def count_null_as_a_value(patch: Patch) -> None:
+    patch.setattr(pandas._CountPart, "add", lambda self, block: self.total.__iadd__(block.counts(None)))
+
+
+def let_unknown_pass_a_filter(patch: Patch) -> None:
+    """NULL AND TRUE lets a row through."""
+    honest = pandas.evaluate
+
+    def evaluate(expr: Any, read: Any, size: int) -> Vector:
+        found = honest(expr, read, size)
+        if isinstance(expr, expressions.Call) and expr.type is expressions.Type.BOOLEAN and found.valid is not None:
+            return Vector(found.values | ~found.valid)
+        return found
+
+    patch.setattr(pandas, "evaluate", evaluate)
+
+
+def keep_plans_by_their_text(patch: Patch) -> None:
+    patch.setattr(Catalog, "fingerprint", ("the same",))
+
+
+LIES: list[tuple[Lie, Callable[[], None]]] = [
+    (halve_a_sensitivity, rules("sum, unbounded")),
+    (halve_a_sensitivity, rules("averages by group, bounded")),
+    (forget_the_second_group_of_a_changed_row, rules("counts by group, bounded")),
+    (forget_the_second_group_of_a_changed_row, rules("sums by listed group, bounded")),
+    (forget_the_second_group_in_l2, rules("counts by listed group, bounded")),
+    (take_the_width_for_the_reach, rules("sum far from 0, unbounded")),
+    (forget_nulls, rules("nullable count, bounded")),
+    (let_a_filter_keep_every_row, rules("filtered count, bounded")),
+    (drop_the_clip, rules("sum, unbounded")),
+    (drop_the_clip, rules("average of integers, unbounded")),
+    (add_a_null_as_the_lower_end, rules("nullable average, unbounded")),
+    (forget_that_a_changed_row_opens_a_second_group, rules("counts by group, bounded")),
+    (forget_that_a_changed_row_opens_a_second_group, checks.check_thresholds),
+    (draw_five_percent_too_little, checks.check_noise),
+    (give_every_sum_the_whole_epsilon, checks.check_noise),
+    (calibrate_the_gaussian_classically, checks.check_noise),
+    (use_one_draw_for_all_coordinates, checks.check_noise),
+    (use_the_continuous_threshold, checks.check_thresholds),
+    (let_the_threshold_be_one_too_low, checks.check_thresholds),
+    (hide_groups_at_the_threshold, checks.check_thresholds),
+    (charge_less_than_the_noise_costs, checks.check_noise),
+    (charge_no_delta_for_the_threshold, checks.check_thresholds),
+    (charge_after_the_run, checks.check_charge_first),
+    (admit_one_query_too_many, checks.check_budget),
+    (add_losses_as_floats, checks.check_budget),
+    (forget_the_lock, checks.check_budget),
+    (let_a_ledger_be_copied, checks.check_no_copies),
+    (let_a_fork_spend_too, checks.check_no_copies),
+    (seed_the_sampler, checks.check_entropy),
+    (share_random_bits_across_forks, checks.check_entropy),
+    (narrow_reals_as_if_they_were_whole, checks.check_answers),
+    (believe_both_sides_of_an_or, checks.check_answers),
+    (sum_in_floats, checks.check_order_of_rows),
+    (let_an_exception_depend_on_a_row, checks.check_no_row_raises),
+    (let_a_warning_depend_on_a_row, checks.check_no_row_raises),
+    (show_groups_as_they_appear, checks.check_order_of_groups),
+    (drop_the_group_of_null, checks.check_answers),
+    (count_null_as_a_value, checks.check_answers),
+    (let_unknown_pass_a_filter, checks.check_answers),
+    (keep_plans_by_their_text, checks.check_plans_are_not_confused),
+]
+
+
+@pytest.fixture(autouse=True)
+def _fresh_plans() -> Iterator[None]:
+    """No plan that a lie made is kept, and none that was made before it."""
+    prepare._cache.clear()
+    yield
+    prepare._cache.clear()
+
+
+CHECKS = [getattr(checks, name) for name in dir(checks) if name.startswith("check_") and name != "check_rule"]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_the_honest_engine_passes(check: Callable[[], None]):
+    check()
+
+
+@pytest.mark.parametrize(("lie", "check"), LIES, ids=lambda each: each.__name__)
+def test_a_lie_is_caught(lie: Lie, check: Callable[[], None], monkeypatch: Patch):
+    if check.__name__ == "check":  # of a rule: the same on the honest engine
+        check()
+        prepare._cache.clear()
+    with monkeypatch.context() as patch:
+        lie(patch)
+        with pytest.raises(AssertionError):
+            check()
