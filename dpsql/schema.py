@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
+import numpy as np
+
 from dpsql.errors import InvalidSchema, did_you_mean
 from dpsql.intervals import EVERYTHING, Interval, Number
 
@@ -237,14 +239,14 @@ def _bounds(name: str, pair: object) -> tuple[Number, Number]:
 
 
 def _bound(name: str, value: object) -> Number:
-    if hasattr(value, "item") and not isinstance(value, int | float):
-        value = value.item()  # a NumPy scalar
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidSchema(f"{name}: a bound must be a number, got {value!r}.")
-    if math.isnan(value) or math.isinf(value):
+    if isinstance(value, float) and not math.isfinite(value):
         raise InvalidSchema(f"{name}: a bound must be a finite number, got {value}.")
     if abs(value) > LARGEST_BOUND:
-        raise InvalidSchema(f"{name}: bounds must lie within +/-2^62, got {value}.")
+        raise InvalidSchema(f"{name}: bounds must lie within +/-2^62.")
     return int(value) if isinstance(value, int) else float(value)
 
 
@@ -263,18 +265,18 @@ def _keys(name: str, listed: object) -> tuple[Key, ...]:
 
 def _plain_key(name: str, key: object) -> Key:
     """A key as one of Python's own values, whatever subclass it came as."""
-    if hasattr(key, "item") and not isinstance(key, str | int | float):
-        key = key.item()  # a NumPy scalar
+    if isinstance(key, np.generic) and not isinstance(key, str | float):
+        key = key.item()
     if key is None or isinstance(key, bool):
         return key
     if isinstance(key, str):
         return str.__str__(key)
     if not isinstance(key, int | float):
         raise InvalidSchema(f"{name}: a key must be text, a number, a boolean or None, got {key!r}.")
-    if not math.isfinite(key):
+    if isinstance(key, float) and not math.isfinite(key):
         raise InvalidSchema(f"{name}: a key must be finite, got {key}. For NULL write None.")
     if abs(key) > LARGEST_BOUND:
-        raise InvalidSchema(f"{name}: keys must lie within +/-2^62, got {key}.")
+        raise InvalidSchema(f"{name}: keys must lie within +/-2^62.")
     return int(key) if isinstance(key, int) else float(key)
 
 

@@ -12,6 +12,7 @@ from dpsql.schema import Declaration, resolve
 from dpsql.sources import stored_columns
 
 _ATTRIBUTE = "dpsql"
+_WORDS = ("bounds", "keys", "types")
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -80,11 +81,8 @@ def _remembered(frame: pd.DataFrame) -> Declaration:
     said = frame.attrs.get(_ATTRIBUTE)
     if said is None:
         return Declaration()
-    if not isinstance(said, dict):
+    if not isinstance(said, dict) or not all(isinstance(said.get(word) or {}, dict) for word in _WORDS):
         raise InvalidSchema('df.attrs["dpsql"] is not what dpsql.declare writes.')
     present = set(frame.columns)
-    kept = {
-        word: {name: value for name, value in (said.get(word) or {}).items() if name in present}
-        for word in ("bounds", "keys", "types")
-    }
+    kept = {word: {name: value for name, value in (said.get(word) or {}).items() if name in present} for word in _WORDS}
     return Declaration.of(kept["bounds"], kept["keys"], kept["types"])

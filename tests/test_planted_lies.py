@@ -301,13 +301,22 @@ def sum_in_floats(patch: Patch) -> None:
 
 
 def let_an_exception_depend_on_a_row(patch: Patch) -> None:
-    """A cell that is no number is reported instead of being NULL."""
-    honest = columns._read_cell
+    """A division by zero is reported instead of being NULL."""
+    honest = pandas._evaluator
 
-    def read(cell: object, kind: Any) -> Any:
-        return float(cell) if isinstance(cell, str) else honest(cell, kind)  # raises ValueError
+    def evaluator(expr: Any, store: Any) -> Any:
+        run = honest(expr, store)
+        calls = [part for part in expressions.walk(expr) if isinstance(part, expressions.Call)]
+        divisors = [honest(each.args[1], store) for each in calls if each.function.name == "divide"]
 
-    patch.setattr(columns, "_read_cell", read)
+        def checked(start: int, stop: int) -> Vector:
+            if any((each(start, stop).values == 0).any() for each in divisors):
+                raise ZeroDivisionError
+            return run(start, stop)
+
+        return checked
+
+    patch.setattr(pandas, "_evaluator", evaluator)
 
 
 def let_a_warning_depend_on_a_row(patch: Patch) -> None:

@@ -15,7 +15,7 @@ from dpsql.analysis.stability import stability
 from dpsql.errors import InternalError, MissingBounds
 from dpsql.intervals import Interval, Number, point
 from dpsql.privacy.unit import Neighbours, Sensitivity
-from dpsql.sql.expressions import Column, Fact, columns, fact
+from dpsql.sql.expressions import Column, Fact, Slot, columns, fact, rebuild
 from dpsql.sql.plan import Aggregate, AggregateKind, Aggregation
 
 
@@ -127,12 +127,14 @@ def _missing_bounds(aggregation: Aggregation, known: Known) -> MissingBounds:
         )
     column = loose[0]
     return MissingBounds(
-        f'{aggregation} needs bounds for column "{column}".',
+        f'{aggregation} needs bounds for column "{column.name}".',
         span=aggregation.span,
-        hint=f'{why}Add bounds={{"{column}": (0, 100)}}, or write {_clamped(aggregation, column)}. '
+        hint=f'{why}Add bounds={{"{column.name}": (0, 100)}}, or write {_clamped(aggregation, column)}. '
         "Choose them from what you know, not from the data.",
     )
 
 
 def _clamped(aggregation: Aggregation, column: Column) -> str:
-    return str(aggregation).replace(column.name, f"CLAMP({column}, 0, 100)", 1)
+    assert aggregation.argument is not None
+    clamped = rebuild(aggregation.argument, {column: Slot(0, f"CLAMP({column}, 0, 100)", column.type)})
+    return f"{aggregation.kind}({clamped})"

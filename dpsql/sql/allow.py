@@ -5,6 +5,7 @@ A clause that nobody reads cannot slip through: what is not in `ALLOWED` raises 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from sqlglot import exp
@@ -88,6 +89,15 @@ _NAMED: Mapping[type[exp.Expr], str] = {
     exp.Rollup: "ROLLUP is not supported.",
     exp.Cube: "CUBE is not supported.",
     exp.GroupingSets: "GROUPING SETS are not supported.",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM is not supported.",
+    exp.NullSafeNEQ: "IS DISTINCT FROM is not supported.",
+    exp.DPipe: "|| is not supported.",
+    exp.SimilarTo: "SIMILAR TO is not supported.",
+    exp.RegexpLike: "regular expressions (~) are not supported.",
+    exp.RegexpFullMatch: "regular expressions (~) are not supported.",
+    exp.Date: "DATE literals are not supported.",
+    exp.Lock: "FOR UPDATE and the like are not supported.",
+    exp.Unnest: "UNNEST is not supported.",
     exp.Rand: "RANDOM() is not supported: an answer depends on the data and the noise alone.",
 }
 
@@ -104,6 +114,7 @@ _CLAUSES: Mapping[tuple[type[exp.Expr], str], str] = {
     (exp.Table, "db"): "a table is named by one word, without a database.",
     (exp.In, "query"): "IN (SELECT ...) is not supported.",
     (exp.Count, "expressions"): "COUNT takes one argument.",
+    (exp.Select, "locks"): "FOR UPDATE and the like are not supported.",
 }
 
 
@@ -113,14 +124,37 @@ def check(sql: str, tree: exp.Expr) -> None:
         allowed = ALLOWED.get(type(node))
         if allowed is None:
             text = _NAMED.get(type(node)) or f"{_title(node)} is not supported."
-            raise UnsupportedSQL(text, span=span_of(sql, node))
+            raise UnsupportedSQL(text, span=_word(sql, node) or span_of(sql, node))
         for argument, value in node.args.items():
             if value is None or value is False or value == [] or argument in allowed:
                 continue
             text = _CLAUSES.get((type(node), argument)) or (
                 f"{argument.strip('_').replace('_', ' ').upper()} is not supported in {_title(node)}."
             )
-            raise UnsupportedSQL(text, span=_span_of_argument(sql, node, value))
+            raise UnsupportedSQL(text, span=_word(sql, value) or _span_of_argument(sql, node, value))
+
+
+_WORDS: Mapping[type[exp.Expr], str] = {
+    exp.Window: "OVER",
+    exp.Case: "CASE",
+    exp.Cast: "CAST",
+    exp.TryCast: "TRY_CAST",
+    exp.Distinct: "DISTINCT",
+    exp.TableSample: "TABLESAMPLE",
+    exp.With: "WITH",
+    exp.Like: "LIKE",
+    exp.ILike: "ILIKE",
+    exp.Exists: "EXISTS",
+    exp.Filter: "FILTER",
+}
+
+
+def _word(sql: str, value: object) -> Span | None:
+    """The keyword of a node that has no place of its own, where the text first has it."""
+    node = value[0] if isinstance(value, list) and value else value
+    word = _WORDS.get(type(node)) if isinstance(node, exp.Expr) else None
+    found = re.search(rf"\b{word}\b", sql, re.IGNORECASE) if word else None
+    return Span(sql, found.start(), found.end() - 1) if found else None
 
 
 def _span_of_argument(sql: str, node: exp.Expr, value: object) -> Span | None:

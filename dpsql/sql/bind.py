@@ -35,6 +35,7 @@ from dpsql.sql.plan import (
     Source,
 )
 from dpsql.sql.scalars import ScalarBinder
+from dpsql.sql.words import check_words
 
 _AGGREGATES: Mapping[type[exp.Expr], AggregateKind] = {
     exp.Count: AggregateKind.COUNT,
@@ -46,6 +47,7 @@ _AGGREGATES: Mapping[type[exp.Expr], AggregateKind] = {
 def bind(statement: Statement, catalog: Catalog) -> Query:
     """The plan of a statement. Raises a QueryRefused that names the place in the text."""
     check(statement.sql, statement.select)
+    check_words(statement)
     return _Binder(statement, catalog).query()
 
 
@@ -124,7 +126,7 @@ class _Binder:
         if isinstance(target, exp.Literal) and not target.args.get("is_string"):
             target = self._ordinal(target, [item for item, _ in items], "GROUP BY")
         elif isinstance(target, exp.Column) and not target.table and target.name.casefold() not in self.table.by_name:
-            named = [item for item, alias in items if alias.casefold() == target.name.casefold()]
+            named = [item for item, alias in items if alias and alias.casefold() == target.name.casefold()]
             target = named[0] if named else target
         if not isinstance(target, exp.Column):
             if target.find(exp.AggFunc):

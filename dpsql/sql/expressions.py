@@ -86,7 +86,8 @@ class Column:
     fact: Fact
 
     def __str__(self) -> str:
-        return self.name
+        plain = self.name.isidentifier() and self.name.isascii()
+        return self.name if plain else '"' + self.name.replace('"', '""') + '"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +137,10 @@ class Call:
     type: Type
 
     def __str__(self) -> str:
-        shown = [f"({arg})" if isinstance(arg, Call) and arg.function.show[0] == "{" else str(arg) for arg in self.args]
-        return self.function.show.format(
-            *shown, args=", ".join(str(arg) for arg in self.args), rest=", ".join(shown[1:])
-        )
+        texts = [str(arg) for arg in self.args]  # each once, or deep trees would take exponential time
+        infix = [isinstance(arg, Call) and arg.function.show.startswith("{") for arg in self.args]
+        shown = [f"({text})" if inner else text for text, inner in zip(texts, infix, strict=True)]
+        return self.function.show.format(*shown, args=", ".join(texts), rest=", ".join(shown[1:]))
 
 
 Expr = Column | Literal | Slot | Call

@@ -14,10 +14,10 @@ from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 
 MOST_CHARACTERS = 64 * 1024
 MOST_TOKENS = 20_000
-MOST_NESTING = 64
+MOST_NESTING = 48
 
 _DIALECT = DuckDB()
-_EXPLAIN = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*EXPLAIN\s+PRIVACY\b", re.IGNORECASE | re.DOTALL)
+_EXPLAIN = re.compile(r"(?:\s++|--[^\n]*+\n|/\*.*?\*/)*+EXPLAIN\s+PRIVACY\b", re.IGNORECASE | re.DOTALL)
 _QUERIES = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN}
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
@@ -25,11 +25,12 @@ _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType
 
 @dataclass(frozen=True)
 class Statement:
-    """One parsed SELECT, its own text, and whether EXPLAIN PRIVACY stood before it."""
+    """One parsed SELECT, its own text and words, and whether EXPLAIN PRIVACY stood before it."""
 
     sql: str
     select: exp.Select
     explain: bool
+    tokens: tuple[Token, ...] = ()
 
 
 def parse(sql: object) -> Statement:
@@ -41,7 +42,8 @@ def parse(sql: object) -> Statement:
     explain = _EXPLAIN.match(sql)
     if explain:  # blanked here, so that places stay: the tokenizer would make one opaque command of it
         sql = " " * explain.end() + sql[explain.end() :]
-    return Statement(sql, _select(sql, _tokens(sql)), explain is not None)
+    tokens = _tokens(sql)
+    return Statement(sql, _select(sql, tokens), explain is not None, tuple(tokens))
 
 
 def _tokens(sql: str) -> list[Token]:
@@ -67,7 +69,7 @@ def _tokens(sql: str) -> list[Token]:
 
 def _select(sql: str, tokens: list[Token]) -> exp.Select:
     if tokens[0].token_type not in _QUERIES:
-        word = tokens[0].text.split(maxsplit=1)[0].upper()[:40]
+        word = (tokens[0].text.split(maxsplit=1) or ["an empty text"])[0].upper()[:40]
         raise UnsupportedSQL(f"only SELECT works here, not {word}.", span=_at(sql, tokens[0]))
     try:
         trees = _DIALECT.parser().parse(tokens, sql)

@@ -56,16 +56,18 @@ class ScalarBinder:
         self.sql = sql
         self.leaf = leaf
 
-    def bind(self, node: exp.Expr, depth: int = 0) -> Expr:
+    def bind(self, node: exp.Expr | None, depth: int = 0) -> Expr:
         """The typed expression of a node. Raises SQLSyntaxError, TypeMismatch, UnsupportedSQL, or what `leaf`
         raises."""
+        if node is None:
+            raise SQLSyntaxError("an operand is missing.")
         if depth > MOST_DEPTH:
             raise SQLSyntaxError(f"more than {MOST_DEPTH} operations inside one another.", span=self.span(node))
         found = self.leaf(node)
         if found is not None:
             return found
 
-        def bind(inner: exp.Expr) -> Expr:
+        def bind(inner: exp.Expr | None) -> Expr:
             return self.bind(inner, depth + 1)
 
         kind = type(node)
@@ -87,7 +89,7 @@ class ScalarBinder:
             return self.identity(node, bind)
         return self.function(node, bind)
 
-    def function(self, node: exp.Expr, bind: Callable[[exp.Expr], Expr]) -> Expr:
+    def function(self, node: exp.Expr, bind: Callable[[exp.Expr | None], Expr]) -> Expr:
         kind = type(node)
         if kind in _BINARY:
             return self.apply(_BINARY[kind], node, [bind(node.this), bind(node.expression)])
@@ -122,7 +124,7 @@ class ScalarBinder:
         if node.args.get("is_string"):
             return Literal(text, Type.TEXT)
         try:
-            if text.isdecimal() and int(text) <= LARGEST_INTEGER:
+            if text.isdecimal() and len(text) <= 19 and int(text) <= LARGEST_INTEGER:
                 return Literal(int(text), Type.INTEGER)
             value = float(text)
         except ValueError:
@@ -149,11 +151,11 @@ class ScalarBinder:
             terms = [self.apply(name, node, pair) if len(pair) == 2 else pair[0] for pair in pairs]
         return terms[0]
 
-    def between(self, node: exp.Expr, bind: Callable[[exp.Expr], Expr]) -> Expr:
+    def between(self, node: exp.Expr, bind: Callable[[exp.Expr | None], Expr]) -> Expr:
         value, low, high = bind(node.this), bind(node.args["low"]), bind(node.args["high"])
         return self.apply("and", node, [self.apply("ge", node, [value, low]), self.apply("le", node, [value, high])])
 
-    def membership(self, node: exp.Expr, bind: Callable[[exp.Expr], Expr]) -> Expr:
+    def membership(self, node: exp.Expr, bind: Callable[[exp.Expr | None], Expr]) -> Expr:
         value, listed = bind(node.this), [bind(each) for each in node.expressions]
         if all(isinstance(each, Literal) for each in listed):
             return self.apply("in", node, [value, *listed])
@@ -162,7 +164,7 @@ class ScalarBinder:
             terms = [*terms[2:], self.apply("or", node, terms[:2])]
         return terms[0]
 
-    def identity(self, node: exp.Expr, bind: Callable[[exp.Expr], Expr]) -> Expr:
+    def identity(self, node: exp.Expr, bind: Callable[[exp.Expr | None], Expr]) -> Expr:
         value, what = bind(node.this), node.expression
         if isinstance(what, exp.Null):
             return self.apply("is_null", node, [value])

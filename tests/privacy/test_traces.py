@@ -122,6 +122,7 @@ UNCAUGHT = [
     (np.timedelta64(5, "D"), "integer"), (np.timedelta64(5, "D"), "real"), (np.complex128(1 + 2j), "integer"),
     (np.complex128(1 + 2j), "real"), (Mock(spec=int), "integer"), (Mock(spec=int), "real"), (EvilInteger(3), "integer"),
     (EvilFloat(3.0), "integer"), (EvilFloat(3.0), "real"), (EvilText("a"), "text"),
+    (Mock(spec=str), "text"),
 ]  # fmt: skip
 
 

@@ -1,0 +1,44 @@
+"""No word is dropped in silence: what the parser understood, written out again, holds every word of the text.
+
+The parser skips some words that it has no use for (`FROM t *`, `LIMIT 2 ONLY`, a dangling AS). Comparing the words of
+the text with those of the tree finds them all; a word that is merely written otherwise is in `_SYNONYMS`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.tokens import Token, TokenType
+
+from dpsql.errors import Span, SQLSyntaxError
+from dpsql.sql.parse import Statement
+
+_DIALECT = DuckDB()
+_SYNONYMS = frozenset(
+    # ASC, ALL and NULLS FIRST/LAST may say what holds anyway; brackets and commas follow the words.
+    "( ) , ; ASC ALL NULLS FIRST LAST"
+    # Spellings of what comes out as <>, =, ABS, +x, %, COALESCE, CEIL and IS [NOT] NULL.
+    " != == @ + MOD IFNULL NVL CEILING ISNULL NOTNULL UNKNOWN".split()
+)
+
+
+def check_words(statement: Statement) -> None:
+    """Refuse a statement of which the tree does not hold every word. Raises SQLSyntaxError."""
+    for token, after in zip(statement.tokens, [*statement.tokens[1:], None], strict=True):
+        if token.token_type is TokenType.IN and (after is None or after.token_type is not TokenType.L_PAREN):
+            place = Span(statement.sql, token.start, token.end)
+            raise SQLSyntaxError("IN wants a list of values in parentheses.", span=place)
+    written = _words(_DIALECT.tokenize(statement.select.sql(dialect=_DIALECT, comments=False)))
+    missing = _words(statement.tokens) - written
+    for token in reversed(statement.tokens):
+        word = token.text.upper()
+        if missing[word] and word not in _SYNONYMS and token.token_type is not TokenType.STRING:
+            raise SQLSyntaxError(f"{word} has no meaning here.", span=Span(statement.sql, token.start, token.end))
+    if any(word not in _SYNONYMS for word in missing):
+        raise SQLSyntaxError("a part of the text has no meaning where it stands.")
+
+
+def _words(tokens: Iterable[Token]) -> Counter[str]:
+    return Counter(token.text.upper() for token in tokens)
