@@ -16,12 +16,11 @@ from dpsql.errors import Span, SQLSyntaxError
 from dpsql.sql.parse import Statement
 
 _DIALECT = DuckDB()
-_SYNONYMS = frozenset(
-    # ASC, ALL and NULLS FIRST/LAST may say what holds anyway; brackets and commas follow the words.
-    "( ) , ; ASC ALL NULLS FIRST LAST"
-    # Spellings of what comes out as <>, =, ABS, +x, %, COALESCE, CEIL and IS [NOT] NULL.
-    " != == @ + MOD IFNULL NVL CEILING ISNULL NOTNULL UNKNOWN".split()
-)
+_FILLING = frozenset(["(", ")", ",", ";", "ASC", "ALL", "NULLS", "FIRST", "LAST"])
+"""Brackets and commas follow the words; the others may say what holds anyway."""
+_SPELLINGS = frozenset(["!=", "==", "@", "+", "MOD", "IFNULL", "NVL", "CEILING", "ISNULL", "NOTNULL", "UNKNOWN"])
+"""These come out as <>, =, ABS, +x as x, %, COALESCE, CEIL and IS [NOT] NULL."""
+_SYNONYMS = _FILLING | _SPELLINGS
 
 
 def check_words(statement: Statement) -> None:

@@ -159,10 +159,7 @@ def _modulo(kind: Type, args: list[Any]) -> Any:
 def _whole(operation: Callable[[float], float]) -> Callable[[Type, list[Any]], Any]:
     def compute(kind: Type, args: list[Any]) -> Any:
         held = args[0]
-        if isinstance(held, int) or math.isinf(held):
-            rounded = held
-        else:
-            rounded = operation(held)
+        rounded = held if isinstance(held, int) or math.isinf(held) else operation(held)
         return min(max(rounded, -LARGEST), LARGEST) if kind is Type.INTEGER else rounded
 
     return compute

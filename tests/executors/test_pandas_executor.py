@@ -35,7 +35,6 @@ from dpsql.sources import stored_columns
 from dpsql.sql import plan_of
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.expressions import Column, Fact
-from dpsql.sql.plan import Scan
 from tests.executors import reference
 from tests.language.grammar import Grammar
 from tests.language.people import BOUNDS, COLUMNS, KEYS, LARGEST_EPSILON, cells, frame
@@ -354,7 +353,9 @@ def test_declared_facts_do_not_stick_to_a_frame():
 
 FITTING: dict[str, list[tuple[Any, float]]] = {
     "integer": [(2, 2), ("2", 2), (" 2 ", 2), ("-2", -2), ("+2", 2), (2.0, 2), (np.int8(2), 2), (np.float32(2), 2),
-    (Decimal(2), 2), (10**30, 9), ("99", 9), (-(10**18), -9)], "real": [(2, 2), ("2", 2), ("2.5", 2.5), (" 2e0 ", 2), (2.5, 2.5), (np.float32(2.5), 2.5), (Decimal("2.5"), 2.5), (math.inf, 9), ("-inf", -9), ("1e400", 9), (1e308, 9), (-0.0, 0)],
+    (Decimal(2), 2), (10**30, 9), ("99", 9), (-(10**18), -9)], "real": [(2, 2), ("2", 2), ("2.5", 2.5), (" 2e0 ", 2),
+        (2.5, 2.5), (np.float32(2.5), 2.5), (Decimal("2.5"), 2.5), (math.inf, 9), ("-inf", -9), ("1e400", 9), (1e308,
+        9), (-0.0, 0)],
     "boolean": [(True, 1), (False, 0), (np.True_, 1), ("true", 1), ("FALSE", 0), (" t ", 1), ("f", 0)],
 }  # fmt: skip
 UNFIT: dict[str, list[Any]] = {
@@ -364,8 +365,10 @@ UNFIT: dict[str, list[Any]] = {
     "text": [1, 2.5, True, math.nan, b"a", None],
 }
 ODD = [
-    pd.NA, pd.NaT, pd.Timestamp("2020"), pd.Timedelta("3s"), datetime.date(2020, 1, 1), Fraction(5, 2), 3 + 0j,
-    [2], (2,), {2}, {"a": 2}, np.array([2]), np.array([1, 2]), object(), int, len, "9" * 5000, 10**5000,
+    pd.NA, pd.NaT, pd.Timestamp("2020"), pd.Timedelta("3s"), datetime.date(2020, 1, 1),
+    Fraction(5, 2), 3 + 0j,
+    [2], (2,), {2}, {"a": 2}, np.array([2]), np.array([1, 2]), object(), int, len, "9" * 5000,
+    10**5000,
     Decimal("sNaN"), Decimal("1e9999"), "\ud800", "\0", ..., np.datetime64("NaT"), pd.Interval(0, 1), range(2),
 ]  # fmt: skip
 FAILING = [np.timedelta64(3, "s"), np.timedelta64("NaT"), np.complex128(2 + 1j), np.complex64(2)]
@@ -446,6 +449,21 @@ def test_cells_of_a_csv_file(tmp_path: Path):
     by_city = session.query("SELECT city, COUNT(*) FROM people GROUP BY city", epsilon=1e8)
     assert dict(by_city) == {"Lyon": 4, "Brest": 1, "NA": 1}
     assert list(session.query("SELECT COUNT(*) FROM people WHERE id = '1'", epsilon=1e8)) == [(1,)]  # undeclared: text
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "int64",
+        "uint64",
+        "Int64",
+        pytest.param("UInt64", marks=pytest.mark.xfail(strict=True, reason="read as floats, which end at 2^53")),
+    ],
+)
+def test_large_integers_are_read_as_they_are(dtype: str):
+    data = pd.DataFrame({"x": pd.Series([2**53 + 1, 2**53, 2**62 - 1], dtype=dtype)})
+    for value in data["x"]:
+        assert ask(data, f"SELECT COUNT(*) FROM t WHERE x = {value}") == [(1,)]
 
 
 # One row's extremes.

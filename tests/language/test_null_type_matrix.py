@@ -124,7 +124,7 @@ def unless(x: Any, y: Any) -> Any:
     return None if equal(x, y) is True else x
 
 
-I, R, B, T = "integer", "real", "boolean", "text"
+I, R, B, T = "integer", "real", "boolean", "text"  # noqa: E741
 ONE = ((I,), (R,))
 TWO = tuple(product((I, R), repeat=2))
 THREE = ((I, I, I), (R, I, R), (I, R, I), (R, R, R))
@@ -337,7 +337,7 @@ def test_types_that_fit_are_taken():
 def test_types_that_do_not_fit_are_a_mismatch():
     for text, fits in MIXES:
         if not fits:
-            with pytest.raises(TypeMismatch):
+            with pytest.raises(TypeMismatch):  # noqa: PT012 - the second line says which was taken
                 dpsql.query(typed(), f"SELECT COUNT({text}) FROM t", epsilon=1)
                 pytest.fail(f"{text} was taken")
 

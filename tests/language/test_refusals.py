@@ -1,4 +1,4 @@
-"""What is refused: the class, the words, the place; the same whatever the data, at no charge, and without a value of it.
+"""What is refused: the class, the words, the place; alike on any data, at no charge, and without a value of it.
 
 The full texts are in refusals.golden; DPSQL_REGEN=1 writes them anew (read the difference before you keep it).
 """
@@ -16,6 +16,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -339,7 +340,7 @@ def refusal(ask: Callable[[], object]) -> DPSQLError:
 def under_the_carets(error: DPSQLError) -> str | None:
     """The words that the carets point at."""
     lines = str(error).split("\n  ")
-    for line, marks in zip(lines, lines[1:], strict=False):
+    for line, marks in pairwise(lines):
         if re.fullmatch(r"LINE \d+: .*", line) and re.fullmatch(r" *\^+", marks):
             return line[marks.index("^") : len(marks)]
     return None
@@ -504,9 +505,12 @@ def test_the_carets_are_under_what_is_refused(sql: str, words: str):
     [
         ("r", "SELECT SUM(r) FROM t", "SUM(CLAMP(r, 0, 100))"),
         ("r", "SELECT AVG(r * r) FROM t", "AVG(CLAMP(r, 0, 100)"),
-        pytest.param("hours r", 'SELECT SUM("hours r") FROM t', 'SUM(CLAMP("hours r", 0, 100))', marks=pytest.mark.xfail(strict=True, reason="the hint leaves out the quotes")),
-        pytest.param("U", "SELECT SUM(U) FROM t", "SUM(CLAMP(U, 0, 100))", marks=pytest.mark.xfail(strict=True, reason="the hint replaces the U of SUM")),
-        pytest.param("r", "SELECT SUM(hours * r) FROM t", "hours * CLAMP(r, 0, 100)", marks=pytest.mark.xfail(strict=True, reason="the hint replaces the r of hours")),
+        pytest.param("hours r", 'SELECT SUM("hours r") FROM t', 'SUM(CLAMP("hours r", 0, 100))',
+            marks=pytest.mark.xfail(strict=True, reason="the hint leaves out the quotes")),
+        pytest.param("U", "SELECT SUM(U) FROM t", "SUM(CLAMP(U, 0, 100))", marks=pytest.mark.xfail(strict=True,
+            reason="the hint replaces the U of SUM")),
+        pytest.param("r", "SELECT SUM(hours * r) FROM t", "hours * CLAMP(r, 0, 100)",
+            marks=pytest.mark.xfail(strict=True, reason="the hint replaces the r of hours")),
     ],
 )  # fmt: skip
 def test_the_hint_of_missing_bounds_can_be_pasted(column: str, sql: str, written: str):
@@ -528,19 +532,30 @@ def _q(**options: Any) -> Callable[[], object]:
 HUGE = pytest.mark.xfail(strict=True, reason="a number too large for a float is not expected")
 ARRAYS = pytest.mark.xfail(strict=True, reason=".item() of an array of two is not expected")
 ARGUMENTS: list[Any] = [
-    *(("epsilon", value, InvalidPrivacyParameter) for value in (0, -1, 0.0, -0.0, math.nan, math.inf, -math.inf, True, np.True_, "1", None, 1j, [1], b"1", 1e-300, 1e300, 10**400, pd.NA, np.array([1.0]))),
-    *(("delta", value, InvalidPrivacyParameter) for value in (-1, 1, 1.0, 2, math.nan, math.inf, True, "1e-6", None, 1e-300, 10**400, pd.NA)),
-    *(("bounds", {"age": value}, InvalidSchema) for value in ((90, 17), (math.nan, 1), (0, math.nan), (0, math.inf), (-math.inf, 0), (5, 5), (5.0, 5), 5, (1,), (1, 2, 3), (), "ab", "auto", ("a", "b"), (None, 1), (True, 5), {0, 1}, range(2), np.array([0, 1]), (0, 1j), (0, 2**63), (0.2, 0.8), (pd.NA, 1), (0, pd.Timestamp("2020")), None)),
-    *(("bounds", value, InvalidSchema) for value in ({"agee": (0, 1)}, {"nope": (0, 1)}, {"age": (0, 1), "AGE": (0, 1)}, {5: (0, 1)}, {None: (0, 1)}, "auto", [1], 5, {"s": (0, 1)}, {"b": (0, 1)}, {"d": (0, 1)})),
-    *(("keys", {"s": value}, InvalidSchema) for value in ([], "abc", b"abc", 5, None, {"a": 1}, ["a", "a"], [None, None], [1], [1.5], [True], [b"a"], [["a"]], [{}], [math.nan], [math.inf], [pd.NA], [pd.NaT], range(3))),
-    *(("keys", {"age": value}, InvalidSchema) for value in (["a"], [True], [1.0], [1, True], [pd.Timestamp("2020")], range(2 * 10**6))),
-    *(("keys", value, InvalidSchema) for value in ({"sex": ["a"]}, {"s": ["a"], "S": ["a"]}, ["a"], "s", {"d": [1]}, {1: ["a"]})),
-    *(("types", value, InvalidSchema) for value in ({"age": "text"}, {"s": "date"}, {"s": "other"}, {"s": "REAL"}, {"s": 5}, {"s": None}, {"nope": "real"}, "real", {"d": "integer"})),
+    *(("epsilon", value, InvalidPrivacyParameter) for value in (0, -1, 0.0, -0.0, math.nan, math.inf, -math.inf, True,
+        np.True_, "1", None, 1j, [1], b"1", 1e-300, 1e300, 10**400, pd.NA, np.array([1.0]))),
+    *(("delta", value, InvalidPrivacyParameter) for value in (-1, 1, 1.0, 2, math.nan, math.inf, True, "1e-6", None,
+        1e-300, 10**400, pd.NA)),
+    *(("bounds", {"age": value}, InvalidSchema) for value in ((90, 17), (math.nan, 1), (0, math.nan), (0, math.inf),
+        (-math.inf, 0), (5, 5), (5.0, 5), 5, (1,), (1, 2, 3), (), "ab", "auto", ("a", "b"), (None, 1), (True, 5), {0,
+        1}, range(2), np.array([0, 1]), (0, 1j), (0, 2**63), (0.2, 0.8), (pd.NA, 1), (0, pd.Timestamp("2020")), None)),
+    *(("bounds", value, InvalidSchema) for value in ({"agee": (0, 1)}, {"nope": (0, 1)}, {"age": (0, 1), "AGE": (0,
+        1)}, {5: (0, 1)}, {None: (0, 1)}, "auto", [1], 5, {"s": (0, 1)}, {"b": (0, 1)}, {"d": (0, 1)})),
+    *(("keys", {"s": value}, InvalidSchema) for value in ([], "abc", b"abc", 5, None, {"a": 1}, ["a", "a"], [None,
+        None], [1], [1.5], [True], [b"a"], [["a"]], [{}], [math.nan], [math.inf], [pd.NA], [pd.NaT], range(3))),
+    *(("keys", {"age": value}, InvalidSchema) for value in (["a"], [True], [1.0], [1, True], [pd.Timestamp("2020")],
+        range(2 * 10**6))),
+    *(("keys", value, InvalidSchema) for value in ({"sex": ["a"]}, {"s": ["a"], "S": ["a"]}, ["a"], "s", {"d": [1]},
+        {1: ["a"]})),
+    *(("types", value, InvalidSchema) for value in ({"age": "text"}, {"s": "date"}, {"s": "other"}, {"s": "REAL"},
+        {"s": 5}, {"s": None}, {"nope": "real"}, "real", {"d": "integer"})),
     *(("neighbours", value, InvalidArgument) for value in ("Bounded", "x", "", None, 5, True, b"bounded")),
     *(("strategy", value, InvalidArgument) for value in ("x", "", None, 5, True, [1], {})),
     *(("mechanism", value, InvalidArgument) for value in ("x", "Laplace", None, 5, [1])),
-    *(("data", value, InvalidArgument) for value in (None, 5, "df", [1], {}, {"": EMPTY}, {5: EMPTY}, {"a": 5}, {"a": EMPTY, "A": EMPTY}, EMPTY["age"], EMPTY.to_numpy(), [EMPTY])),
-    *(("sql", value, SQLSyntaxError) for value in (None, 5, 1.5, True, b"SELECT COUNT(*) FROM t", ["SELECT COUNT(*) FROM t"], {}, EMPTY, object)),
+    *(("data", value, InvalidArgument) for value in (None, 5, "df", [1], {}, {"": EMPTY}, {5: EMPTY}, {"a": 5},
+        {"a": EMPTY, "A": EMPTY}, EMPTY["age"], EMPTY.to_numpy(), [EMPTY])),
+    *(("sql", value, SQLSyntaxError) for value in (None, 5, 1.5, True, b"SELECT COUNT(*) FROM t",
+        ["SELECT COUNT(*) FROM t"], {}, EMPTY, object)),
     *(pytest.param("bounds", {"age": value}, InvalidSchema, marks=HUGE) for value in ((0, 10**400), (-(10**400), 0))),
     *(pytest.param("keys", {name: [10**400]}, InvalidSchema, marks=HUGE) for name in ("age", "r")),
     ("keys", {"age": [2**70]}, InvalidSchema),
@@ -741,7 +756,7 @@ def test_large_text_is_refused_soon(name: str, sql: str):
     start = time.process_time()
     error = refusal(_q(data=EMPTY, sql=sql, bounds=FACTS["bounds"]))
     assert isinstance(error, QueryRefused)
-    assert len(str(error)) < 2_000 or name in ("60,000 quotes",)
+    assert len(str(error)) < 2_000 or name == "60,000 quotes"
     assert time.process_time() - start < SLOW
 
 
@@ -753,7 +768,7 @@ def test_large_text_is_refused_soon(name: str, sql: str):
         ("a list of 9,900", f"{OPEN}age IN ({', '.join(map(str, range(9_900)))})", 3),
         ("a list of 4,000 sums", f"{OPEN}age IN ({', '.join(f'age + {each}' for each in range(4_000))})", 3),
         ("9,000 arguments", f"SELECT COUNT(LEAST({', '.join(['age'] * 9_000)})) FROM t", 3),
-        ("9,000 keys, all the same", f"SELECT SUM(COUNT_FREE) FROM t".replace("SUM(COUNT_FREE)", "COUNT(*)") + " GROUP BY " + ", ".join(["b"] * 9_000), 0),
+        ("9,000 keys, all the same", "SELECT COUNT(*) FROM t GROUP BY " + ", ".join(["b"] * 9_000), 0),
         ("60 KB of a comment", f"SELECT COUNT(*) /* {'x' * 60_000} */ FROM t", 3),
         ("60 KB of text", f"{OPEN}s <> '{'x' * 60_000}'", 3),
         ("30 parentheses", OPEN + "(" * 30 + "b" + ")" * 30, 3),
@@ -832,7 +847,11 @@ def test_odd_text_that_is_not_refused_rightly(sql: str, kind: type[QueryRefused]
     assert "is not a number" not in str(error)
 
 
-ODD_TEXT = ["😀", "SELECT 😀", "\ud800", "SELECT '\ud800'", "SELECT COUNT(*) FROM t WHERE \0", "\x01\x02", "\ufeff", "\u202e", "ＳＥＬＥＣＴ", "SELECT\u00a0COUNT(*)", "sel\0ect", "\\", "`", "$$", "$x$", "#", "%", "{", "}", "[", "]", "^", "&", "~", "|", "'", '"', "--", "/*", "*/", ";", "(", ")", ",", ".", ":", "::", "?", "!", "=", "<", ">", "@@"]  # fmt: skip
+ODD_TEXT = ["😀", "SELECT 😀", "\ud800", "SELECT '\ud800'", "SELECT COUNT(*) FROM t WHERE \0", "\x01\x02", "\ufeff",
+    "\u202e", "ＳＥＬＥＣＴ",
+    "SELECT\u00a0COUNT(*)", "sel\0ect", "\\", "`", "$$", "$x$", "#", "%", "{", "}", "[", "]", "^",
+    "&", "~", "|", "'", '"', "--", "/*", "*/", ";", "(", ")", ",", ".", ":", "::", "?", "!", "=", "<", ">",
+    "@@"]  # fmt: skip
 
 
 @pytest.mark.parametrize("sql", ODD_TEXT)
@@ -847,15 +866,18 @@ def test_odd_characters_inside_quotes_are_characters(sql: str):
     assert answers(table(), sql) == [(3,)]
 
 
-WORDS = """SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT OFFSET t age r s b d COUNT SUM AVG ( ) ( ) ( ) , , * + - / // % =
-<> < > AND OR NOT IN BETWEEN IS NULL TRUE FALSE LEAST GREATEST CLAMP ABS FLOOR ROUND COALESCE NULLIF 1 0 1.5 'a' "age"
-AS ASC DESC NULLS FIRST LAST DISTINCT ALL CASE WHEN THEN ELSE END CAST LIKE EXISTS UNION JOIN ON USING WITH OVER PARTITION
-ROWS FILTER WITHIN TABLESAMPLE QUALIFY :: : ; ? $1 :p ~ ^ & | || ! -> => [ ] { } . .. INTERVAL DATE EXTRACT EXPLAIN
-PRIVACY COLUMNS EXCLUDE REPLACE PIVOT VALUES ROLLUP CUBE LATERAL UNNEST MAP STRUCT ARRAY ANY TRY_CAST MEDIAN MIN MAX IF
-IIF POWER MOD DIV XOR ESCAPE SIMILAR TO GLOB CURRENT_DATE TOP FETCH ROW PERCENT FOR UPDATE SYMMETRIC ISNULL UNKNOWN
-SUMMARIZE PRAGMA SET -- /* */ é 😀 0x1F 1e5 1e999 1_000 .5 5. e1 $$a$$ E'x' X'1F' N'a' 1d PRECEDING ASOF SEMI NATURAL
-CROSS LEFT AT PRIOR START FINAL SAMPLE COLLATE DEFAULT INTO TABLE ZONE TIME TIMESTAMP JSON RLIKE KEY VALUE OF""".split()
-SHAPES = ["SELECT {} FROM t", "SELECT COUNT(*) FROM t WHERE {}", "SELECT COUNT({}) FROM t", "SELECT age, COUNT(*) FROM t GROUP BY {}", "SELECT COUNT(*) AS n FROM t HAVING {}", "SELECT COUNT(*) FROM t ORDER BY {}", "SELECT COUNT(*) FROM t {}", "SELECT COUNT(*) {} FROM t", "SELECT COUNT(*) FROM {}", "{}", "SELECT SUM(CLAMP({}, 0, 1)) FROM t", "SELECT {} COUNT(*) FROM t"]  # fmt: skip
+WORDS = """SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT OFFSET t age r s b d COUNT SUM AVG ( ) ( ) ( ) , , * + - / // %
+= <> < > AND OR NOT IN BETWEEN IS NULL TRUE FALSE LEAST GREATEST CLAMP ABS FLOOR ROUND COALESCE NULLIF 1 0 1.5 'a' "age"
+AS ASC DESC NULLS FIRST LAST DISTINCT ALL CASE WHEN THEN ELSE END CAST LIKE EXISTS UNION JOIN ON USING WITH OVER
+PARTITION ROWS FILTER WITHIN TABLESAMPLE QUALIFY :: : ; ? $1 :p ~ ^ & | || ! -> => [ ] { } . .. INTERVAL DATE EXTRACT
+EXPLAIN PRIVACY COLUMNS EXCLUDE REPLACE PIVOT VALUES ROLLUP CUBE LATERAL UNNEST MAP STRUCT ARRAY ANY TRY_CAST MEDIAN MIN
+MAX IF IIF POWER MOD DIV XOR ESCAPE SIMILAR TO GLOB CURRENT_DATE TOP FETCH ROW PERCENT FOR UPDATE SYMMETRIC ISNULL
+UNKNOWN SUMMARIZE PRAGMA SET -- /* */ é 😀 0x1F 1e5 1e999 1_000 .5 5. e1 $$a$$ E'x' X'1F' N'a' 1d PRECEDING ASOF SEMI NATURAL
+CROSS LEFT AT PRIOR START FINAL SAMPLE COLLATE DEFAULT INTO TABLE ZONE TIME TIMESTAMP JSON RLIKE KEY VALUE OF""".split()  # noqa: SIM905
+SHAPES = ["SELECT {} FROM t", "SELECT COUNT(*) FROM t WHERE {}", "SELECT COUNT({}) FROM t",
+    "SELECT age, COUNT(*) FROM t GROUP BY {}", "SELECT COUNT(*) AS n FROM t HAVING {}",
+    "SELECT COUNT(*) FROM t ORDER BY {}", "SELECT COUNT(*) FROM t {}", "SELECT COUNT(*) {} FROM t",
+    "SELECT COUNT(*) FROM {}", "{}", "SELECT SUM(CLAMP({}, 0, 1)) FROM t", "SELECT {} COUNT(*) FROM t"]  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -868,7 +890,7 @@ def test_random_words_give_an_answer_or_a_refusal(seed: int):
             dpsql.query(EMPTY, sql, epsilon=1, **FACTS)
         except QueryRefused:
             continue
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the seed must be known
             pytest.fail(f"seed {seed}, query {number}: {sql!r} raised {type(error).__name__}: {error}")
 
 
@@ -944,9 +966,10 @@ def test_every_argument_of_an_allowed_node_is_read_or_refused():
 
 
 TAKEN = [
-    "SELECT age AS a, COUNT(*), COUNT(s), SUM(hours), AVG(year) FROM t AS x WHERE x.b GROUP BY age HAVING COUNT(*) > 1 "
-    "ORDER BY a DESC NULLS FIRST, 2 LIMIT 5 OFFSET 1",
-    "SELECT COUNT(*) FROM t WHERE (s = 'a' AND NOT s <> 'b' OR TRUE) AND r IS NULL AND s IN ('a') AND r BETWEEN 1 AND 2",
+    "SELECT age AS a, COUNT(*), COUNT(s), SUM(hours), AVG(year) FROM t AS x WHERE x.b GROUP BY age",
+    "SELECT age AS a FROM t GROUP BY age HAVING COUNT(*) > 1 ORDER BY a DESC NULLS FIRST, 1 LIMIT 5 OFFSET 1",
+    "SELECT COUNT(*) FROM t WHERE (s = 'a' AND NOT s <> 'b' OR TRUE) AND s IN ('a') AND r BETWEEN 1 AND 2",
+    "SELECT COUNT(*) FROM t WHERE r IS NULL",
     "SELECT COUNT(*) FROM t WHERE r < 1 AND r <= 1 AND r > 1 AND r >= 1 AND r + 1 - 2 * 3 / 4 // 5 % 6 = -r",
     "SELECT SUM(CLAMP(ABS(FLOOR(CEIL(ROUND(r, 1)))), 0, 1)), SUM(LEAST(GREATEST(COALESCE(r, 1), 0), 9)) FROM t",
     "SELECT COUNT(NULLIF(age, NULL)) FROM t",
@@ -1043,6 +1066,6 @@ def test_random_trees_of_allowed_nodes_are_bound_or_refused(seed: int):
             bound += 1
         except QueryRefused:
             continue
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the seed must be known
             pytest.fail(f"seed {seed}, tree {number}: {tree!r} raised {type(error).__name__}: {error}")
     assert bound > 5
