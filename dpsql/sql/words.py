@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import zip_longest
 
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokens import Token, TokenType
@@ -25,7 +26,7 @@ _SYNONYMS = _FILLING | _SPELLINGS
 
 def check_words(statement: Statement) -> None:
     """Refuse a statement of which the tree does not hold every word. Raises SQLSyntaxError."""
-    for token, after in zip(statement.tokens, [*statement.tokens[1:], None], strict=True):
+    for token, after in zip_longest(statement.tokens, statement.tokens[1:]):
         if token.token_type is TokenType.IN and (after is None or after.token_type is not TokenType.L_PAREN):
             place = Span(statement.sql, token.start, token.end)
             raise SQLSyntaxError("IN wants a list of values in parentheses.", span=place)
