@@ -253,7 +253,7 @@ def cells(repeats: int) -> list[Row]:
         frame=lambda: result.df,
     )
     names = {
-        "execute": "Q6, one row a cell: executor, rows included",
+        "execute": "Q6, one row a cell: executor, warm, rows included",
         "noise": "Q6: noise and threshold",
         "finish": "Q6: finish",
         "frame": "Q6: DataFrame",

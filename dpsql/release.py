@@ -149,15 +149,15 @@ def _one_of(name: str, word: object, words: tuple[str, ...]) -> None:
 def _unknown_groups(query: Query) -> UnknownGroups:
     keys = [key for key in query.plan.keys if key.values is None]
     if not keys:
-        names = ", ".join(key.column.name for key in query.plan.keys)
+        names = ", ".join(str(key.column) for key in query.plan.keys)
         return UnknownGroups(
             f"GROUP BY {names} has more combinations of public values than are shown at once.",
             span=query.plan.keys[0].span,
             hint="Group by fewer columns, or allow delta=1e-6: combinations of few people are then hidden.",
         )
-    name = keys[0].column.name
+    column, name = keys[0].column, keys[0].column.name
     return UnknownGroups(
-        f"GROUP BY {name} would reveal which values of {name} occur.",
+        f"GROUP BY {column} would reveal which values of {column} occur.",
         span=keys[0].span,
         hint=f'List them: keys={{"{name}": [...]}} (costs no delta, shows empty ones too),\n'
         "or allow delta=1e-6: groups of few people are then hidden.",

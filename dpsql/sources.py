@@ -4,6 +4,7 @@ types."""
 from __future__ import annotations
 
 import csv
+import warnings
 from collections import Counter
 from pathlib import Path
 
@@ -76,18 +77,20 @@ def _read_csv(path: Path) -> pd.DataFrame:
         with path.open(encoding="utf-8", newline="") as file:
             names = next(csv.reader(file, skipinitialspace=True), [])
         _check_header(path, names)
-        return pd.read_csv(
-            path,
-            dtype="str",
-            keep_default_na=False,
-            na_values=[""],
-            skipinitialspace=True,
-            index_col=False,
-            names=names,
-            header=0,
-            on_bad_lines="skip",
-            encoding="utf-8",
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pd.errors.ParserWarning)  # it tells of the first row
+            return pd.read_csv(
+                path,
+                dtype="str",
+                keep_default_na=False,
+                na_values=[""],
+                skipinitialspace=True,
+                index_col=False,
+                names=names,
+                header=0,
+                on_bad_lines="skip",
+                encoding="utf-8",
+            )
     except (FileNotFoundError, IsADirectoryError):
         raise InvalidSchema(f"no file {path}.") from None
     except UnicodeDecodeError:

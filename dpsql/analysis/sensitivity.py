@@ -110,7 +110,7 @@ def _measure(aggregation: Aggregation, known: Known, reaches: bool) -> Measured:
     if not (argument.range.bounded and argument.range.magnitude <= _LARGEST):
         raise _missing_bounds(aggregation, known)
     if argument.range.upper - argument.range.lower < _SMALLEST:  # a range of one value, or as good as one
-        argument = replace(argument, range=point(argument.range.lower))
+        argument = replace(argument, range=point(argument.range.lower if argument.range.magnitude > _SMALLEST else 0))
     return Measured(aggregation, argument, count, Contribution(argument.range, sure))
 
 

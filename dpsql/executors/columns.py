@@ -132,7 +132,7 @@ def _encode(series: pd.Series, column: ColumnSchema) -> Encoded:
         codes, values = np.asarray(series.cat.codes, dtype=np.int32), list(series.cat.categories)
     else:
         if series.dtype == object:  # a cell that is not text is NULL; nothing of it is hashed or compared
-            series = pd.Series([str.__str__(cell) if isinstance(cell, str) else None for cell in series], dtype="str")
+            series = pd.Series([str.__str__(c) if issubclass(type(c), str) else None for c in series], dtype="str")
         found, uniques = pd.factorize(series)
         codes, values = found.astype(np.int32), list(uniques)
         if any(isinstance(value, str) and not _is_plain(value) for value in values):
@@ -203,6 +203,8 @@ def _extension_block(series: pd.Series, kind: Type) -> Vector:
 def _plain_dtype(series: pd.Series) -> Any:
     if pd.api.types.is_bool_dtype(series.dtype):
         return np.bool_
+    if pd.api.types.is_unsigned_integer_dtype(series.dtype):
+        return np.uint64
     return np.int64 if pd.api.types.is_signed_integer_dtype(series.dtype) else np.float64
 
 

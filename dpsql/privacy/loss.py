@@ -23,13 +23,23 @@ def exact(value: object, name: str) -> Fraction:
     """The number `value` as a fraction; InvalidPrivacyParameter for anything that is not a finite real number."""
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise InvalidPrivacyParameter(f"{name} must be a number, got {value!r}.", hint=_number_hint(value, name))
-    if not isinstance(value, Integral | Rational) and not math.isfinite(value):
+    finite = value.is_finite() if isinstance(value, Decimal) else isinstance(value, Rational) or math.isfinite(value)
+    if not finite:
         raise InvalidPrivacyParameter(f"{name} must be a finite number, got {value}.")
     if isinstance(value, Integral):
         return Fraction(int(value))
     if isinstance(value, Rational):
         return Fraction(int(value.numerator), int(value.denominator))
     return Fraction(value) if isinstance(value, Decimal) else Fraction(repr(float(value)))
+
+
+def _brief(value: object) -> str:
+    """The number as it prints, unless it has thousands of digits (which Python refuses to write)."""
+    try:
+        text = str(value)
+    except ValueError:
+        return "a number of thousands of digits"
+    return text if len(text) <= 40 else f"{text[:20]}..."
 
 
 def _number_hint(value: object, name: str) -> str:
@@ -48,9 +58,9 @@ def as_epsilon(value: object, name: str = "epsilon") -> Fraction:
         )
     number = exact(value, name)
     if number <= 0:
-        raise InvalidPrivacyParameter(f"{name} must be a finite number > 0, got {value}.")
+        raise InvalidPrivacyParameter(f"{name} must be a finite number > 0, got {_brief(value)}.")
     if not SMALLEST_EPSILON <= number <= LARGEST_EPSILON:
-        raise InvalidPrivacyParameter(f"{name} must lie between 1e-9 and 1e9, got {value}.")
+        raise InvalidPrivacyParameter(f"{name} must lie between 1e-9 and 1e9, got {_brief(value)}.")
     return number
 
 
@@ -58,9 +68,9 @@ def as_delta(value: object, name: str = "delta") -> Fraction:
     """A validated delta: 0 <= delta < 1, and 0 or at least 1e-100."""
     number = exact(value, name)
     if not 0 <= number < 1:
-        raise InvalidPrivacyParameter(f"{name} must be at least 0 and below 1, got {value}.")
+        raise InvalidPrivacyParameter(f"{name} must be at least 0 and below 1, got {_brief(value)}.")
     if 0 < number < Fraction(1, 10**100):
-        raise InvalidPrivacyParameter(f"{name} must be 0 or at least 1e-100, got {value}.")
+        raise InvalidPrivacyParameter(f"{name} must be 0 or at least 1e-100, got {_brief(value)}.")
     return number
 
 

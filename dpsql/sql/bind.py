@@ -226,12 +226,11 @@ class _Binder:
         for index, key in enumerate(self.keys):
             if key.column == column:
                 return self._key_slot(index)
-        name = column.name
-        average = f"AVG({name}), or " if column.type.numeric else f"COUNT({name}), or "
+        average = f"AVG({column}), or " if column.type.numeric else f"COUNT({column}), or "
         raise RawColumn(
-            f'"{name}" is outside an aggregate, so the query would return people\'s own values.',
+            f'"{column.name}" is outside an aggregate, so the query would return people\'s own values.',
             span=span_of(self.sql, node),
-            hint=f"Use {average}GROUP BY {name} if you want one row per {name}.",
+            hint=f"Use {average}GROUP BY {column} if you want one row per {column}.",
         )
 
     def _by_alias(self, node: exp.Expr) -> Expr | None:
@@ -263,7 +262,7 @@ class _Binder:
             return None if isinstance(expr, Literal) and expr.value is not None else expr
         if not expr.type.numeric and expr.type is not Type.BOOLEAN:
             raise TypeMismatch(
-                f'{kind}({expr}): "{expr}" is {expr.type}.',
+                f'{kind}({expr}): "{expr.name if isinstance(expr, Column) else expr}" is {expr.type}.',
                 span=span_of(self.sql, inner),
                 hint=f"Did you mean COUNT({expr}) or GROUP BY {expr}?",
             )

@@ -14,7 +14,7 @@ from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 
 MOST_CHARACTERS = 64 * 1024
 MOST_TOKENS = 20_000
-MOST_NESTING = 48
+MOST_NESTING = 32
 
 _DIALECT = DuckDB()
 _EXPLAIN = re.compile(r"(?:\s++|--[^\n]*+\n|/\*.*?\*/)*+EXPLAIN\s+PRIVACY\b", re.IGNORECASE | re.DOTALL)

@@ -41,4 +41,14 @@ def check_words(statement: Statement) -> None:
 
 
 def _words(tokens: Iterable[Token]) -> Counter[str]:
-    return Counter(token.text.upper() for token in tokens)
+    """The words, each as often as it stands; a number that begins with its point is one word, 0.5."""
+    found: Counter[str] = Counter()
+    before: Token | None = None
+    for token in tokens:
+        word = token.text.upper()
+        if before is not None and before.end + 1 == token.start and token.token_type is TokenType.NUMBER:
+            found["."] -= 1
+            word = f"0.{word}"
+        found[word] += 1
+        before = token if token.token_type is TokenType.DOT else None
+    return found

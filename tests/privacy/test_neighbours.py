@@ -96,10 +96,29 @@ def test_integer_expressions_of_every_small_range():
                     distances(shape, sql, universe, U, most=1, more={"bounds": {"x": (lower, upper)}})
 
 
+@pytest.mark.parametrize("relation", [U, B])
+@pytest.mark.parametrize("strategy", ["auto", "split"])
+@pytest.mark.parametrize("by", ["", " WHERE a > 5", " GROUP BY g"])
+def test_ranges_without_a_small_common_multiple(relation: str, strategy: str, by: str):
+    """Four prime ranges: a common lattice of 2^80 steps is too fine, so coarser grids share one that is nearly common."""
+    shape = Shape(
+        {"a": "int64", "b": "int64", "c": "int64", "d": "Int64", "g": "bool"},
+        {"bounds": {"a": (0, 999_983), "b": (-7, 999_979), "c": (11, 999_961), "d": (-999_959, 3)}},
+    )
+    universe = [
+        (999_983, 999_979, 999_961, -999_959, True), (0, -7, 11, 3, False), (999_983, -(10**9), 10**9, None, False),
+        (5, 5, 500_000, -1, True), (999_983, 999_979, 999_961, -999_959, False),
+    ]  # fmt: skip
+    sql = f"SELECT SUM(a), SUM(b), SUM(c), SUM(d) FROM t{by}"
+    made, met = distances(shape, sql, universe, relation, most=2, options={"strategy": strategy})
+    assert met.steps >= made.reach.steps * (1 - 2**-11)
+    assert made.reach.steps < 2**60
+
+
 @pytest.mark.parametrize("dtype", [object, "str"])
 def test_one_row_does_not_rename_the_texts_of_others(dtype: Any):
-    """Rows with the text '\\ud800' (quotes and backslash) beside one row with the lone surrogate U+D800, which pandas' hash
-    table takes for the same."""
+    """Rows with the text '\\ud800' (quotes and backslash) beside one row with the lone surrogate U+D800: pandas' hash
+    table takes the one for the other."""
     shape = Shape({"s": dtype})
     universe: list[Row] = [("'\\ud800'",), ("\ud800",)]
     for sql in ("SELECT COUNT(*) FROM t WHERE s = '\\ud800'", "SELECT COUNT(*) FROM t WHERE s < 'a'"):

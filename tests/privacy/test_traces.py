@@ -155,7 +155,7 @@ def test_a_missing_cell_is_replaced_by_any_key_that_is_accepted():
 
 @pytest.mark.parametrize(
     "key",
-    [2**63, 2**70, pytest.param(10**400, marks=pytest.mark.xfail(strict=True, reason="math.isfinite overflows"))],
+    [2**63, 2**70, 10**400],
     ids=["2**63", "2**70", "10**400"],
 )
 def test_keys_beyond_64_bits_are_refused_or_work(key: int):
