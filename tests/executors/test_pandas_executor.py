@@ -451,15 +451,7 @@ def test_cells_of_a_csv_file(tmp_path: Path):
     assert list(session.query("SELECT COUNT(*) FROM people WHERE id = '1'", epsilon=1e8)) == [(1,)]  # undeclared: text
 
 
-@pytest.mark.parametrize(
-    "dtype",
-    [
-        "int64",
-        "uint64",
-        "Int64",
-        pytest.param("UInt64", marks=pytest.mark.xfail(strict=True, reason="read as floats, which end at 2^53")),
-    ],
-)
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "Int64", "UInt64"])
 def test_large_integers_are_read_as_they_are(dtype: str):
     data = pd.DataFrame({"x": pd.Series([2**53 + 1, 2**53, 2**62 - 1], dtype=dtype)})
     for value in data["x"]:

@@ -100,7 +100,7 @@ def test_integer_expressions_of_every_small_range():
 @pytest.mark.parametrize("strategy", ["auto", "split"])
 @pytest.mark.parametrize("by", ["", " WHERE a > 5", " GROUP BY g"])
 def test_ranges_without_a_small_common_multiple(relation: str, strategy: str, by: str):
-    """Four prime ranges: a common lattice of 2^80 steps is too fine, so coarser grids share one that is nearly common."""
+    """Four prime ranges: a lattice of 2^80 steps is too fine, so coarser grids share one that is nearly common."""
     shape = Shape(
         {"a": "int64", "b": "int64", "c": "int64", "d": "Int64", "g": "bool"},
         {"bounds": {"a": (0, 999_983), "b": (-7, 999_979), "c": (11, 999_961), "d": (-999_959, 3)}},
