@@ -1,6 +1,6 @@
 """Quickstart: private answers about the Adult sample, from the first query to an empty budget.
 
-    python examples/quickstart.py
+python examples/quickstart.py
 """
 
 from __future__ import annotations

@@ -124,7 +124,8 @@ def _is_arrow(dtype: object) -> bool:
 
 def _is_python(series: pd.Series) -> bool:
     """Cells are Python objects (or text): a declared number has to be read out of each."""
-    return series.dtype == object or isinstance(series.dtype, pd.StringDtype | pd.CategoricalDtype)
+    kinds = (pd.StringDtype, pd.CategoricalDtype)
+    return series.dtype == object or isinstance(series.dtype, kinds) or pd.api.types.is_string_dtype(series.dtype)
 
 
 def _encode(series: pd.Series, column: ColumnSchema) -> Encoded:

@@ -5,13 +5,13 @@ A clause that nobody reads cannot slip through: what is not in `ALLOWED` raises 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from sqlglot import exp
+from sqlglot.tokens import TokenType
 
 from dpsql.errors import Span, UnsupportedSQL
-from dpsql.sql.parse import span_of
+from dpsql.sql.parse import Statement, span_of
 
 _BINARY = frozenset({"this", "expression"})
 _UNARY = frozenset({"this"})
@@ -98,6 +98,7 @@ _NAMED: Mapping[type[exp.Expr], str] = {
     exp.Date: "DATE literals are not supported.",
     exp.Lock: "FOR UPDATE and the like are not supported.",
     exp.Unnest: "UNNEST is not supported.",
+    exp.Explode: "UNNEST is not supported.",
     exp.Rand: "RANDOM() is not supported: an answer depends on the data and the noise alone.",
 }
 
@@ -114,24 +115,27 @@ _CLAUSES: Mapping[tuple[type[exp.Expr], str], str] = {
     (exp.Table, "db"): "a table is named by one word, without a database.",
     (exp.In, "query"): "IN (SELECT ...) is not supported.",
     (exp.Count, "expressions"): "COUNT takes one argument.",
+    (exp.Table, "sample"): "TABLESAMPLE below an aggregate is not stable: one person could decide who else is sampled.",
     (exp.Select, "locks"): "FOR UPDATE and the like are not supported.",
 }
 
 
-def check(sql: str, tree: exp.Expr) -> None:
+def check(statement: Statement) -> None:
     """Refuse the statement if it holds a node or an argument that no rule reads. Raises UnsupportedSQL."""
-    for node in tree.walk():
+    sql = statement.sql
+    for node in statement.select.walk():
         allowed = ALLOWED.get(type(node))
         if allowed is None:
             text = _NAMED.get(type(node)) or f"{_title(node)} is not supported."
-            raise UnsupportedSQL(text, span=_word(sql, node) or span_of(sql, node))
+            raise UnsupportedSQL(text, span=_word(statement, node) or span_of(sql, node))
         for argument, value in node.args.items():
             if value is None or value is False or value == [] or argument in allowed:
                 continue
             text = _CLAUSES.get((type(node), argument)) or (
                 f"{argument.strip('_').replace('_', ' ').upper()} is not supported in {_title(node)}."
             )
-            raise UnsupportedSQL(text, span=_word(sql, value) or _span_of_argument(sql, node, value))
+            place = _word(statement, value) or _token(statement, argument.strip("_"))
+            raise UnsupportedSQL(text, span=place or _span_of_argument(sql, node, value))
 
 
 _WORDS: Mapping[type[exp.Expr], str] = {
@@ -146,15 +150,23 @@ _WORDS: Mapping[type[exp.Expr], str] = {
     exp.ILike: "ILIKE",
     exp.Exists: "EXISTS",
     exp.Filter: "FILTER",
+    exp.Lock: "FOR",
+    exp.Placeholder: ":",
 }
 
 
-def _word(sql: str, value: object) -> Span | None:
+def _word(statement: Statement, value: object) -> Span | None:
     """The keyword of a node that has no place of its own, where the text first has it."""
     node = value[0] if isinstance(value, list) and value else value
     word = _WORDS.get(type(node)) if isinstance(node, exp.Expr) else None
-    found = re.search(rf"\b{word}\b", sql, re.IGNORECASE) if word else None
-    return Span(sql, found.start(), found.end() - 1) if found else None
+    return _token(statement, word) if word else None
+
+
+def _token(statement: Statement, word: str) -> Span | None:
+    for token in statement.tokens:
+        if token.text.upper() == word.upper() and token.token_type is not TokenType.STRING:
+            return Span(statement.sql, token.start, token.end)
+    return None
 
 
 def _span_of_argument(sql: str, node: exp.Expr, value: object) -> Span | None:

@@ -44,9 +44,12 @@ _AGGREGATES: Mapping[type[exp.Expr], AggregateKind] = {
 }
 
 
+MOST_AGGREGATES = 100
+
+
 def bind(statement: Statement, catalog: Catalog) -> Query:
     """The plan of a statement. Raises a QueryRefused that names the place in the text."""
-    check(statement.sql, statement.select)
+    check(statement)
     check_words(statement)
     return _Binder(statement, catalog).query()
 
@@ -245,6 +248,12 @@ class _Binder:
         argument = self._argument(kind, node)
         aggregation = Aggregation(kind, argument, span_of(self.sql, node.this or node))
         if aggregation not in self.aggregations:
+            if len(self.aggregations) == MOST_AGGREGATES:
+                raise UnsupportedSQL(
+                    f"more than {MOST_AGGREGATES} different aggregates share one epsilon.",
+                    span=span_of(self.sql, node),
+                    hint="Ask in several queries.",
+                )
             index = len(self.keys) + len(self.aggregations)
             self.aggregations[aggregation] = Slot(index, str(aggregation), Type.REAL)
         return self.aggregations[aggregation]

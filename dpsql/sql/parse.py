@@ -50,7 +50,9 @@ def _tokens(sql: str) -> list[Token]:
     try:
         tokens = _DIALECT.tokenize(sql)
     except TokenError as error:
-        raise SQLSyntaxError(f"the text cannot be read as SQL: {_first_line(error)}") from None
+        text = str(error)
+        why = "a quote or comment is never closed" if "Missing" in text else "it holds what is no SQL"
+        raise SQLSyntaxError(f"the text cannot be read: {why}.") from None
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()
     if not tokens:
@@ -80,7 +82,8 @@ def _select(sql: str, tokens: list[Token]) -> exp.Select:
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Select):
         kind = "a query" if tree is None else type(tree).__name__.upper()
-        raise UnsupportedSQL(f"only a plain SELECT works here, not {kind}.", span=_at(sql, tokens[0]))
+        place = next((token for token in tokens if token.text.upper() == kind), tokens[0])
+        raise UnsupportedSQL(f"only a plain SELECT works here, not {kind}.", span=_at(sql, place))
     return tree
 
 

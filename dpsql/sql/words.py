@@ -30,7 +30,11 @@ def check_words(statement: Statement) -> None:
         if token.token_type is TokenType.IN and (after is None or after.token_type is not TokenType.L_PAREN):
             place = Span(statement.sql, token.start, token.end)
             raise SQLSyntaxError("IN wants a list of values in parentheses.", span=place)
-    written = _words(_DIALECT.tokenize(statement.select.sql(dialect=_DIALECT, comments=False)))
+    try:
+        again = statement.select.sql(dialect=_DIALECT, comments=False)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        raise SQLSyntaxError("the text cannot be understood as a query.") from None
+    written = _words(_DIALECT.tokenize(again))
     missing = _words(statement.tokens) - written
     for token in reversed(statement.tokens):
         word = token.text.upper()

@@ -113,8 +113,10 @@ ODD = [
     Decimal("NaN"), Decimal("sNaN"), Decimal("1e400"), "1e400", "inf", "nan", "0x10", "1_0", "\ud800", "\0",
     np.datetime64("2020-01-01"), np.str_("3"), np.longdouble("2.5"), 1j, pd.Timestamp("2020-01-01"), pd.DataFrame(),
 ]  # fmt: skip
-CLASSES = [np.timedelta64(5, "D"), np.complex128(1 + 2j), EvilInteger(3), EvilFloat(3.0), EvilText("a"), Mock(spec=int)]
-UNCAUGHT = "isinstance believes __class__; str.__str__ does not: a TypeError after the charge"
+CLASSES = [
+    np.timedelta64(5, "D"), np.complex128(1 + 2j), EvilInteger(3), EvilFloat(3.0), EvilText("a"), Mock(spec=int),
+    Mock(spec=str),
+]  # fmt: skip
 
 
 def cell_of(cell: Any, kind: str, **options: Any) -> Any:
@@ -125,8 +127,6 @@ def cell_of(cell: Any, kind: str, **options: Any) -> Any:
     ("cell", "kind"),
     [
         *(cell_of(cell, kind) for cell in [*ODD, *CLASSES] for kind in KINDS),
-        *(cell_of(Mock(spec=str), kind) for kind in ("integer", "real", "boolean")),
-        cell_of(Mock(spec=str), "text", marks=pytest.mark.xfail(strict=True, reason=UNCAUGHT)),
     ],
 )
 def test_no_object_raises(cell: Any, kind: str):
@@ -181,16 +181,11 @@ def test_sums_of_unlike_ranges_can_be_answered_together(options: dict[str, Any])
     assert len(result) == 1
 
 
-DENORMAL = pytest.mark.xfail(
-    strict=True, reason="a range of 0 and its neighbouring floats: the grid's scale is infinite"
-)
-
-
 @pytest.mark.parametrize(
     "sql",
     [
-        pytest.param("SELECT SUM(x * 0) FROM t", marks=DENORMAL),
-        pytest.param("SELECT SUM(NULL * x) FROM t", marks=DENORMAL),
+        "SELECT SUM(x * 0) FROM t",
+        "SELECT SUM(NULL * x) FROM t",
         "SELECT SUM(GREATEST(x - 10, 0)) FROM t",
         "SELECT COUNT(*), SUM(x * 1e307) FROM t",
         "SELECT SUM(x + 1.7e308) FROM t",
@@ -434,7 +429,6 @@ def test_one_odd_cell_of_a_file_changes_nothing_else(tmp_path: Path):
         assert round(session.query("SELECT SUM(b) FROM t WHERE a IN (1, 3)", epsilon=BIG).item()) == 6
 
 
-@pytest.mark.xfail(strict=True, reason="pandas warns of a first row with a cell more, of later ones not")
 def test_a_first_row_with_a_cell_more_does_not_shift_the_columns(tmp_path: Path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
