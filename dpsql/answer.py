@@ -28,7 +28,7 @@ def answer(release: Release, stores: Mapping[str, ColumnStore], footer: str) -> 
         failed = type(error).__name__
     if exact is None:  # raised out here, so that nothing of the failure hangs on the error as its context
         raise InternalError(
-            f"the run failed ({failed}). The query was charged, since rows had been read.",
+            f"the run failed ({failed}). What it cost stays spent, since rows had been read.",
             hint="This is a fault of dpsql or of the machine (memory?), not of the query. Please report it.",
         )
     released = release.privatise(exact)

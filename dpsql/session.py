@@ -32,8 +32,8 @@ class Session:
     "unbounded" (default) or "bounded", for all queries of the session. max_epsilon: the most that one query may
     spend. epsilon, delta: what a query spends that does not say.
 
-    Frames are held as shallow copies: what is written to them later does not change the session's tables. Thread-safe.
-    Raises InvalidSchema, InvalidArgument, InvalidPrivacyParameter.
+    Frames are held as shallow copies: what pandas writes to them later does not change the session's tables.
+    Thread-safe. Raises InvalidSchema, InvalidArgument, InvalidPrivacyParameter.
     """
 
     def __init__(
@@ -173,8 +173,9 @@ class Session:
         if name.casefold() in self._catalog.tables:
             raise InvalidSchema(f'there is a table "{name}" already.')
         said = table.declaration
-        if schema is not None and name in schema.tables:
-            said = said.over(schema.tables[name].declaration)
+        entries = {each.casefold(): entry for each, entry in schema.tables.items()} if schema else {}
+        if name.casefold() in entries:
+            said = said.over(entries[name.casefold()].declaration)
         resolved = resolve(name, stored_columns(table.frame), said)
         self._stores[name] = ColumnStore(table.frame, resolved)
         self._catalog = Catalog({**self._catalog.tables, name.casefold(): resolved})

@@ -72,7 +72,9 @@ def read_table(path: Path, said: Declaration) -> tuple[pd.DataFrame, Declaration
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
-    """A CSV file with all cells as text; an empty cell is NULL, and a line of too many cells is left out."""
+    """A CSV file with all cells as text; an empty cell is NULL, and a line of too many cells is left out.
+
+    A quote that is never closed reaches over the lines after it: the file is the owner's to get right."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             names = next(csv.reader(file, skipinitialspace=True), [])

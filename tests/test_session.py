@@ -256,3 +256,15 @@ def test_session_ignores_later_changes_to_the_frame() -> None:
     assert asker.query(sql, epsilon=1e6).df["n"].tolist() == [100, 0]
     frame.loc[:, "k"] = "b"
     assert asker.query(sql, epsilon=1e6).df["n"].tolist() == [100, 0]
+
+
+def test_the_schema_speaks_of_tables_without_regard_to_case() -> None:
+    schema = dpsql.Schema.from_dict({"tables": {"people": {"columns": {"age": {"bounds": [0, 99]}}}}})
+    asker = dpsql.Session({"People": FRAME}, schema=schema, budget=dpsql.Budget(1))
+    assert asker.explain("SELECT SUM(age) FROM people", epsilon=1).to_dict()["releases"][0]["sensitivity"]["l1"] == 99
+
+
+def test_a_decimal_of_absurd_size_is_refused_at_once() -> None:
+    for text in ("1e-100000000", "1e100000000"):
+        with pytest.raises(InvalidPrivacyParameter, match="reasonable size"):
+            dpsql.query(FRAME, COUNT, epsilon=Decimal(text))

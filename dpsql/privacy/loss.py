@@ -26,6 +26,8 @@ def exact(value: object, name: str) -> Fraction:
     finite = value.is_finite() if isinstance(value, Decimal) else isinstance(value, Rational) or math.isfinite(value)
     if not finite:
         raise InvalidPrivacyParameter(f"{name} must be a finite number, got {value}.")
+    if isinstance(value, Decimal) and abs(value.adjusted()) > 1_000:  # as a fraction it would fill the memory
+        raise InvalidPrivacyParameter(f"{name} must be of a reasonable size, got {_brief(value)}.")
     if isinstance(value, Integral):
         return Fraction(int(value))
     if isinstance(value, Rational):
