@@ -332,6 +332,10 @@ def samplers(repeats: int) -> list[Row]:
     ]
 
 
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="dpsql beside plain pandas")
     parser.add_argument("--rows", nargs="+", type=lambda text: int(float(text)), default=[100_000, 1_000_000])
@@ -353,7 +357,7 @@ def main() -> None:
 
     def section(title: str, rows: list[Row], note: str = "") -> None:
         show(title, rows, note)
-        found[title] = rows
+        found[title] = [{name: None if _is_nan(value) else value for name, value in row.items()} for row in rows]
 
     section("Start", start_up(said.repeats), f"Of {', '.join(NOT_LOADED)}: which are loaded.")
     section("What does not depend on rows", without_rows(said.repeats), "A table of 10 rows; `again`: the same text.")

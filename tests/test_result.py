@@ -146,5 +146,6 @@ def test_digits_follow_the_noise() -> None:
 
 def test_warnings_speak_of_public_facts() -> None:
     assert any("epsilon above 10" in note for note in ask("SELECT COUNT(*) FROM t", epsilon=11).warnings)
-    assert any("larger than some counts" in note for note in ask("SELECT COUNT(*) FROM t", epsilon=1e-4).warnings)
+    many = ask("SELECT age, COUNT(*) FROM t GROUP BY age", epsilon=1e-4)  # 101 counts: one of them is small for sure
+    assert any("larger than some counts" in note for note in many.warnings)
     assert ask("SELECT COUNT(*) FROM t", epsilon=1).warnings == ()

@@ -28,6 +28,8 @@ class Encoded:
 
     codes: np.ndarray[Any, np.dtype[np.int32]]
     dictionary: Vector
+    nulls: bool
+    """Whether any code is -1."""
 
 
 class ColumnStore:
@@ -139,7 +141,7 @@ def _encode(series: pd.Series, column: ColumnSchema) -> Encoded:
         if any(isinstance(value, str) and not _is_plain(value) for value in values):
             codes, values = _number_texts(series)
     texts = [value if isinstance(value, str) and _is_unicode(value) else None for value in values]
-    return Encoded(codes, _dictionary(texts, column))
+    return Encoded(codes, _dictionary(texts, column), bool((codes < 0).any()))
 
 
 def _is_plain(text: str) -> bool:

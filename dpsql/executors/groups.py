@@ -127,7 +127,7 @@ def _text_codes(key: GroupKey, store: ColumnStore) -> KeyCodes:
     wanted: list[Key] = list(dict.fromkeys(texts)) if key.values is None else list(key.values)
     place = {value: index for index, value in enumerate(wanted)}
     renumber = np.array([place.get(text, -1) for text in texts], dtype=np.int64)
-    complete = bool((renumber >= 0).all())
+    complete = bool(((renumber if encoded.nulls else renumber[:-1]) >= 0).all())
     return KeyCodes(_vector(wanted, Type.TEXT), lambda start, stop: renumber[encoded.codes[start:stop]], complete)
 
 

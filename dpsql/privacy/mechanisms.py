@@ -108,7 +108,7 @@ class CubeLaplace:
     def half_width(self, level: float) -> float:
         if self.dimension == 1:
             return _laplace_half_width(self.exact_scale, level)
-        return float(tails.quantile_table("cube", self.dimension, level)[0]) * self.scale + 1
+        return tails.cube_quantile(self.dimension, level) * self.scale + 1
 
     def pair_half_width(self, first: float, second: Any, level: float) -> NDArray[np.float64]:
         if self.dimension == 1:

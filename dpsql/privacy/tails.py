@@ -94,6 +94,13 @@ def quantiles(ratios: Any, table: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(inside * _INTERPOLATION, dtype=np.float64)
 
 
+@lru_cache(maxsize=1024)
+def cube_quantile(dimension: int, level: float) -> float:
+    """The t with P(|X| > t) = 1 - level for one coordinate of the law on the cube."""
+    tail = cube_pair_tail(dimension)
+    return solve(lambda t: tail(0.0, t), 1 - level)
+
+
 @lru_cache(maxsize=256)
 def quantile_table(law: str, dimension: int, level: float) -> NDArray[np.float64]:
     """The t with P(|X + ratio Y| > t) = 1 - level at 65 ratios from 0 to 1, for the law "cube" or "laplace"."""
