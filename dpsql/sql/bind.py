@@ -60,7 +60,7 @@ class _Binder:
     def __init__(self, statement: Statement, catalog: Catalog) -> None:
         self.sql = statement.sql
         self.select = statement.select
-        self.table, self.alias = self._from(catalog)
+        self.table, self.written, self.alias = self._from(catalog)
         self.private = ScalarBinder(self.sql, self._private_leaf)
         self.released = ScalarBinder(self.sql, self._released_leaf)
         self.keys: list[GroupKey] = []
@@ -82,7 +82,8 @@ class _Binder:
         plan = Aggregate(source, tuple(self.keys), tuple(self.aggregations))
         return Query(plan, finish, (*(self._key_slot(i) for i in range(len(self.keys))), *self._slots_in_order()))
 
-    def _from(self, catalog: Catalog) -> tuple[TableSchema, str]:
+    def _from(self, catalog: Catalog) -> tuple[TableSchema, str, str]:
+        """The table, its name for messages, and the name that columns may be qualified with."""
         clause = self.select.args.get("from_")
         if clause is None:
             raise SQLSyntaxError("the query has no FROM.", hint="Write SELECT COUNT(*) FROM table.")
@@ -90,7 +91,7 @@ class _Binder:
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             raise UnsupportedSQL("only a table's name can stand after FROM.", span=span_of(self.sql, node))
         table = catalog.find(node.name, span_of(self.sql, node.this))
-        return table, node.alias or node.name
+        return table, node.name if catalog.any_name else table.name, node.alias or node.name
 
     def _source(self) -> Source:
         scan = Scan(self.table)
@@ -208,7 +209,7 @@ class _Binder:
         if declared is None:
             known = [column.name for column in self.table.columns]
             raise UnknownColumn(
-                f'no column "{node.name}" in {self.table.name}.{did_you_mean(node.name, known)}',
+                f'no column "{node.name}" in {self.written}.{did_you_mean(node.name, known)}',
                 span=span,
                 hint="Text is written in 'single quotes'." if node.this.args.get("quoted") else "",
             )
