@@ -5,31 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dpsql.errors import InternalError
-from dpsql.executors.base import ExactTable
 from dpsql.executors.columns import ColumnStore
 from dpsql.executors.pandas import PandasExecutor
 from dpsql.finish import finish
 from dpsql.notes import warnings_of
-from dpsql.release import Release
+from dpsql.release import Release, Released
 from dpsql.result import Result
 
 
 def answer(release: Release, stores: Mapping[str, ColumnStore], footer: str) -> Result:
     """The Result of a release over the tables' stores.
 
-    Executors are total; should one fail all the same, its own words could quote a cell, so they are not passed on.
+    Executors are total; should anything fail all the same while exact values are held, its own words could quote
+    one, so they are not passed on.
     Raises InternalError.
     """
-    exact: ExactTable | None = None
+    released: Released | None = None
     failed = ""
     try:
-        exact = PandasExecutor(stores).execute(release.exact)
+        released = release.privatise(PandasExecutor(stores).execute(release.exact))
     except Exception as error:  # noqa: BLE001 - whatever it is, it may have seen a row
         failed = type(error).__name__
-    if exact is None:  # raised out here, so that nothing of the failure hangs on the error as its context
+    if released is None:  # raised out here, so that nothing of the failure hangs on the error as its context
         raise InternalError(
             f"the run failed ({failed}). What it cost stays spent, since rows had been read.",
             hint="This is a fault of dpsql or of the machine (memory?), not of the query. Please report it.",
         )
-    released = release.privatise(exact)
     return Result(finish(release, released), release, released, footer, warnings_of(release, released))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpsql.release import Release, Released
 from dpsql.release_lattice import Estimate
-from dpsql.release_order import order_of, pick
+from dpsql.release_order import order_of
 from dpsql.schema import Type
 from dpsql.sql.expressions import Array, Column, Expr, Slot, Vector, evaluate
 from dpsql.sql.plan import AggregateKind, Finish, Order
@@ -84,7 +84,7 @@ def _aggregate_slots(release: Release) -> tuple[Slot, ...]:
 def _read(slots: list[Vector], places: Places) -> Any:
     def read(slot: Column | Slot) -> Vector:
         assert isinstance(slot, Slot)  # no private column is above the aggregation
-        return pick(slots[slot.index], places)
+        return slots[slot.index].at(places)
 
     return read
 
@@ -115,4 +115,4 @@ def _order(terms: tuple[Order, ...], keys: int, slots: list[Vector], places: Pla
     """Positions of `places` in the order asked for."""
     read = _read(slots, places)
     by = [(evaluate(term.expr, read, len(places)), term.descending, term.nulls_first) for term in terms]
-    return order_of(by, [pick(slots[index], places) for index in range(keys)], len(places))
+    return order_of(by, [slots[index].at(places) for index in range(keys)], len(places))

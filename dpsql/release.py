@@ -21,7 +21,7 @@ from dpsql.privacy.loss import PrivacyLoss
 from dpsql.privacy.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace
 from dpsql.privacy.partitions import show_probability, threshold
 from dpsql.release_lattice import Coordinate, Estimate, Lattice, lower
-from dpsql.release_order import order_of, pick
+from dpsql.release_order import order_of
 from dpsql.sql.expressions import Vector
 from dpsql.sql.plan import Query
 
@@ -76,8 +76,8 @@ class Release:
         if self.threshold is not None:
             index = self.lattice.selection
             shown = np.flatnonzero(steps[index] >= self.threshold)
-            shown = shown[order_of((), [pick(key, shown) for key in keys], len(shown))]  # not as they came
-            steps, keys = steps[:, shown], tuple(pick(key, shown) for key in keys)
+            shown = shown[order_of((), [key.at(shown) for key in keys], len(shown))]  # not as they came
+            steps, keys = steps[:, shown], tuple(key.at(shown) for key in keys)
         units = np.array([each.unit for each in self.coordinates], dtype=np.float64)
         return Released(keys, steps.astype(np.float64) * units[:, None])
 

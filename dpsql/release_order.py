@@ -28,8 +28,3 @@ def _sort_columns(vector: Vector, descending: bool, nulls_first: bool) -> tuple[
     valid = vector.where_valid()
     ranked = np.where(valid, -values if descending else values, 0)
     return (valid if nulls_first else ~valid), ranked
-
-
-def pick(vector: Vector, places: NDArray[np.int64]) -> Vector:
-    """The cells at these places."""
-    return Vector(vector.values[places], None if vector.valid is None else vector.valid[places])

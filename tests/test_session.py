@@ -22,6 +22,7 @@ from dpsql.errors import (
     LedgerError,
 )
 from dpsql.executors.pandas import PandasExecutor
+from dpsql.release import Release
 
 FRAME = pd.DataFrame({"age": [20, 30, 40], "sex": ["F", "M", "F"]})
 COUNT = "SELECT COUNT(*) FROM t"
@@ -268,3 +269,15 @@ def test_a_decimal_of_absurd_size_is_refused_at_once() -> None:
     for text in ("1e-100000000", "1e100000000"):
         with pytest.raises(InvalidPrivacyParameter, match="reasonable size"):
             dpsql.query(FRAME, COUNT, epsilon=Decimal(text))
+
+
+def test_a_failure_while_noise_is_added_does_not_speak_of_exact_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_release: object, exact: object) -> None:
+        raise ValueError(f"counted {exact.parts}")
+
+    monkeypatch.setattr(Release, "privatise", fail)
+    asker = session()
+    with pytest.raises(dpsql.errors.InternalError, match="the run failed") as failure:
+        asker.query(COUNT, epsilon=0.5)
+    assert "counted" not in "".join(traceback.format_exception(failure.value))
+    assert asker.spent.epsilon == Fraction(1, 2)

@@ -81,6 +81,7 @@ class Analysis:
     public_count: bool
     """True when neighbours have the same number of rows and all of them reach the one group."""
     known: Known
+    """What the filters imply of expressions, for the golden texts."""
 
     def of(self, row: Contribution) -> Sensitivity:
         return norms(row, self.neighbours, grouped=self.grouped)

@@ -58,12 +58,12 @@ class ColumnStore:
         series = self.frame[name]
         if column.type is Type.TEXT:
             encoded = self.encoded(name)
-            return lambda start, stop: take(encoded.dictionary, encoded.codes[start:stop])
+            return lambda start, stop: encoded.dictionary.at(encoded.codes[start:stop])
         if column.type is Type.OTHER:
             return lambda start, stop: _presence(series.iloc[start:stop])
         if _is_python(series):
             whole = self._converted_column(name)
-            return lambda start, stop: _enforce(_slice(whole, start, stop), column)
+            return lambda start, stop: _enforce(whole.at(slice(start, stop)), column)
         if isinstance(series.dtype, np.dtype):
             values = series.to_numpy()
             return lambda start, stop: _enforce(_typed(values[start:stop], None, column.type), column)
@@ -86,12 +86,6 @@ class ColumnStore:
         if name not in self._encoded:
             self._encoded[name] = _encode(self.frame[name], self.column(name))
         return self._encoded[name]
-
-
-def take(dictionary: Vector, codes: Array) -> Vector:
-    """The dictionary's cells at the codes."""
-    valid = None if dictionary.valid is None else dictionary.valid[codes]
-    return Vector(dictionary.values[codes], valid)
 
 
 def default_value(column: ColumnSchema) -> Key:
@@ -190,10 +184,6 @@ def _dictionary(texts: list[str | None], column: ColumnSchema) -> Vector:
 def _presence(series: pd.Series) -> Vector:
     valid = ~np.asarray(series.isna(), dtype=bool)
     return Vector(np.full(len(series), blank(Type.OTHER), dtype=object), valid)
-
-
-def _slice(vector: Vector, start: int, stop: int) -> Vector:
-    return Vector(vector.values[start:stop], None if vector.valid is None else vector.valid[start:stop])
 
 
 def _extension_block(series: pd.Series, kind: Type) -> Vector:

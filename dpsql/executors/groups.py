@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsql.executors.base import ExactPlan
-from dpsql.executors.columns import ColumnStore, take
+from dpsql.executors.columns import ColumnStore
 from dpsql.schema import Key, Type
 from dpsql.sql.expressions import DTYPES, Vector, blank
 from dpsql.sql.plan import GroupKey
@@ -63,7 +63,7 @@ def _direct(keys: list[KeyCodes], cells: int) -> Groups:
         out: list[Vector] = []
         for key in reversed(keys):
             size = max(1, len(key.values))
-            out.append(take(key.values, codes % size))
+            out.append(key.values.at(codes % size))
             codes = codes // size
         return tuple(reversed(out))
 
@@ -96,7 +96,7 @@ def _renumbered(keys: list[KeyCodes], rows: int) -> Groups:
         chosen = np.column_stack([chosen[found // len(key.values)], found % len(key.values)])
 
     def values(wanted: Codes) -> tuple[Vector, ...]:
-        return tuple(take(key.values, chosen[wanted, index]) for index, key in enumerate(keys))
+        return tuple(key.values.at(chosen[wanted, index]) for index, key in enumerate(keys))
 
     return Groups(lambda start, stop: codes[start:stop], len(chosen), False, values)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.executors.base import CountRows, ExactPlan, ExactTable, LatticeSum, Part
-from dpsql.executors.columns import ColumnStore, clip, take
+from dpsql.executors.columns import ColumnStore, clip
 from dpsql.executors.groups import Codes, Groups, group_rows
 from dpsql.intervals import EVERYTHING
 from dpsql.schema import Type
@@ -215,5 +215,5 @@ def _lift(expr: Call, store: ColumnStore, lifted: dict[str, Evaluator]) -> Colum
     table = evaluate(expr, lambda _column: encoded.dictionary, len(encoded.dictionary))
     table = Vector(np.ascontiguousarray(table.values), table.valid)
     name = f"\0{len(lifted)}"  # no column of a query can have this name
-    lifted[name] = lambda start, stop: take(table, encoded.codes[start:stop])
+    lifted[name] = lambda start, stop: table.at(encoded.codes[start:stop])
     return Column(name, expr.type, Fact(EVERYTHING))

@@ -41,6 +41,10 @@ class Vector:
     def __len__(self) -> int:
         return len(self.values)
 
+    def at(self, places: Array | slice) -> Vector:
+        """The cells at these places."""
+        return Vector(self.values[places], None if self.valid is None else self.valid[places])
+
     def where_valid(self) -> Bools:
         return np.ones(len(self.values), dtype=bool) if self.valid is None else self.valid
 

@@ -14,7 +14,6 @@ from dpsql.sql.functions.rules import (
     as_type,
     boolean_fact,
     both_valid,
-    common,
     comparable,
 )
 
@@ -63,15 +62,6 @@ def _member(values: Array, listed: list[Any]) -> Array:
     return np.isin(values, np.asarray(listed))
 
 
-def _in_type(kinds: Sequence[Type], _facts: Sequence[Fact]) -> Type | None:
-    kind = common(kinds)
-    return None if kind is None or kind is Type.OTHER else Type.BOOLEAN
-
-
-def _in_fact(facts: Sequence[Fact]) -> Fact:
-    return Fact(BOOLEAN, any(each.nullable for each in facts))
-
-
 _WANTS = "two numbers, two texts or two booleans"
 
 FUNCTIONS = (
@@ -81,7 +71,7 @@ FUNCTIONS = (
     Function("le", (2, 2), comparable, boolean_fact, _comparison(np.less_equal), "{0} <= {1}", _WANTS),
     Function("gt", (2, 2), comparable, boolean_fact, _comparison(np.greater), "{0} > {1}", _WANTS),
     Function("ge", (2, 2), comparable, boolean_fact, _comparison(np.greater_equal), "{0} >= {1}", _WANTS),
-    Function("in", (1, None), _in_type, _in_fact, _in, "{0} IN ({rest})", "values of one type"),
+    Function("in", (1, None), comparable, boolean_fact, _in, "{0} IN ({rest})", "values of one type"),
     Function("is_null", (1, 1), lambda _k, _f: Type.BOOLEAN, lambda _f: Fact(BOOLEAN, nullable=False), _is_null,
              "{0} IS NULL", "a value"),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dpsql.intervals import EVERYTHING, Interval
+from dpsql.intervals import Interval
 from dpsql.schema import Type
 from dpsql.sql.expressions import DTYPES, Array, Bools, Fact, Vector
 
@@ -73,10 +73,6 @@ def strict_fact(range_of: Callable[..., Interval]) -> Callable[[Sequence[Fact]],
         return Fact(held, any_nullable(facts) or unsafe)
 
     return rule
-
-
-def unknown_fact(_facts: Sequence[Fact]) -> Fact:
-    return Fact(EVERYTHING, nullable=True)
 
 
 def both_valid(vectors: Sequence[Vector]) -> Bools | None:
