@@ -16,6 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
+from dpsql.calendar import DAYS, MICROSECONDS
 from dpsql.errors import InvalidSchema, did_you_mean
 from dpsql.intervals import EVERYTHING, Interval, Number
 
@@ -26,17 +27,31 @@ LARGEST_BOUND = 2**62
 
 
 class Type(StrEnum):
-    """The types of the language. OTHER is stored in a table but has no operations here, save COUNT and IS NULL."""
+    """The types of the language. OTHER is stored in a table but has no operations here, save COUNT and IS NULL.
+
+    A DATE is a number of days, a TIMESTAMP of microseconds, since 1970-01-01 (dpsql.calendar).
+    """
 
     INTEGER = "integer"
     REAL = "real"
     BOOLEAN = "boolean"
     TEXT = "text"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
     OTHER = "other"
 
     @property
     def numeric(self) -> bool:
         return self in (Type.INTEGER, Type.REAL)
+
+    @property
+    def temporal(self) -> bool:
+        return self in (Type.DATE, Type.TIMESTAMP)
+
+    @property
+    def discrete(self) -> bool:
+        """Held as whole numbers."""
+        return self in (Type.INTEGER, Type.BOOLEAN, Type.DATE, Type.TIMESTAMP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,4 +313,6 @@ def value_range(column: ColumnSchema) -> Interval:
         return Interval(0, 1)
     if column.bounds is not None:
         return column.bounds
-    return EVERYTHING
+    if column.type is Type.DATE:
+        return DAYS
+    return MICROSECONDS if column.type is Type.TIMESTAMP else EVERYTHING

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 FLOORS = (  # folders and modules of dpsql/, lowest floor first
     ("errors", "version"),
     ("privacy",),
-    ("schema", "schema_*", "intervals"),
+    ("schema", "schema_*", "intervals", "calendar"),
     ("sql",),
     ("analysis", "executors", "sources"),
     ("release", "release_*", "finish", "table"),

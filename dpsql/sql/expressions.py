@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.calendar import show_date, show_timestamp
 from dpsql.intervals import BOOLEAN, EVERYTHING, Interval, point
 from dpsql.schema import Key, Type
 
@@ -57,6 +58,10 @@ class Function:
     fact_of(argument facts): range and nullability of the result; must hold for every input inside the facts.
     kernel(result type, vectors): computes a block; total, never raises on values.
     show: a format string with {0}, {1} or {args}, for plans.
+    sql: the same function in DuckDB's SQL with {0}, {1} or {args}, total as the kernel is; made from the argument types
+    and the result's where they matter. Other engines get it translated.
+    syntax: what is written for it: parser nodes with the names of their arguments in order, such as "Round(this,
+    decimals)" or "Coalesce(this, *expressions)", and bare names ("CLAMP") of functions that the parser does not know.
     """
 
     name: str
@@ -67,6 +72,14 @@ class Function:
     show: str
     wants: str
     """What the arguments must be, for the message of a TypeMismatch: "numbers"."""
+    sql: str | Callable[[Sequence[Type], Type], str] = ""
+    syntax: tuple[str, ...] = ()
+
+    def emit(self, kinds: Sequence[Type], result: Type, args: Sequence[str]) -> str:
+        """The call in DuckDB's SQL, of arguments already written out; NaN is NULL after every node."""
+        template = self.sql if isinstance(self.sql, str) else self.sql(kinds, result)
+        text = template.format(*args, args=", ".join(args), rest=", ".join(args[1:]))
+        return f"NULLIF({text}, CAST('NaN' AS DOUBLE))" if result is Type.REAL else f"({text})"
 
     def __repr__(self) -> str:
         return self.name
@@ -113,6 +126,10 @@ class Literal:
             return "NULL"
         if isinstance(self.value, str):
             return "'" + self.value.replace("'", "''") + "'"
+        if self.type is Type.DATE:
+            return f"DATE '{show_date(int(self.value))}'"
+        if self.type is Type.TIMESTAMP:
+            return f"TIMESTAMP '{show_timestamp(int(self.value))}'"
         return str(self.value).upper() if isinstance(self.value, bool) else str(self.value)
 
 
@@ -168,7 +185,7 @@ def fact(expr: Expr, known: Mapping[Expr, Fact] | None = None) -> Fact:
     held, nullable = derived.range, derived.nullable
     if said is not None:  # nothing in common means that no row passes the filter: either fact then holds
         held, nullable = held.intersect(said.range) or held, nullable and said.nullable
-    whole = expr.type in (Type.INTEGER, Type.BOOLEAN)
+    whole = expr.type.discrete
     return Fact(_between_integers(held) if whole else held, nullable, whole)
 
 
@@ -215,9 +232,19 @@ DTYPES: Mapping[Type, type] = {
     Type.REAL: np.float64,
     Type.BOOLEAN: np.bool_,
     Type.TEXT: np.object_,
+    Type.DATE: np.int64,
+    Type.TIMESTAMP: np.int64,
     Type.OTHER: np.object_,
 }
-_BLANK: Mapping[Type, Key] = {Type.INTEGER: 0, Type.REAL: 0.0, Type.BOOLEAN: False, Type.TEXT: "", Type.OTHER: ""}
+_BLANK: Mapping[Type, Key] = {
+    Type.INTEGER: 0,
+    Type.REAL: 0.0,
+    Type.BOOLEAN: False,
+    Type.TEXT: "",
+    Type.DATE: 0,
+    Type.TIMESTAMP: 0,
+    Type.OTHER: "",
+}
 
 
 def blank(kind: Type) -> Key:

@@ -90,12 +90,17 @@ def _nullif(kind: Type, vectors: Sequence[Vector]) -> Vector:
 
 FUNCTIONS = (
     Function("least", (1, None), widest, _extreme_fact(intervals.least), _extreme(np.minimum),
-             "LEAST({args})", "numbers"),
+             "LEAST({args})", "numbers",
+             syntax=("Least(this, *expressions)",)),
     Function("greatest", (1, None), widest, _extreme_fact(intervals.greatest), _extreme(np.maximum),
-             "GREATEST({args})", "numbers"),
+             "GREATEST({args})", "numbers",
+             syntax=("Greatest(this, *expressions)",)),
     Function("clamp", (3, 3), lambda k, _f: common(k) if all_numeric(k) else None, _clamp_fact, _clamp,
-             "CLAMP({args})", "a number and its two limits"),
-    Function("coalesce", (1, None), _same, _coalesce_fact, _coalesce, "COALESCE({args})", "values of one type"),
+             "CLAMP({args})", "a number and its two limits",
+             syntax=("CLAMP",)),
+    Function("coalesce", (1, None), _same, _coalesce_fact, _coalesce, "COALESCE({args})", "values of one type",
+             syntax=("Coalesce(this, *expressions)",)),
     Function("nullif", (2, 2), _same, lambda f: Fact(f[0].range, nullable=True), _nullif, "NULLIF({args})",
-             "values of one type"),
+             "values of one type",
+             syntax=("Nullif(this, expression)",)),
 )  # fmt: skip

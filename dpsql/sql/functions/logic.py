@@ -53,7 +53,8 @@ _LOGIC = always(Type.BOOLEAN, _booleans)
 FUNCTIONS = (
     Function("and", (2, 2), _LOGIC, boolean_fact, _and, "{0} AND {1}", "conditions"),
     Function("or", (2, 2), _LOGIC, boolean_fact, _or, "{0} OR {1}", "conditions"),
-    Function("not", (1, 1), _LOGIC, boolean_fact, _not, "NOT {0}", "a condition"),
+    Function("not", (1, 1), _LOGIC, boolean_fact, _not, "NOT {0}", "a condition",
+             syntax=("Not(this)",)),
     Function("is_true", (1, 1), _LOGIC, _never_null, lambda _k, v: Vector(_true(v[0])), "{0} IS TRUE", "a condition"),
     Function("is_false", (1, 1), _LOGIC, _never_null, lambda _k, v: Vector(_false(v[0])), "{0} IS FALSE",
              "a condition"),
