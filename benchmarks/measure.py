@@ -21,7 +21,7 @@ import dpsql
 from dpsql.executors.base import ExactTable
 from dpsql.executors.columns import ColumnStore
 from dpsql.executors.pandas import PandasExecutor
-from dpsql.prepare import prepare
+from dpsql.prepare import Terms, prepare
 from dpsql.privacy.loss import PrivacyLoss, as_delta, as_epsilon
 from dpsql.privacy.unit import Neighbours
 from dpsql.release import Release
@@ -64,7 +64,9 @@ def stages(
     schema = resolve(name, stored_columns(table.frame), table.declaration)
     loss = PrivacyLoss(as_epsilon(epsilon), as_delta(delta))
     catalog = Catalog({name: schema})
-    prepared = prepare(sql, catalog, Neighbours.of(neighbours), loss, strategy=strategy, mechanism="auto")
+    prepared = prepare(
+        sql, catalog, Neighbours.of(neighbours), Terms(loss.epsilon, loss.delta), strategy=strategy, mechanism="auto"
+    )
     return prepared.release, ColumnStore(table.frame, schema)
 
 

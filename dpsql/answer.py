@@ -11,6 +11,7 @@ from dpsql.finish import finish
 from dpsql.notes import warnings_of
 from dpsql.release import Release, Released
 from dpsql.result import Result
+from dpsql.stages import run_stages
 
 
 def answer(release: Release, stores: Mapping[str, ColumnStore], footer: str) -> Result:
@@ -31,4 +32,5 @@ def answer(release: Release, stores: Mapping[str, ColumnStore], footer: str) -> 
             f"the run failed ({failed}). What it cost stays spent, since rows had been read.",
             hint="This is a fault of dpsql or of the machine (memory?), not of the query. Please report it.",
         )
-    return Result(finish(release, released), release, released, footer, warnings_of(release, released))
+    rows = run_stages(finish(release, released), release.query.stages)
+    return Result(rows, release, released, footer, warnings_of(release, released))

@@ -13,8 +13,8 @@ from dpsql.answer import answer
 from dpsql.errors import InvalidArgument
 from dpsql.executors.columns import ColumnStore
 from dpsql.explain import Explanation
-from dpsql.prepare import prepare
-from dpsql.privacy.loss import PrivacyLoss, as_delta, as_epsilon
+from dpsql.prepare import Terms, prepare
+from dpsql.privacy.loss import as_delta, as_epsilon
 from dpsql.privacy.unit import Neighbours
 from dpsql.result import Result
 from dpsql.schema import Declaration, TableSchema, resolve
@@ -28,7 +28,8 @@ def query(
     sql: str,
     *,
     epsilon: float | None = None,
-    delta: float = 0,
+    delta: float | None = None,
+    params: Mapping[str, Any] | None = None,
     bounds: Any = None,
     keys: Any = None,
     types: Any = None,
@@ -40,7 +41,8 @@ def query(
 
     data: a DataFrame (the query's one table name means it) or {"name": DataFrame or Table}; each row is one person's.
     epsilon: what the whole query costs; delta: needed for GROUP BY with unknown keys and for Gaussian noise, spent only
-    there. bounds: column -> (lower, upper); keys: column -> list of group values; types: column -> type; all declared
+    there; what the text's own OPTIONS say may be less. params: values for `:name` in the text. bounds: column ->
+    (lower, upper); keys: column -> list of group values; types: column -> type; all declared
     from what is known beforehand, never looked up in the data. neighbours: "unbounded" protects the presence of a row,
     "bounded" its contents (the number of rows is then public). strategy: "auto" or "split"; mechanism: "auto",
     "laplace" or "gaussian".
@@ -49,12 +51,14 @@ def query(
     read.
     """
     relation = Neighbours.of(neighbours)
-    loss = PrivacyLoss(as_epsilon(epsilon), as_delta(delta))
+    terms = Terms(
+        None if epsilon is None else as_epsilon(epsilon), None if delta is None else as_delta(delta)
+    )
     said = Declaration.of(bounds, keys, types)
     sources = _sources(data, said)
     tables = {name: resolve(name, stored_columns(source.frame), source.declaration) for name, source in sources.items()}
     catalog = Catalog(_folded(tables), any_name=not isinstance(data, Mapping))
-    prepared = prepare(sql, catalog, relation, loss, strategy=strategy, mechanism=mechanism)
+    prepared = prepare(sql, catalog, relation, terms, params=params, strategy=strategy, mechanism=mechanism)
     release = prepared.release
     if prepared.explain_only:
         return Explanation(release)

@@ -9,6 +9,7 @@
     │   ├── AmbiguousColumn
     │   ├── TypeMismatch
     │   ├── RawColumn             a column in SELECT that would return people's own values
+    │   ├── InvalidParameter      a :name without a value, or with one of no known type
     │   ├── MissingBounds         a sum over values that nobody has bounded
     │   └── UnknownGroups         GROUP BY a column whose values are themselves private
     ├── BudgetExceeded
@@ -110,6 +111,10 @@ class TypeMismatch(QueryRefused):
 
 class RawColumn(QueryRefused):
     """A column outside an aggregate: the answer would be people's own values."""
+
+
+class InvalidParameter(QueryRefused):
+    """A `:name` of the text without a value, or a value that is no scalar."""
 
 
 class MissingBounds(QueryRefused):

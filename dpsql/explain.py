@@ -13,6 +13,7 @@ from dpsql.privacy.loss import PrivacyLoss, show
 from dpsql.privacy.unit import Neighbours
 from dpsql.release import Release, Released
 from dpsql.release_lattice import Coordinate, Estimate
+from dpsql.release_shares import Share
 from dpsql.sql.expressions import Slot, columns, walk
 from dpsql.sql.plan import AggregateKind, Output, filters_of, format_plan, scan_of
 
@@ -49,17 +50,18 @@ class Explanation:
             "rho": None,
             "strategy": release.strategy,
             "groups": {
-                "keys": [key.column.name for key in keys],
+                "keys": [key.name for key in keys],
                 "strategy": strategy,
                 "threshold": _threshold(release),
                 "shown": {size: release.chance_shown(size) for size in _SHOWN_SIZES} if release.threshold else None,
             },
-            "releases": [self._release_dict(each) for each in release.coordinates],
+            "releases": [self._release_dict(place) for place in range(len(release.coordinates))],
             "columns": [self._column_dict(each) for each in release.query.finish.outputs],
         }
 
-    def _release_dict(self, each: Coordinate) -> dict[str, Any]:
-        noise = self.release.noise if each.noisy else None
+    def _release_dict(self, place: int) -> dict[str, Any]:
+        each, share = self.release.coordinates[place], self.release.share_of(place)
+        noise = None if share is None else share.noise
         norms = self.release.analysis.of(each.row)
         return {
             "name": self._name_of(each),
@@ -67,7 +69,7 @@ class Explanation:
             "mechanism": "exact" if noise is None else noise.name,
             "scale": 0.0 if noise is None else noise.scale * each.unit,
             "granularity": each.unit,
-            "dimension": self.release.reach.dimension if noise else 0,
+            "dimension": 0 if share is None else share.reach.dimension,
             "sensitivity": {
                 "l1": float(norms.l1) * each.unit,
                 "l2": float(norms.l2) * each.unit,
@@ -140,7 +142,7 @@ class Explanation:
         if plan.keys:
             cells = plan.public_cells
             kind = f"{cells} public groups, all shown" if cells is not None else "groups that occur, small ones hidden"
-            steps.append(("groups", f"{', '.join(key.column.name for key in plan.keys)}: {kind}", "free"))
+            steps.append(("groups", f"{', '.join(key.name for key in plan.keys)}: {kind}", "free"))
         steps += self._noise_steps()
         if release.threshold is not None:
             steps.append(("shown", f"groups whose noisy count reaches {_threshold(release):.1f}", _delta(release)))
@@ -165,28 +167,23 @@ class Explanation:
 
     def _noise_steps(self) -> list[tuple[str, str, str]]:
         release = self.release
-        noisy = [each for each in release.coordinates if each.noisy]
         exact = [
             ("exact", f"{each.name} (neighbours agree on it)", "free") for each in release.coordinates if not each.noisy
         ]
-        if release.noise is None:
-            return exact
-        cost = f"epsilon {show(release.cost.epsilon)}"
+        return [*exact, *(line for share in release.shares for line in self._share_steps(share))]
+
+    def _share_steps(self, share: Share) -> list[tuple[str, str, str]]:
+        cost = f"epsilon {show(share.epsilon)}"
+        noisy = [self.release.coordinates[place] for place in share.places]
         if len(noisy) == 1:
-            each = noisy[0]
-            law = "Gaussian" if release.noise.name == "discrete_gaussian" else "Laplace"
-            return [*exact, ("noise", f"{each.name} + {law}{self._spread(each)}", cost)]
+            law = "Gaussian" if share.noise.name == "discrete_gaussian" else "Laplace"
+            return [("noise", f"{noisy[0].name} + {law}{_spread(share, noisy[0])}", cost)]
         how = {
             "discrete_k_norm": f"{len(noisy)} sums share one K-norm draw, each at the full epsilon (encoding)",
             "discrete_laplace": f"{len(noisy)} sums with Laplace noise each, epsilon split evenly (split)",
             "discrete_gaussian": f"{len(noisy)} sums with Gaussian noise each, for their joint L2 norm",
-        }[release.noise.name]
-        return [*exact, ("noise", how, cost), *(("", f"{each.name}{self._spread(each)}", "") for each in noisy)]
-
-    def _spread(self, each: Coordinate) -> str:
-        assert self.release.noise is not None
-        scale, reach = self.release.noise.scale * each.unit, each.sensitivity * each.unit
-        return f"  scale {scale:.6g}, sensitivity {reach:.6g}"
+        }[share.noise.name]
+        return [("noise", how, cost), *(("", f"{each.name}{_spread(share, each)}", "") for each in noisy)]
 
     def _formula(self, output: Output) -> str:
         estimate = self._estimate(output)
@@ -241,6 +238,10 @@ class Explanation:
         guess = min(1.0, odds + delta)
         reach = "whoever sees the answer can improve a 50:50 guess about one person"
         return f"In words: {reach} to at most {_percent(guess)}."
+
+
+def _spread(share: Share, each: Coordinate) -> str:
+    return f"  scale {share.noise.scale * each.unit:.6g}, sensitivity {each.sensitivity * each.unit:.6g}"
 
 
 def hidden_groups(release: Release) -> str:

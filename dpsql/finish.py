@@ -5,33 +5,47 @@ Theory: post-processing keeps differential privacy (Dwork, Roth 2014, propositio
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.noise_intervals import interval
 from dpsql.release import Release, Released
 from dpsql.release_lattice import Estimate
 from dpsql.release_order import order_of
 from dpsql.schema import Type
-from dpsql.sql.expressions import Array, Column, Expr, Slot, Vector, evaluate
-from dpsql.sql.plan import AggregateKind, Finish, Order
+from dpsql.sql.expressions import Array, Expr, IntervalEnd, Report, Slot, Vector, evaluate
+from dpsql.sql.plan import AggregateKind, Finish
 
 Places = NDArray[np.int64]
+Read = Callable[[Any], Vector]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The rows to show: a name, type and vector for each output; `groups` says which released group each row is."""
+    """The rows to show: a name, type and vector for each output.
+
+    `groups` says which released group each row is, and `exprs` what each output is over the released slots, for the
+    noise intervals; None for outputs that later stages have computed.
+    """
 
     names: tuple[str, ...]
     types: tuple[Type, ...]
     vectors: tuple[Vector, ...]
     groups: Places
+    exprs: tuple[Expr | None, ...]
 
     def __len__(self) -> int:
         return len(self.groups)
+
+    def at(self, places: Places) -> Answer:
+        """These rows."""
+        vectors = tuple(vector.at(places) for vector in self.vectors)
+        return Answer(self.names, self.types, vectors, self.groups[places], self.exprs)
 
 
 def finish(release: Release, released: Released) -> Answer:
@@ -43,18 +57,50 @@ def finish(release: Release, released: Released) -> Answer:
 def _finish(release: Release, released: Released) -> Answer:
     query = release.query
     slots = slot_vectors(release, released)
-    places = _having(query.finish, slots, released.groups)
-    places = places[_order(query.finish.order, len(query.plan.keys), slots, places)]
-    last = None if query.finish.limit is None else query.finish.offset + query.finish.limit
-    places = places[query.finish.offset : last]
     whole = {slot for slot, exact in zip(_aggregate_slots(release), release.estimates, strict=True) if exact.whole}
-    outputs = [_output(each.expr, slots, places, whole) for each in query.finish.outputs]
-    return Answer(
+    read = _reader(release, released, slots)
+    places = kept(query.finish.having, read, released.groups)
+    keys = slots[: len(query.plan.keys)]
+    outputs = [_output(each.expr, read, released.groups, whole) for each in query.finish.outputs]
+    answer = Answer(
         tuple(each.name for each in query.finish.outputs),
         tuple(kind for kind, _ in outputs),
         tuple(vector for _, vector in outputs),
-        places,
+        np.arange(released.groups),
+        tuple(each.expr for each in query.finish.outputs),
     )
+    return arranged(answer, query.finish, read, places, keys)
+
+
+def arranged(answer: Answer, finish_: Finish, read: Read, places: Places, keys: list[Vector]) -> Answer:
+    """The rows `places` of an answer in the order asked for, without doubles where DISTINCT, cut to the limit.
+
+    Ties are in the order of the keys, and without keys as the rows came."""
+    size = len(answer)
+    by = [(evaluate(term.expr, read, size).at(places), term.descending, term.nulls_first) for term in finish_.order]
+    places = places[order_of(by, [key.at(places) for key in keys], len(places))]
+    if finish_.distinct:
+        places = places[_firsts(answer, places)]
+    last = None if finish_.limit is None else finish_.offset + finish_.limit
+    return answer.at(places[finish_.offset : last])
+
+
+def _firsts(answer: Answer, places: Places) -> Places:
+    """Of rows that look the same, the first."""
+    cells = [[*zip(v.values.tolist(), v.where_valid().tolist(), strict=True)] for v in answer.at(places).vectors]
+    rows = [tuple(cell if valid else None for cell, valid in row) for row in zip(*cells, strict=True)]
+    seen: dict[object, int] = {}
+    for place, row in enumerate(rows):
+        seen.setdefault(row, place)
+    return np.array(list(seen.values()), dtype=np.int64)
+
+
+def kept(condition: Expr | None, read: Read, size: int) -> Places:
+    """The rows for which a condition is true."""
+    if condition is None:
+        return np.arange(size)
+    verdict = evaluate(condition, read, size)
+    return np.flatnonzero(verdict.values.astype(bool) & verdict.where_valid())
 
 
 def slot_vectors(release: Release, released: Released) -> list[Vector]:
@@ -81,24 +127,39 @@ def _aggregate_slots(release: Release) -> tuple[Slot, ...]:
     return release.query.slots[len(release.query.plan.keys) :]
 
 
-def _read(slots: list[Vector], places: Places) -> Any:
-    def read(slot: Column | Slot) -> Vector:
-        assert isinstance(slot, Slot)  # no private column is above the aggregation
-        return slots[slot.index].at(places)
+def _reader(release: Release, released: Released, slots: list[Vector]) -> Read:
+    def read(leaf: Slot | IntervalEnd | Report) -> Vector:
+        if isinstance(leaf, Slot):
+            return slots[leaf.index]
+        bounds = interval(release, released, leaf.expr, leaf.level)
+        assert bounds is not None  # the binder gives these over aggregates only
+        if isinstance(leaf, IntervalEnd):
+            return _finite(bounds[leaf.upper])
+        whole = release.estimates[leaf.expr.index - len(release.query.plan.keys)].whole
+        return _reports(slots[leaf.expr.index], bounds, leaf.level, whole=whole)
 
     return read
 
 
-def _having(finish_: Finish, slots: list[Vector], groups: int) -> Places:
-    places = np.arange(groups)
-    if finish_.having is None:
-        return places
-    verdict = evaluate(finish_.having, _read(slots, places), groups)
-    return np.flatnonzero(verdict.values.astype(bool) & verdict.where_valid())
+def _finite(values: NDArray[np.float64]) -> Vector:
+    """An end of an interval; NULL where there is none."""
+    known = np.isfinite(values)
+    return Vector(values) if known.all() else Vector(np.where(known, values, 0.0), known)
 
 
-def _output(expr: Expr, slots: list[Vector], places: Places, whole: set[Slot]) -> tuple[Type, Vector]:
-    vector = evaluate(expr, _read(slots, places), len(places))
+def _reports(vector: Vector, bounds: tuple[Any, Any], level: float, *, whole: bool) -> Vector:
+    """Values with their noise intervals, in the form of GoogleSQL's report_format JSON."""
+    made = []
+    cells = zip(vector.values.tolist(), vector.where_valid().tolist(), *(ends.tolist() for ends in bounds), strict=True)
+    for value, valid, low, high in cells:
+        shown = None if not valid else round(value) if whole else value
+        ends = {"lower_bound": low, "upper_bound": high, "confidence_level": level}
+        made.append(json.dumps({"result": {"value": shown, "noise_confidence_interval": ends}}))
+    return Vector(np.array(made, dtype=object))
+
+
+def _output(expr: Expr, read: Read, size: int, whole: set[Slot]) -> tuple[Type, Vector]:
+    vector = evaluate(expr, read, size)
     if isinstance(expr, Slot) and expr in whole:
         return Type.INTEGER, Vector(_as_integers(vector.values), vector.valid)
     return expr.type, vector
@@ -109,10 +170,3 @@ def _as_integers(values: Array) -> Array:
     if len(rounded) and float(np.abs(rounded).max()) >= 2.0**63:
         return np.array([int(value) for value in rounded], dtype=object)
     return np.asarray(rounded.astype(np.int64))
-
-
-def _order(terms: tuple[Order, ...], keys: int, slots: list[Vector], places: Places) -> Places:
-    """Positions of `places` in the order asked for."""
-    read = _read(slots, places)
-    by = [(evaluate(term.expr, read, len(places)), term.descending, term.nulls_first) for term in terms]
-    return order_of(by, [slots[index].at(places) for index in range(keys)], len(places))

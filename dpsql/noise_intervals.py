@@ -83,11 +83,12 @@ def linear_half_width(release: Release, estimate: Estimate, level: float) -> flo
     weights = [_unit(release, estimate.sum)]
     weights.append(_unit(release, estimate.count) * (estimate.centre if estimate.kind is AggregateKind.SUM else 1.0))
     noisy = [abs(weight) for weight in weights if weight]
-    if release.noise is None or not noisy:
+    noise = release.noise_of(estimate)
+    if noise is None or not noisy:
         return 0.0
     if len(noisy) == 1:
-        return noisy[0] * release.noise.half_width(level)
-    return float(release.noise.pair_half_width(noisy[0], np.array(noisy[1]), level))
+        return noisy[0] * noise.half_width(level)
+    return float(noise.pair_half_width(noisy[0], np.array(noisy[1]), level))
 
 
 def _unit(release: Release, place: int | None) -> float:
@@ -113,7 +114,7 @@ def _average_interval(release: Release, released: Released, estimate: Estimate, 
     reach = (high - low) / 2
     sum_unit, count_unit = _unit(release, estimate.sum), _unit(release, estimate.count)
 
-    noise = release.noise
+    noise = release.noise_of(estimate)
 
     def quantile(mean: Floats) -> Floats:
         if noise is None:

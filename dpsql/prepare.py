@@ -5,16 +5,61 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from dpsql.analysis.sensitivity import analyse
-from dpsql.errors import SQLSyntaxError
-from dpsql.privacy.loss import PrivacyLoss
+from dpsql.errors import InvalidPrivacyParameter, SQLSyntaxError
+from dpsql.privacy.loss import PrivacyLoss, as_epsilon, show
 from dpsql.privacy.unit import Neighbours
 from dpsql.release import Release, calibrate
 from dpsql.sql import plan_of
 from dpsql.sql.catalog import Catalog
+from dpsql.sql.parameters import Params, params_of
+
+if TYPE_CHECKING:
+    from dpsql.sql.options import Options
 
 _MOST_CACHED = 256
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a query may cost: the call's word, defaults for a call that says nothing, and the owner's limit.
+
+    The text's own OPTIONS can lower the call's word, or stand in its place where it says nothing; never raise it.
+    """
+
+    epsilon: Fraction | None
+    delta: Fraction | None
+    default_epsilon: Fraction | None = None
+    default_delta: Fraction = Fraction(0)
+    max_epsilon: Fraction | None = None
+
+    def loss(self, options: Options | None) -> PrivacyLoss:
+        """The loss of one query. Raises InvalidPrivacyParameter."""
+        said = (options.epsilon, options.delta) if options is not None else (None, None)
+        _not_above("epsilon", said[0], self.epsilon)
+        _not_above("delta", said[1], self.delta)
+        epsilon = _first(said[0], self.epsilon, self.default_epsilon)
+        loss = PrivacyLoss(as_epsilon(epsilon), _first(said[1], self.delta, self.default_delta) or Fraction(0))
+        if self.max_epsilon is not None and loss.epsilon > self.max_epsilon:
+            raise InvalidPrivacyParameter(
+                f"epsilon {show(loss.epsilon)} is above the {show(self.max_epsilon)} that one query may spend here."
+            )
+        return loss
+
+
+def _first(*words: Fraction | None) -> Fraction | None:
+    return next((word for word in words if word is not None), None)
+
+
+def _not_above(name: str, said: Fraction | None, allowed: Fraction | None) -> None:
+    if said is not None and allowed is not None and said > allowed:
+        raise InvalidPrivacyParameter(
+            f"the text's {name} {show(said)} is above the {show(allowed)} that the call allows.",
+            hint="OPTIONS can lower what a call allows, never raise it.",
+        )
 
 
 @dataclass(frozen=True)
@@ -30,23 +75,21 @@ _lock = threading.Lock()
 
 
 def prepare(
-    sql: str, catalog: Catalog, neighbours: Neighbours, loss: PrivacyLoss, *, strategy: str, mechanism: str
+    sql: str,
+    catalog: Catalog,
+    neighbours: Neighbours,
+    terms: Terms,
+    *,
+    params: object = None,
+    strategy: str = "auto",
+    mechanism: str = "auto",
 ) -> Prepared:
     """Everything about an answer but the data. The same question under the same facts is planned once.
 
     Raises a QueryRefused, InvalidArgument or InvalidPrivacyParameter; the same on an empty table as on a full one.
     """
-    key = (sql, catalog.fingerprint, neighbours, loss, strategy, mechanism)
-
-    def plan() -> Prepared:
-        try:
-            query, explain_only = plan_of(sql, catalog)
-            analysis = analyse(query.plan, neighbours)
-            release = calibrate(query, analysis, loss, strategy=strategy, mechanism=mechanism)
-        except RecursionError:
-            raise SQLSyntaxError("the query is nested too deeply.") from None
-        return Prepared(release, explain_only)
-
+    given = params_of(params)
+    key = (sql, catalog.fingerprint, neighbours, terms, _typed(given), strategy, mechanism)
     try:
         with _lock:
             found = _cache.get(key)
@@ -54,7 +97,25 @@ def prepare(
                 _cache.move_to_end(key)
     except TypeError:  # an argument of a wrong type, which is refused below
         found = None
-    return found or _remember(key, plan())
+    return found or _remember(key, _plan(sql, catalog, neighbours, terms, given, strategy, mechanism))
+
+
+def _plan(
+    sql: str, catalog: Catalog, neighbours: Neighbours, terms: Terms, params: Params, strategy: str, mechanism: str
+) -> Prepared:
+    try:
+        bound, explain_only = plan_of(sql, catalog, params)
+        analysis = analyse(bound.query.plan, neighbours)
+        loss = terms.loss(bound.options)
+        release = calibrate(bound.query, analysis, loss, strategy=strategy, mechanism=mechanism, options=bound.options)
+    except RecursionError:
+        raise SQLSyntaxError("the query is nested too deeply.") from None
+    return Prepared(release, explain_only)
+
+
+def _typed(params: Params) -> tuple[object, ...]:
+    """The parameters as a cache's key: 1, 1.0 and TRUE are equal in Python, and are different questions."""
+    return tuple((name, literal.type, literal.value) for name, literal in params)
 
 
 def _remember(key: object, prepared: Prepared) -> Prepared:

@@ -87,10 +87,10 @@ class Result:
         if simultaneous:  # the noise of different groups is independent
             level = level ** (1 / max(1, self._released.groups))
         found = {}
-        for output in self._release.query.finish.outputs:
-            bounds = interval(self._release, self._released, output.expr, level)
+        for name, expr in zip(self._answer.names, self._answer.exprs, strict=True):
+            bounds = None if expr is None else interval(self._release, self._released, expr, level)
             if bounds is not None:
-                found[output.name] = (bounds[0][self._answer.groups], bounds[1][self._answer.groups])
+                found[name] = (bounds[0][self._answer.groups], bounds[1][self._answer.groups])
         return found
 
     def item(self) -> Any:

@@ -11,19 +11,18 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from enum import StrEnum
+from fractions import Fraction
 from functools import cached_property
 
-import numpy as np
-
-from dpsql.calendar import DAYS, MICROSECONDS
+from dpsql.calendar import DAYS, MICROSECONDS, MICROSECONDS_A_DAY, read_timestamp
 from dpsql.errors import InvalidSchema, did_you_mean
-from dpsql.intervals import EVERYTHING, Interval, Number
+from dpsql.intervals import EVERYTHING, Interval
+from dpsql.schema_words import Pair, Word, bounds_of, flag_of, items_of, keys_of, moment, shown
 
 Key = str | int | float | bool | None
 MOST_KEYS = 1_000_000
-LARGEST_BOUND = 2**62
-"""Bounds beyond this are refused: integers up to it are summed without a thought of overflow."""
 
 
 class Type(StrEnum):
@@ -49,6 +48,11 @@ class Type(StrEnum):
         return self in (Type.DATE, Type.TIMESTAMP)
 
     @property
+    def ordered_number(self) -> bool:
+        """Compared as a number is, so that ranges say something of its values."""
+        return self.numeric or self.temporal
+
+    @property
     def discrete(self) -> bool:
         """Held as whole numbers."""
         return self in (Type.INTEGER, Type.BOOLEAN, Type.DATE, Type.TIMESTAMP)
@@ -56,7 +60,8 @@ class Type(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnSchema:
-    """One column: its type, whether it can be NULL, the clip bounds and the list of group keys if declared."""
+    """One column: its type, whether it can be NULL, the clip bounds and the list of group keys if declared. Those of
+    dates and timestamps are the numbers that these are held as."""
 
     name: str
     type: Type
@@ -89,13 +94,14 @@ class TableSchema:
 class Declaration:
     """The owner's words about one table, column by column; validated when made.
 
-    bounds: column -> (lower, upper); keys: column -> list of values; types: column -> "integer", "real", "boolean"
-    or "text"; nullable: column -> False where the owner says that no cell is NULL (one that is nevertheless becomes
-    the column's lower bound, first key, or the type's zero). Raises InvalidSchema.
+    bounds: column -> (lower, upper), numbers or dates; keys: column -> list of values; types: column -> "integer",
+    "real" (or "decimal", which is read as real), "boolean", "text", "date" or "timestamp"; nullable: column -> False
+    where the owner says that no cell is NULL (one that is nevertheless becomes the column's first key, lower bound, or
+    the type's zero). Dates are `date`, `datetime`, pandas' or NumPy's, or ISO text. Raises InvalidSchema.
     """
 
-    bounds: Mapping[str, tuple[Number, Number]] = field(default_factory=dict)
-    keys: Mapping[str, tuple[Key, ...]] = field(default_factory=dict)
+    bounds: Mapping[str, Pair] = field(default_factory=dict)
+    keys: Mapping[str, tuple[Word, ...]] = field(default_factory=dict)
     types: Mapping[str, Type] = field(default_factory=dict)
     nullable: Mapping[str, bool] = field(default_factory=dict)
 
@@ -105,10 +111,10 @@ class Declaration:
     ) -> Declaration:
         """A declaration from what a caller wrote, every word of it checked."""
         return cls(
-            {name: _bounds(name, pair) for name, pair in _items("bounds", bounds)},
-            {name: _keys(name, listed) for name, listed in _items("keys", keys)},
-            {name: _type(name, word) for name, word in _items("types", types)},
-            {name: _flag(name, word) for name, word in _items("nullable", nullable)},
+            {name: bounds_of(name, pair) for name, pair in items_of("bounds", bounds)},
+            {name: keys_of(name, listed, MOST_KEYS) for name, listed in items_of("keys", keys)},
+            {name: _type(name, word) for name, word in items_of("types", types)},
+            {name: flag_of(name, word) for name, word in items_of("nullable", nullable)},
         )
 
     def over(self, other: Declaration) -> Declaration:
@@ -172,31 +178,61 @@ def _by_stored_name(said: Declaration, folded: Mapping[str, str]) -> Declaration
 def _resolve_column(stored: Stored, said: Declaration) -> ColumnSchema:
     name = stored.name
     kind = said.types.get(name, stored.type)
-    if stored.type is Type.OTHER and kind is not Type.OTHER:
-        raise InvalidSchema(f"{name}: a column stored as {stored.storage} cannot be read as {kind}.")
-    if kind is Type.TEXT and stored.type is not Type.TEXT:
-        raise InvalidSchema(f"{name}: a column stored as {stored.storage} is not text.", hint=f"It is {stored.type}.")
+    _check_readable(stored, kind)
     nullable = said.nullable.get(name, stored.nullable or kind != stored.type)
     bounds = said.bounds.get(name)
+    clip = None if bounds is None else _clip(stored, kind, bounds)
     keys = said.keys.get(name)
-    if bounds is not None and not kind.numeric:
+    values = None if keys is None else _key_values(name, kind, keys)
+    for key, value in zip(keys or (), values or (), strict=True):
+        if clip is not None and bounds is not None and isinstance(value, int | float) and value not in clip:
+            raise InvalidSchema(f"{name}: key {shown(key)} lies outside the bounds {_pair(bounds)}.")
+    return ColumnSchema(name, kind, nullable, clip, values, stored.storage)
+
+
+def _check_readable(stored: Stored, kind: Type) -> None:
+    """Text can be read as anything, numbers and booleans as each other, timestamps as dates."""
+    if kind is stored.type or stored.type is Type.TEXT:
+        return
+    if kind is Type.TEXT and stored.type is not Type.OTHER:
         raise InvalidSchema(
-            f'{name}: bounds are for numbers, but "{name}" is {kind} ({stored.storage}).',
-            hint=f'If it holds numbers, say so: types={{"{name}": "real"}}.',
+            f"{stored.name}: a column stored as {stored.storage} is not text.", hint=f"It is {stored.type}."
         )
-    if keys is not None:
-        keys = _check_keys(name, kind, keys, bounds)
-    clip = None if bounds is None else _clip(name, kind, bounds)
-    return ColumnSchema(name, kind, nullable, clip, keys, stored.storage)
+    if stored.type is Type.OTHER or kind.temporal != stored.type.temporal:
+        raise InvalidSchema(f"{stored.name}: a column stored as {stored.storage} cannot be read as {kind}.")
 
 
-def _clip(name: str, kind: Type, bounds: tuple[Number, Number]) -> Interval:
+def _clip(stored: Stored, kind: Type, bounds: Pair) -> Interval:
+    if not (kind.temporal if isinstance(bounds[0], date) else kind.numeric):
+        raise _bounds_of_another_type(stored, kind, bounds)
+    lower, upper = (moment(each) if isinstance(each, date) else each for each in bounds)
     if kind is Type.REAL:
-        return Interval(float(bounds[0]), float(bounds[1]))
-    lower, upper = math.ceil(bounds[0]), math.floor(bounds[1])
-    if lower >= upper:
-        raise InvalidSchema(f"{name}: fewer than two integers lie between {bounds[0]} and {bounds[1]}.")
-    return Interval(lower, upper)
+        return Interval(float(lower), float(upper))
+    unit = MICROSECONDS_A_DAY if kind is Type.DATE else 1
+    least, most = math.ceil(Fraction(lower) / unit), math.floor(Fraction(upper) / unit)
+    if least >= most:
+        between = " and ".join(shown(each) for each in bounds)
+        raise InvalidSchema(f"{stored.name}: fewer than two {kind}s lie between {between}.")
+    return Interval(least, most)
+
+
+def _bounds_of_another_type(stored: Stored, kind: Type, bounds: Pair) -> InvalidSchema:
+    name = stored.name
+    if kind.temporal:
+        return InvalidSchema(
+            f'{name}: "{name}" is {kind}, so its bounds are dates, got {_pair(bounds)}.',
+            hint=f'Write them as dates or ISO text: bounds={{"{name}": ("2000-01-01", "2030-12-31")}}.',
+        )
+    what, word = ("dates", "date") if isinstance(bounds[0], date) else ("numbers", "real")
+    readable = kind is Type.TEXT or (kind is Type.BOOLEAN and word == "real")
+    return InvalidSchema(
+        f'{name}: bounds are for {what}, but "{name}" is {kind} ({stored.storage}).',
+        hint=f'If it holds {what}, say so: types={{"{name}": "{word}"}}.' if readable else "",
+    )
+
+
+def _pair(bounds: Pair) -> str:
+    return f"({shown(bounds[0])}, {shown(bounds[1])})"
 
 
 _KEY_TYPES: Mapping[Type, tuple[type, ...]] = {
@@ -204,107 +240,51 @@ _KEY_TYPES: Mapping[Type, tuple[type, ...]] = {
     Type.INTEGER: (int,),
     Type.REAL: (int, float),
     Type.BOOLEAN: (bool,),
+    Type.DATE: (),
+    Type.TIMESTAMP: (),
     Type.OTHER: (),
 }
 
 
-def _check_keys(name: str, kind: Type, keys: tuple[Key, ...], bounds: tuple[Number, Number] | None) -> tuple[Key, ...]:
-    for key in keys:
-        fits = key is None or (
-            isinstance(key, _KEY_TYPES[kind]) and (kind is Type.BOOLEAN or not isinstance(key, bool))
-        )
-        if not fits:
-            raise InvalidSchema(f'{name}: key {key!r} does not fit "{name}", which is {kind}.')
-        if bounds is not None and isinstance(key, int | float) and key not in Interval(*bounds):
-            raise InvalidSchema(f"{name}: key {key!r} lies outside the bounds {bounds}.")
-    return keys
-
-
-def _items(word: str, facts: object) -> list[tuple[str, object]]:
-    if facts is None:
-        return []
-    if not isinstance(facts, Mapping):
-        raise InvalidSchema(
-            f"{word} must map columns to their {word}, got {type(facts).__name__}.",
-            hint=f'Write {word}={{"age": {_EXAMPLES[word]}}}.',
-        )
-    for name in facts:
-        if not isinstance(name, str):
-            raise InvalidSchema(f"{word} names columns by text, got {name!r}.")
-    return list(facts.items())
-
-
-_EXAMPLES = {"bounds": "(0, 120)", "keys": '["a", "b"]', "types": '"integer"', "nullable": "False"}
-
-
-def _bounds(name: str, pair: object) -> tuple[Number, Number]:
-    if not isinstance(pair, tuple | list) or len(pair) != 2:
-        raise InvalidSchema(f"{name}: bounds are a pair (lower, upper), got {pair!r}.")
-    lower, upper = (_bound(name, each) for each in pair)
-    if lower > upper:
-        raise InvalidSchema(
-            f"{name}: lower bound {lower} is above upper bound {upper}. Did you mean ({upper}, {lower})?"
-        )
-    if lower == upper:
-        raise InvalidSchema(
-            f"{name}: lower and upper bound are both {lower}, which would turn every value into {lower}.",
-            hint="Give a range that the values can lie in.",
-        )
-    return lower, upper
-
-
-def _bound(name: str, value: object) -> Number:
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidSchema(f"{name}: a bound must be a number, got {value!r}.")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidSchema(f"{name}: a bound must be a finite number, got {value}.")
-    if abs(value) > LARGEST_BOUND:
-        raise InvalidSchema(f"{name}: bounds must lie within +/-2^62.")
-    return int(value) if isinstance(value, int) else float(value)
-
-
-def _keys(name: str, listed: object) -> tuple[Key, ...]:
-    if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, Iterable):
-        raise InvalidSchema(f"{name}: keys are a list of values, got {listed!r}.")
-    keys = tuple(_plain_key(name, each) for each in listed)
-    if not keys:
-        raise InvalidSchema(f"{name}: the list of keys is empty.")
-    if len(keys) > MOST_KEYS:
-        raise InvalidSchema(f"{name}: more than {MOST_KEYS:,} keys.")
-    if len(set(keys)) < len(keys):
+def _key_values(name: str, kind: Type, keys: tuple[Word, ...]) -> tuple[Key, ...]:
+    values = tuple(_key_value(name, kind, key) for key in keys)
+    if len(set(values)) < len(values):
         raise InvalidSchema(f"{name}: a key is listed twice.")
-    return keys
+    return values
 
 
-def _plain_key(name: str, key: object) -> Key:
-    """A key as one of Python's own values, whatever subclass it came as."""
-    if isinstance(key, np.generic) and not isinstance(key, str | float):
-        key = key.item()
-    if key is None or isinstance(key, bool):
+def _key_value(name: str, kind: Type, key: Word) -> Key:
+    """The key as a value of the column's type."""
+    if key is None:
+        return None
+    kind_is_boolean = kind is Type.BOOLEAN  # True is an int in Python, not here
+    if kind.temporal and isinstance(key, str | date):
+        microseconds = read_timestamp(key) if isinstance(key, str) else moment(key)
+        if microseconds is not None and kind is Type.TIMESTAMP:
+            return microseconds
+        if microseconds is not None and microseconds % MICROSECONDS_A_DAY == 0:
+            return microseconds // MICROSECONDS_A_DAY
+    elif not isinstance(key, date) and isinstance(key, _KEY_TYPES[kind]) and isinstance(key, bool) == kind_is_boolean:
         return key
-    if isinstance(key, str):
-        return str.__str__(key)
-    if not isinstance(key, int | float):
-        raise InvalidSchema(f"{name}: a key must be text, a number, a boolean or None, got {key!r}.")
-    if isinstance(key, float) and not math.isfinite(key):
-        raise InvalidSchema(f"{name}: a key must be finite, got {key}. For NULL write None.")
-    if abs(key) > LARGEST_BOUND:
-        raise InvalidSchema(f"{name}: keys must lie within +/-2^62.")
-    return int(key) if isinstance(key, int) else float(key)
+    raise InvalidSchema(f'{name}: key {shown(key)} does not fit "{name}", which is {kind}.')
 
 
 def _type(name: str, word: object) -> Type:
-    if isinstance(word, str) and word in list(Type) and word != Type.OTHER:
-        return Type(word)
-    raise InvalidSchema(f'{name}: type must be "integer", "real", "boolean" or "text", got {word!r}.')
+    if isinstance(word, str) and word in _TYPE_WORDS:
+        return _TYPE_WORDS[word]
+    *first, last = (f'"{each}"' for each in _TYPE_WORDS)
+    raise InvalidSchema(f"{name}: type must be {', '.join(first)} or {last}, got {word!r}.")
 
 
-def _flag(name: str, word: object) -> bool:
-    if isinstance(word, bool):
-        return word
-    raise InvalidSchema(f"{name}: nullable must be True or False, got {word!r}.")
+_TYPE_WORDS: Mapping[str, Type] = {
+    "integer": Type.INTEGER,
+    "real": Type.REAL,
+    "decimal": Type.REAL,
+    "boolean": Type.BOOLEAN,
+    "text": Type.TEXT,
+    "date": Type.DATE,
+    "timestamp": Type.TIMESTAMP,
+}
 
 
 def value_range(column: ColumnSchema) -> Interval:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pandas as pd
 
@@ -12,7 +12,7 @@ from dpsql.answer import answer
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, InvalidSchema, LedgerError
 from dpsql.executors.columns import ColumnStore
 from dpsql.explain import Explanation
-from dpsql.prepare import Prepared, prepare
+from dpsql.prepare import Prepared, Terms, prepare
 from dpsql.privacy.ledger import Budget, Entry, Ledger
 from dpsql.privacy.loss import PrivacyLoss, as_delta, as_epsilon, show
 from dpsql.privacy.unit import Neighbours
@@ -76,17 +76,18 @@ class Session:
         *,
         epsilon: float | None = None,
         delta: float | None = None,
+        params: Mapping[str, Any] | None = None,
         strategy: str = "auto",
         mechanism: str = "auto",
     ) -> Result | Explanation:
         """Answer a query with noise, charged to the budget before any row is read.
 
-        epsilon, delta: what the whole query may cost; `delta` is spent only where it is needed. strategy: "auto" or
-        "split"; mechanism: "auto", "laplace" or "gaussian". Text that begins with EXPLAIN PRIVACY gives the
+        epsilon, delta: what the whole query may cost; `delta` is spent only where it is needed. params: values for
+        `:name` in the text. strategy: "auto" or "split"; mechanism: "auto", "laplace" or "gaussian". Text that begins with EXPLAIN PRIVACY gives the
         Explanation. Raises a QueryRefused, InvalidPrivacyParameter, InvalidArgument or BudgetExceeded; all with
         nothing charged.
         """
-        prepared = self._prepare(sql, epsilon, delta, strategy, mechanism)
+        prepared = self._prepare(sql, epsilon, delta, params=params, strategy=strategy, mechanism=mechanism)
         if prepared.explain_only:
             return self._explanation(prepared)
         release = prepared.release
@@ -99,12 +100,13 @@ class Session:
         *,
         epsilon: float | None = None,
         delta: float | None = None,
+        params: Mapping[str, Any] | None = None,
         strategy: str = "auto",
         mechanism: str = "auto",
     ) -> Explanation:
         """What `query` would do and cost. Free; reads no row; refuses what `query` would refuse, save for the
         budget."""
-        return self._explanation(self._prepare(sql, epsilon, delta, strategy, mechanism))
+        return self._explanation(self._prepare(sql, epsilon, delta, params=params, strategy=strategy, mechanism=mechanism))
 
     @property
     def budget(self) -> Budget:
@@ -140,16 +142,15 @@ class Session:
         """Every charge so far: the query's text and its loss."""
         return self._ledger.entries
 
-    def _prepare(self, sql: str, epsilon: float | None, delta: float | None, strategy: str, mechanism: str) -> Prepared:
-        loss = PrivacyLoss(
-            as_epsilon(epsilon if epsilon is not None else self._epsilon),
-            as_delta(delta) if delta is not None else self._delta,
+    def _prepare(self, sql: str, epsilon: float | None, delta: float | None, **how: Any) -> Prepared:
+        terms = Terms(
+            None if epsilon is None else as_epsilon(epsilon),
+            None if delta is None else as_delta(delta),
+            self._epsilon,
+            self._delta,
+            self._max_epsilon,
         )
-        if self._max_epsilon is not None and loss.epsilon > self._max_epsilon:
-            raise InvalidPrivacyParameter(
-                f"epsilon {show(loss.epsilon)} is above the {show(self._max_epsilon)} that one query may spend here."
-            )
-        return prepare(sql, self._catalog, self.neighbours, loss, strategy=strategy, mechanism=mechanism)
+        return prepare(sql, self._catalog, self.neighbours, terms, **how)
 
     def _explanation(self, prepared: Prepared) -> Explanation:
         left, cost = self._ledger.remaining, prepared.release.cost

@@ -19,7 +19,7 @@ import pytest
 from dpsql import finish, prepare, release, release_lattice, session
 from dpsql.analysis import ranges, sensitivity
 from dpsql.analysis.stability import Stability
-from dpsql.executors import columns, groups, pandas
+from dpsql.executors import columns, evaluation, groups, pandas
 from dpsql.finish import finish as finished
 from dpsql.intervals import INFINITY, Interval
 from dpsql.notes import warnings_of
@@ -191,7 +191,7 @@ def charge_no_delta_for_the_threshold(patch: Patch) -> None:
 
 def charge_after_the_run(patch: Patch) -> None:
     def query(self: Any, sql: str, *, epsilon: Any = None, delta: Any = None, **_options: Any) -> Result:
-        made = self._prepare(sql, epsilon, delta, "auto", "auto").release
+        made = self._prepare(sql, epsilon, delta).release
         released = made.privatise(pandas.PandasExecutor(self._stores).execute(made.exact))
         self._ledger.charge(made.cost, sql)
         return Result(finished(made, released), made, released, "", warnings_of(made, released))
@@ -302,7 +302,7 @@ def sum_in_floats(patch: Patch) -> None:
 
 def let_an_exception_depend_on_a_row(patch: Patch) -> None:
     """A division by zero is reported instead of being NULL."""
-    honest = pandas._evaluator
+    honest = pandas.evaluator
 
     def evaluator(expr: Any, store: Any) -> Any:
         run = honest(expr, store)
@@ -316,7 +316,7 @@ def let_an_exception_depend_on_a_row(patch: Patch) -> None:
 
         return checked
 
-    patch.setattr(pandas, "_evaluator", evaluator)
+    patch.setattr(pandas, "evaluator", evaluator)
 
 
 def let_a_warning_depend_on_a_row(patch: Patch) -> None:
@@ -335,17 +335,17 @@ def show_groups_as_they_appear(patch: Patch) -> None:
 
 
 def drop_the_group_of_null(patch: Patch) -> None:
-    honest = groups._text_codes
+    honest = groups._dictionary_codes
 
     def codes(key: Any, store: Any) -> Any:
-        found, encoded = honest(key, store), store.encoded(key.column.name)
+        found, encoded = honest(key, store), store.encoded(key.expr.name)
         return replace(
             found,
             read=lambda start, stop: np.where(encoded.codes[start:stop] < 0, -1, found.read(start, stop)),
             complete=False,
         )
 
-    patch.setattr(groups, "_text_codes", codes)
+    patch.setattr(groups, "_dictionary_codes", codes)
 
 
 def count_null_as_a_value(patch: Patch) -> None:
@@ -354,7 +354,7 @@ def count_null_as_a_value(patch: Patch) -> None:
 
 def let_unknown_pass_a_filter(patch: Patch) -> None:
     """NULL AND TRUE lets a row through."""
-    honest = pandas.evaluate
+    honest = evaluation.evaluate
 
     def evaluate(expr: Any, read: Any, size: int) -> Vector:
         found = honest(expr, read, size)
@@ -362,7 +362,7 @@ def let_unknown_pass_a_filter(patch: Patch) -> None:
             return Vector(found.values | ~found.valid)
         return found
 
-    patch.setattr(pandas, "evaluate", evaluate)
+    patch.setattr(evaluation, "evaluate", evaluate)
 
 
 def keep_plans_by_their_text(patch: Patch) -> None:

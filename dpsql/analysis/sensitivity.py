@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from dpsql.analysis.ranges import Known, known_of
+from dpsql.analysis.filters import known_of
 from dpsql.analysis.stability import stability
 from dpsql.errors import InternalError, MissingBounds
 from dpsql.intervals import Interval, Number, point
 from dpsql.privacy.unit import Neighbours, Sensitivity
-from dpsql.sql.expressions import Column, Fact, Slot, columns, fact, rebuild
+from dpsql.sql.expressions import Column, Fact, Slot, columns, rebuild
+from dpsql.sql.facts import Known, fact
 from dpsql.sql.plan import Aggregate, AggregateKind, Aggregation
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,16 @@ from numpy.typing import NDArray
 
 from dpsql.executors.base import ExactPlan
 from dpsql.executors.columns import ColumnStore
+from dpsql.executors.columns import _number as number
+from dpsql.executors.evaluation import Evaluation, Evaluator, evaluator, over_dictionary, text_column
+from dpsql.intervals import Interval
 from dpsql.schema import Key, Type
-from dpsql.sql.expressions import DTYPES, Vector, blank
+from dpsql.sql.domains import cells_of, vector_of
+from dpsql.sql.expressions import DTYPES, Call, Column, Expr, Literal, Vector, call_of, unfiltered
 from dpsql.sql.plan import GroupKey
 
 Codes = NDArray[np.int64]
+BLOCK = 65_536
 MOST_DIRECT_CELLS = 1 << 21
 """Up to so many combinations are counted in place; more are renumbered first."""
 
@@ -102,62 +107,145 @@ def _renumbered(keys: list[KeyCodes], rows: int) -> Groups:
 
 
 def _key_codes(key: GroupKey, store: ColumnStore) -> KeyCodes:
-    name = key.column.name
-    if key.column.type is Type.TEXT:
-        return _text_codes(key, store)
-    read = store.reader(name)
+    expr = key.expr
+    if text_column(expr) is not None:
+        return _dictionary_codes(key, store)
     if key.values is None:
-        codes, values = store.numbered(name)
+        codes, values = _numbered(expr, store)
         return KeyCodes(values, lambda start, stop: codes[start:stop].astype(np.int64), complete=True)
-    if key.declared.keys is None and key.column.type is Type.INTEGER and not key.declared.nullable:
-        return _consecutive_codes(read, key.values)
-    return _listed_codes(read, key.values, key.column.type)
+    if expr.type is Type.TEXT:
+        return _text_codes(expr, key.values, store)
+    read = evaluator(expr, store)
+    if expr.type.discrete and expr.type is not Type.BOOLEAN and not key.listed and _consecutive(key.values):
+        return _consecutive_codes(read, key)
+    return _listed_codes(read, key, expr.type)
 
 
-def _consecutive_codes(read: Callable[[int, int], Vector], values: tuple[Key, ...]) -> KeyCodes:
-    """Codes of a bounded integer, clipped to its bounds already: the distance to the lower one."""
+def _numbered(expr: Expr, store: ColumnStore) -> tuple[NDArray[np.int32], Vector]:
+    """Codes into the distinct values that occur, NULL being one of them."""
+    if isinstance(expr, Column):
+        return store.numbered(expr.name)
+    read = evaluator(expr, store)
+    starts = range(0, store.rows, BLOCK)
+    blocks = [read(start, min(start + BLOCK, store.rows)) for start in starts] or [read(0, 0)]
+    valid = np.concatenate([block.where_valid() for block in blocks])
+    values = np.concatenate([block.values for block in blocks])
+    return number(Vector(values, None if valid.all() else valid), expr.type)
+
+
+def _dictionary_codes(key: GroupKey, store: ColumnStore) -> KeyCodes:
+    """A key that depends on one text column: its codes renumbered by what the dictionary's entries come to."""
+    column = text_column(key.expr)
+    assert column is not None  # the caller asked
+    encoded = store.encoded(column.name)
+    cells = cells_of(over_dictionary(key.expr, store), key.expr.type)
+    wanted: list[Key] = list(dict.fromkeys(cells)) if key.values is None else list(key.values)
+    place = _places(wanted)
+    outside = _outside(key)
+    renumber = np.array([place.get(_exactly(cell), outside) for cell in cells], dtype=np.int64)
+    complete = bool(((renumber if encoded.nulls else renumber[:-1]) >= 0).all())
+    read = _gatherer(renumber, encoded.codes)
+    return KeyCodes(vector_of(wanted, key.expr.type), read, complete)
+
+
+def _gatherer(renumber: Codes, codes: NDArray[np.int32]) -> Callable[[int, int], Codes]:
+    return lambda start, stop: renumber[codes[start:stop]]
+
+
+def _exactly(cell: Key) -> tuple[type, Key]:
+    """A key of dictionaries by value and type, since True == 1 == 1.0."""
+    return (type(cell), cell)
+
+
+def _places(wanted: Sequence[Key]) -> dict[tuple[type, Key], int]:
+    return {_exactly(value): index for index, value in enumerate(wanted)}
+
+
+def _outside(key: GroupKey) -> int:
+    """The code of a value outside the key's list: NULL's where the owner listed NULL, else that of no group."""
+    return key.values.index(None) if key.listed and key.values and None in key.values else -1
+
+
+def _consecutive(values: tuple[Key, ...]) -> bool:
+    present = values[:-1] if values and values[-1] is None else values
+    ends = bool(present) and isinstance(present[0], int) and isinstance(present[-1], int)
+    return ends and present[-1] - present[0] == len(present) - 1  # type: ignore[operator]
+
+
+def _consecutive_codes(read: Evaluator, key: GroupKey) -> KeyCodes:
+    """Codes of bounded whole numbers: the distance to the lowest; NULL, where it is a group, comes last."""
+    values = key.values or ()
     lower = values[0]
     assert isinstance(lower, int)
-    return KeyCodes(_vector(list(values), Type.INTEGER), lambda a, b: read(a, b).values - lower, complete=True)
+    null = len(values) - 1 if values[-1] is None else -1
+    size = len(values) - (null >= 0)
+    held = unfiltered(key.expr)
+    all_listed = held.range == Interval(lower, lower + size - 1) and not held.nullable
+    enforced = isinstance(key.expr, Column) and all_listed  # every cell is clipped to that range
+
+    def codes(start: int, stop: int) -> Codes:
+        block = read(start, stop)
+        found = block.values - lower
+        if not enforced and len(found) and (found.min() < 0 or found.max() >= size):
+            found = np.where((found >= 0) & (found < size), found, -1)
+        return found if block.valid is None else np.where(block.valid, found, null)
+
+    return KeyCodes(vector_of(values, key.expr.type), codes, complete=enforced)
 
 
-def _text_codes(key: GroupKey, store: ColumnStore) -> KeyCodes:
-    encoded = store.encoded(key.column.name)
-    texts = _cells(encoded.dictionary)
-    wanted: list[Key] = list(dict.fromkeys(texts)) if key.values is None else list(key.values)
-    place = {value: index for index, value in enumerate(wanted)}
-    renumber = np.array([place.get(text, -1) for text in texts], dtype=np.int64)
-    complete = bool(((renumber if encoded.nulls else renumber[:-1]) >= 0).all())
-    return KeyCodes(_vector(wanted, Type.TEXT), lambda start, stop: renumber[encoded.codes[start:stop]], complete)
+def _text_codes(expr: Expr, values: tuple[Key, ...], store: ColumnStore) -> KeyCodes:
+    """Codes of a text expression over several columns, such as CASE: computed in codes where it only chooses among
+    constants and single columns, so that no text is made for a row."""
+    place = _places(values)
+    evaluation = Evaluation(store)
+    coded = _in_codes(expr, place, evaluation)
+    if coded is not None:
+        read = evaluation.evaluator(coded)
+        return KeyCodes(vector_of(values, Type.TEXT), lambda start, stop: read(start, stop).values, complete=False)
+    texts = evaluator(expr, store)
+
+    def codes(start: int, stop: int) -> Codes:
+        cells = cells_of(texts(start, stop), Type.TEXT)
+        return np.array([place.get(_exactly(cell), -1) for cell in cells], dtype=np.int64)
+
+    return KeyCodes(vector_of(values, Type.TEXT), codes, complete=False)
 
 
-def _listed_codes(read: Callable[[int, int], Vector], listed: tuple[Key, ...], kind: Type) -> KeyCodes:
+def _in_codes(expr: Expr, place: dict[tuple[type, Key], int], evaluation: Evaluation) -> Expr | None:
+    """The expression with the places of its values for the values themselves; None where it makes new ones."""
+    if isinstance(expr, Literal):
+        return Literal(place.get(_exactly(expr.value), -1), Type.INTEGER)
+    column = text_column(expr)
+    if column is not None:
+        cells = cells_of(over_dictionary(expr, evaluation.store), Type.TEXT)
+        table: Codes = np.array([place.get(_exactly(cell), -1) for cell in cells], dtype=np.int64)
+        return evaluation.lookup(column, Vector(table), Type.INTEGER)
+    if not isinstance(expr, Call) or expr.function.name != "case":
+        return None
+    arms = [_in_codes(arm, place, evaluation) for arm in (*expr.args[1::2], expr.args[-1])]
+    found = [arm for arm in arms if arm is not None]
+    if len(found) < len(arms):
+        return None
+    pairs = zip(expr.args[:-1:2], found[:-1], strict=True)
+    return call_of(expr.function, (*(each for pair in pairs for each in pair), found[-1]), Type.INTEGER)
+
+
+def _listed_codes(read: Evaluator, key: GroupKey, kind: Type) -> KeyCodes:
     """Codes by a declared or derived list of numbers or booleans."""
+    listed = key.values or ()
     present: Any = np.array([value for value in listed if value is not None], dtype=DTYPES[kind])
     order = np.argsort(present, kind="stable")
     place = np.array([index for index, value in enumerate(listed) if value is not None], dtype=np.int64)[order]
     ordered = present[order]
-    null = listed.index(None) if None in listed else -1
+    null, outside = listed.index(None) if None in listed else -1, _outside(key)
 
     def codes(start: int, stop: int) -> Codes:
         block = read(start, stop)
         if len(ordered) == 0:
-            found = np.full(len(block), -1, dtype=np.int64)
+            found = np.full(len(block), outside, dtype=np.int64)
         else:
             at = np.minimum(np.searchsorted(ordered, block.values), len(ordered) - 1)
-            found = np.where(ordered[at] == block.values, place[at], -1)
+            found = np.where(ordered[at] == block.values, place[at], outside)
         return found if block.valid is None else np.where(block.valid, found, null)
 
-    return KeyCodes(_vector(list(listed), kind), codes, complete=False)
-
-
-def _cells(vector: Vector) -> list[Key]:
-    """The cells as Python values, None for NULL."""
-    valid = vector.where_valid()
-    return [value if present else None for value, present in zip(vector.values, valid, strict=True)]
-
-
-def _vector(cells: list[Key], kind: Type) -> Vector:
-    valid = np.array([cell is not None for cell in cells], dtype=bool)
-    values: Any = np.array([blank(kind) if cell is None else cell for cell in cells], dtype=DTYPES[kind])
-    return Vector(values, None if valid.all() else valid)
+    return KeyCodes(vector_of(list(listed), kind), codes, complete=False)

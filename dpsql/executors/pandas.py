@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,16 +11,12 @@ from numpy.typing import NDArray
 
 from dpsql.executors.base import CountRows, ExactPlan, ExactTable, LatticeSum, Part
 from dpsql.executors.columns import ColumnStore, clip
-from dpsql.executors.groups import Codes, Groups, group_rows
-from dpsql.intervals import EVERYTHING
-from dpsql.schema import Type
-from dpsql.sql.expressions import Bools, Call, Column, Expr, Fact, Slot, Vector, columns, evaluate, rebuild
+from dpsql.executors.evaluation import Evaluator, evaluator
+from dpsql.executors.groups import BLOCK, Codes, Groups, group_rows
+from dpsql.sql.expressions import Bools, Vector
 from dpsql.sql.plan import filters_of, scan_of
 
-BLOCK = 65_536
 _LARGEST_ACCUMULATED = 2**62
-
-Evaluator = Callable[[int, int], Vector]
 
 
 class PandasExecutor:
@@ -39,7 +35,7 @@ class PandasExecutor:
 
     def _execute(self, plan: ExactPlan) -> ExactTable:
         store = self.stores[scan_of(plan.source).table.name]
-        passes = [_evaluator(predicate, store) for predicate in filters_of(plan.source)]
+        passes = [evaluator(predicate, store) for predicate in filters_of(plan.source)]
         groups = group_rows(plan, store) if plan.keys else None
         cells = groups.cells if groups else 1
         sums = [_accumulator(part, store, cells) for part in plan.parts if part != CountRows(None)]
@@ -93,8 +89,8 @@ class _Block:
 
 def _block(passes: list[Evaluator], groups: Groups | None, start: int, stop: int) -> _Block:
     kept: Bools | None = None
-    for evaluator in passes:
-        verdict = evaluator(start, stop)
+    for passing in passes:
+        verdict = passing(start, stop)
         kept = both(kept, both(verdict.values.astype(bool, copy=False), verdict.valid))
     if groups is None:
         return _Block(start, stop, kept, None, 1)
@@ -171,9 +167,9 @@ def lattice_steps(part: LatticeSum, vector: Vector) -> NDArray[np.int64]:
 
 def _accumulator(part: Part, store: ColumnStore, cells: int) -> _Accumulator:
     if isinstance(part, LatticeSum):
-        return _SumPart(part, _evaluator(part.value, store), cells)
+        return _SumPart(part, evaluator(part.value, store), cells)
     assert part.present is not None  # plain counts of rows are taken once for all
-    return _CountPart(_evaluator(part.present, store), cells)
+    return _CountPart(evaluator(part.present, store), cells)
 
 
 def _stack(parts: list[NDArray[Any]], groups: int) -> NDArray[Any]:
@@ -182,38 +178,3 @@ def _stack(parts: list[NDArray[Any]], groups: int) -> NDArray[Any]:
     if any(part.dtype == object for part in parts):
         return np.stack([part.astype(object) for part in parts])
     return np.stack(parts)
-
-
-def _evaluator(expr: Expr, store: ColumnStore) -> Evaluator:
-    """A function (start, stop) -> the block of an expression. Parts over one text column run on its dictionary."""
-    lifted: dict[str, Evaluator] = {}
-    plain = rebuild(expr, {part: _lift(part, store, lifted) for part in _liftable(expr)})
-    readers = lifted | {each.name: store.reader(each.name) for each in columns(plain) if each.name not in lifted}
-
-    def run(start: int, stop: int) -> Vector:
-        def read(column: Column | Slot) -> Vector:
-            return readers[column.name](start, stop)
-
-        return evaluate(plain, read, stop - start)
-
-    return run
-
-
-def _liftable(expr: Expr) -> list[Call]:
-    """The outermost calls that read exactly one column, of text: their value depends on its code alone."""
-    if not isinstance(expr, Call):
-        return []
-    read = columns(expr)
-    if len(read) == 1 and read[0].type is Type.TEXT:
-        return [expr]
-    return [part for arg in expr.args for part in _liftable(arg)]
-
-
-def _lift(expr: Call, store: ColumnStore, lifted: dict[str, Evaluator]) -> Column:
-    """A made-up column that stands for the call: computed on the dictionary once, then gathered by code."""
-    encoded = store.encoded(columns(expr)[0].name)
-    table = evaluate(expr, lambda _column: encoded.dictionary, len(encoded.dictionary))
-    table = Vector(np.ascontiguousarray(table.values), table.valid)
-    name = f"\0{len(lifted)}"  # no column of a query can have this name
-    lifted[name] = lambda start, stop: table.at(encoded.codes[start:stop])
-    return Column(name, expr.type, Fact(EVERYTHING))

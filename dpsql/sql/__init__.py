@@ -8,14 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dpsql.sql.bind import Bound
     from dpsql.sql.catalog import Catalog
-    from dpsql.sql.plan import Query
+    from dpsql.sql.parameters import Params
 
 
-def plan_of(sql: object, catalog: Catalog) -> tuple[Query, bool]:
-    """The plan of one query, and whether EXPLAIN PRIVACY stood before it. Raises a QueryRefused."""
+def plan_of(sql: object, catalog: Catalog, params: Params = ()) -> tuple[Bound, bool]:
+    """The bound query, and whether EXPLAIN PRIVACY stood before it. Raises a QueryRefused."""
     from dpsql.sql.bind import bind
     from dpsql.sql.parse import parse
 
     statement = parse(sql)
-    return bind(statement, catalog), statement.explain
+    return bind(statement, catalog, params), statement.explain

@@ -1,164 +1,117 @@
-"""The allow-list: every node of a statement, and every argument that a node carries, is known to a rule or refused.
+"""The allow-list: every node of a statement, every argument that a node carries and every word of the text is known to
+a rule, or the statement is refused at the word.
 
-A clause that nobody reads cannot slip through: what is not in `ALLOWED` raises UnsupportedSQL at its place.
+A clause that nobody reads cannot slip through: what is not in `grammar.RULES` raises UnsupportedSQL. The parser also
+skips some words that it has no use for (`FROM t *`, `LIMIT 2 ONLY`, a dangling AS): so the words of the text are
+counted against those that the nodes account for, and one too many raises SQLSyntaxError.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
 
 from sqlglot import exp
-from sqlglot.tokens import TokenType
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.tokens import Token, TokenType
 
-from dpsql.errors import Span, UnsupportedSQL
+from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
+from dpsql.sql.grammar import RULES
 from dpsql.sql.parse import Statement, span_of
+from dpsql.sql.refusals import CLAUSES, NAMED, WORDS
 
-_BINARY = frozenset({"this", "expression"})
-_UNARY = frozenset({"this"})
-
-ALLOWED: Mapping[type[exp.Expr], frozenset[str]] = {
-    exp.Select: frozenset({"expressions", "from_", "where", "group", "having", "order", "limit", "offset"}),
-    exp.From: _UNARY,
-    exp.Table: frozenset({"this", "alias"}),
-    exp.TableAlias: _UNARY,
-    exp.Identifier: frozenset({"this", "quoted"}),
-    exp.Column: frozenset({"this", "table"}),
-    exp.Alias: frozenset({"this", "alias"}),
-    exp.Where: _UNARY,
-    exp.Group: frozenset({"expressions"}),
-    exp.Having: _UNARY,
-    exp.Order: frozenset({"expressions"}),
-    exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
-    exp.Limit: frozenset({"expression"}),
-    exp.Offset: frozenset({"expression"}),
-    exp.Star: frozenset(),
-    exp.Literal: frozenset({"this", "is_string"}),
-    exp.Boolean: _UNARY,
-    exp.Null: frozenset(),
-    exp.Paren: _UNARY,
-    exp.And: _BINARY,
-    exp.Or: _BINARY,
-    exp.Not: _UNARY,
-    exp.EQ: _BINARY,
-    exp.NEQ: _BINARY,
-    exp.LT: _BINARY,
-    exp.LTE: _BINARY,
-    exp.GT: _BINARY,
-    exp.GTE: _BINARY,
-    exp.Is: _BINARY,
-    exp.In: frozenset({"this", "expressions"}),
-    exp.Between: frozenset({"this", "low", "high"}),
-    exp.Add: _BINARY,
-    exp.Sub: _BINARY,
-    exp.Mul: _BINARY,
-    exp.Div: _BINARY,  # its `typed` and `safe` are false in this dialect: true division
-    exp.IntDiv: _BINARY,
-    exp.Mod: _BINARY,
-    exp.Neg: _UNARY,
-    exp.Abs: _UNARY,
-    exp.Floor: _UNARY,
-    exp.Ceil: _UNARY,
-    exp.Round: frozenset({"this", "decimals"}),
-    exp.Least: frozenset({"this", "expressions", "ignore_nulls"}),  # ignore_nulls is how it works here anyway
-    exp.Greatest: frozenset({"this", "expressions", "ignore_nulls"}),
-    exp.Coalesce: frozenset({"this", "expressions"}),
-    exp.Nullif: _BINARY,
-    exp.Anonymous: frozenset({"this", "expressions"}),  # CLAMP; any other name is refused by the binder
-    exp.Count: frozenset({"this", "big_int"}),  # big_int: COUNT is 64 bits wide, as everything here
-    exp.Sum: _UNARY,
-    exp.Avg: _UNARY,
-}
-
-_NAMED: Mapping[type[exp.Expr], str] = {
-    exp.Window: "window functions (... OVER ...) have no private version here.",
-    exp.Join: "joins are not supported: a query reads one table.",
-    exp.Subquery: "sub-queries are not supported.",
-    exp.Exists: "sub-queries (EXISTS) are not supported.",
-    exp.With: "WITH (common table expressions) is not supported.",
-    exp.Distinct: "DISTINCT is not supported. For the values of a column, GROUP BY it.",
-    exp.Case: "CASE is not supported.",
-    exp.If: "IF is not supported.",
-    exp.Cast: "CAST is not supported.",
-    exp.TryCast: "TRY_CAST is not supported.",
-    exp.Like: "LIKE is not supported.",
-    exp.ILike: "ILIKE is not supported.",
-    exp.Filter: "FILTER (WHERE ...) is not supported. Put the condition into WHERE.",
-    exp.TableSample: "TABLESAMPLE below an aggregate is not stable: one person could decide who else is sampled.",
-    exp.Placeholder: "parameters (:name) are not supported.",
-    exp.Parameter: "parameters are not supported.",
-    exp.Rollup: "ROLLUP is not supported.",
-    exp.Cube: "CUBE is not supported.",
-    exp.GroupingSets: "GROUPING SETS are not supported.",
-    exp.NullSafeEQ: "IS NOT DISTINCT FROM is not supported.",
-    exp.NullSafeNEQ: "IS DISTINCT FROM is not supported.",
-    exp.DPipe: "|| is not supported.",
-    exp.SimilarTo: "SIMILAR TO is not supported.",
-    exp.RegexpLike: "regular expressions (~) are not supported.",
-    exp.RegexpFullMatch: "regular expressions (~) are not supported.",
-    exp.Date: "DATE literals are not supported.",
-    exp.Lock: "FOR UPDATE and the like are not supported.",
-    exp.Unnest: "UNNEST is not supported.",
-    exp.Explode: "UNNEST is not supported.",
-    exp.Rand: "RANDOM() is not supported: an answer depends on the data and the noise alone.",
-}
-
-_CLAUSES: Mapping[tuple[type[exp.Expr], str], str] = {
-    (exp.Select, "distinct"): "SELECT DISTINCT is not supported. For the values of a column, GROUP BY it.",
-    (exp.Select, "joins"): "joins are not supported: a query reads one table.",
-    (exp.Select, "with_"): "WITH (common table expressions) is not supported.",
-    (exp.Select, "qualify"): "QUALIFY (window functions) has no private version here.",
-    (exp.Select, "sample"): "TABLESAMPLE below an aggregate is not stable.",
-    (exp.Group, "all"): "GROUP BY ALL is not supported. Name the columns.",
-    (exp.Group, "rollup"): "ROLLUP is not supported.",
-    (exp.Group, "cube"): "CUBE is not supported.",
-    (exp.Group, "grouping_sets"): "GROUPING SETS are not supported.",
-    (exp.Table, "db"): "a table is named by one word, without a database.",
-    (exp.In, "query"): "IN (SELECT ...) is not supported.",
-    (exp.Count, "expressions"): "COUNT takes one argument.",
-    (exp.Table, "sample"): "TABLESAMPLE below an aggregate is not stable: one person could decide who else is sampled.",
-    (exp.Select, "locks"): "FOR UPDATE and the like are not supported.",
-}
+_FREE = frozenset({"(", ")", ",", ";", "+", "ALL"})
+"""Brackets and commas follow the words; +x is x, and ALL what SELECT does anyway."""
+_TYPES = frozenset(DuckDB.Parser.TYPE_TOKENS)
+_CALLS = (exp.Func, exp.Interval)
 
 
 def check(statement: Statement) -> None:
-    """Refuse the statement if it holds a node or an argument that no rule reads. Raises UnsupportedSQL."""
-    sql = statement.sql
+    """Refuse the statement if it holds a node, an argument or a word that no rule reads. Raises UnsupportedSQL,
+    SQLSyntaxError."""
+    _check_words(statement, _check_nodes(statement))
+
+
+def _check_nodes(statement: Statement) -> Counter[str]:
+    """How often each word may stand in the text; "()" counts the calls, "::" is also among the types."""
+    words: Counter[str] = Counter()
     for node in statement.select.walk():
-        allowed = ALLOWED.get(type(node))
-        if allowed is None:
-            text = _NAMED.get(type(node)) or f"{_title(node)} is not supported."
-            raise UnsupportedSQL(text, span=_word(statement, node) or span_of(sql, node))
+        kind = type(node)
+        rule = RULES.get(kind)
+        if rule is None:
+            raise UnsupportedSQL(_refusal(node), span=_word(statement, node) or span_of(statement.sql, node))
         for argument, value in node.args.items():
-            if value is None or value is False or value == [] or argument in allowed:
-                continue
-            text = _CLAUSES.get((type(node), argument)) or (
-                f"{argument.strip('_').replace('_', ' ').upper()} is not supported in {_title(node)}."
+            if argument not in rule.args and value is not None and value is not False and value != []:
+                raise _clause_refused(statement, node, argument, value)
+        for word in rule.words:
+            words[word] += 1
+        if kind in _SPOKEN:
+            words[str(node.this).upper()] += 1
+        elif kind is exp.DataType:
+            words["type"] += 1
+        elif isinstance(node, _CALLS):
+            words["call"] += 1
+    return words
+
+
+_SPOKEN = frozenset({exp.Identifier, exp.Literal, exp.Var, exp.Placeholder})
+_TEXTS = frozenset({TokenType.STRING, TokenType.NUMBER})
+
+
+def _check_words(statement: Statement, words: Counter[str]) -> None:
+    tokens = statement.tokens
+    for place, token in enumerate(tokens):
+        word = token.text.upper()
+        if word in _FREE:
+            continue
+        following = tokens[place + 1] if place + 1 < len(tokens) else None
+        opens = following is not None and following.token_type is TokenType.L_PAREN
+        if words[word] > 0:
+            words[word] -= 1
+        elif token.token_type in _TYPES and words["type"] > 0:
+            words["type"] -= 1
+        elif opens and token.token_type not in _TEXTS and words["call"] > 0:
+            words["call"] -= 1
+        elif not _read_otherwise(statement, token, words):
+            raise SQLSyntaxError(f"{word[:40]} has no meaning here.", span=Span(statement.sql, token.start, token.end))
+        if token.token_type is TokenType.IN and not opens and words["POSITION"] == 0:
+            raise SQLSyntaxError(
+                "IN wants a list of values in parentheses.", span=Span(statement.sql, token.start, token.end)
             )
-            place = _word(statement, value) or _token(statement, argument.strip("_"))
-            raise UnsupportedSQL(text, span=place or _span_of_argument(sql, node, value))
 
 
-_WORDS: Mapping[type[exp.Expr], str] = {
-    exp.Window: "OVER",
-    exp.Case: "CASE",
-    exp.Cast: "CAST",
-    exp.TryCast: "TRY_CAST",
-    exp.Distinct: "DISTINCT",
-    exp.TableSample: "TABLESAMPLE",
-    exp.With: "WITH",
-    exp.Like: "LIKE",
-    exp.ILike: "ILIKE",
-    exp.Exists: "EXISTS",
-    exp.Filter: "FILTER",
-    exp.Lock: "FOR",
-    exp.Placeholder: ":",
-}
+def _read_otherwise(statement: Statement, token: Token, words: Counter[str]) -> bool:
+    """Words that come out of the parser in another form: numbers that begin with their point, '1 day', names of time
+    units inside text."""
+    word = token.text.upper()
+    if token.token_type is TokenType.NUMBER and words[f"0.{word}"] > 0:
+        words[f"0.{word}"] -= 1
+        words["."] += 0
+        return True
+    if token.token_type is TokenType.DOT:
+        after = next((each for each in statement.tokens if each.start == token.end + 1), None)
+        return after is not None and after.token_type is TokenType.NUMBER
+    if token.token_type is TokenType.STRING:  # INTERVAL '1 day', DATE_TRUNC('month', ...)
+        parts = word.split()
+        return bool(parts) and all(words[part] > 0 or words[part.rstrip("S")] > 0 for part in parts)
+    return False
+
+
+def _refusal(node: exp.Expr) -> str:
+    return NAMED.get(type(node)) or f"{_title(node)} is not supported."
+
+
+def _clause_refused(statement: Statement, node: exp.Expr, argument: str, value: object) -> UnsupportedSQL:
+    text = CLAUSES.get((type(node), argument)) or (
+        f"{argument.strip('_').replace('_', ' ').upper()} is not supported in {_title(node)}."
+    )
+    place = _word(statement, value) or _token(statement, argument.strip("_"))
+    return UnsupportedSQL(text, span=place or _span_of_argument(statement.sql, node, value))
 
 
 def _word(statement: Statement, value: object) -> Span | None:
     """The keyword of a node that has no place of its own, where the text first has it."""
     node = value[0] if isinstance(value, list) and value else value
-    word = _WORDS.get(type(node)) if isinstance(node, exp.Expr) else None
+    word = WORDS.get(type(node)) if isinstance(node, exp.Expr) else None
     return _token(statement, word) if word else None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,7 @@ class Function:
     type_of(argument types, argument facts): the result's type, or None where the types do not fit.
     fact_of(argument facts): range and nullability of the result; must hold for every input inside the facts.
     kernel(result type, vectors): computes a block; total, never raises on values.
-    show: a format string with {0}, {1} or {args}, for plans.
+    show: a format string with {0}, {1} or {args}, for plans; or what writes the call, of its arguments written out.
     sql: the same function in DuckDB's SQL with {0}, {1} or {args}, total as the kernel is; made from the argument types
     and the result's where they matter. Other engines get it translated.
     syntax: what is written for it: parser nodes with the names of their arguments in order, such as "Round(this,
@@ -69,7 +69,7 @@ class Function:
     type_of: Callable[[Sequence[Type], Sequence[Fact]], Type | None]
     fact_of: Callable[[Sequence[Fact]], Fact]
     kernel: Callable[[Type, Sequence[Vector]], Vector]
-    show: str
+    show: str | Callable[[Sequence[str]], str]
     wants: str
     """What the arguments must be, for the message of a TypeMismatch: "numbers"."""
     sql: str | Callable[[Sequence[Type], Type], str] = ""
@@ -151,49 +151,98 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function applied to expressions."""
+    """A function applied to expressions, made by `call_of`. `held` is what is known of its values whatever rows pass,
+    `size` how many nodes it is written with; the hash is computed once, for trees are looked up often."""
 
     function: Function
     args: tuple[Expr, ...]
     type: Type
+    held: Fact = field(compare=False)
+    size: int = field(compare=False)
+    _hash: int = field(compare=False)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return call_of, (self.function, self.args, self.type)  # hashes of texts differ between processes
 
     def __str__(self) -> str:
         texts = [str(arg) for arg in self.args]  # each once, or deep trees would take exponential time
-        infix = [isinstance(arg, Call) and arg.function.show.startswith("{") for arg in self.args]
+        show = self.function.show
+        if not isinstance(show, str):
+            return show(texts)
+        infix = [isinstance(arg, Call) and _is_infix(arg.function.show) for arg in self.args]
         shown = [f"({text})" if inner else text for text, inner in zip(texts, infix, strict=True)]
-        return self.function.show.format(*shown, args=", ".join(texts), rest=", ".join(shown[1:]))
+        return show.format(*shown, args=", ".join(texts), rest=", ".join(shown[1:]))
 
 
-Expr = Column | Literal | Slot | Call
+def _is_infix(show: object) -> bool:
+    return isinstance(show, str) and show.startswith("{")
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalEnd:
+    """One end of the noise interval of an output over released values; `expr` is that output."""
+
+    expr: Expr
+    level: float
+    upper: bool
+    type: Type = Type.REAL
+
+    def __str__(self) -> str:
+        return f"DP_INTERVAL_{'HIGH' if self.upper else 'LOW'}({self.expr}, {self.level:g})"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """An aggregate with its noise interval, as one text in JSON."""
+
+    expr: Slot
+    level: float
+    type: Type = Type.TEXT
+
+    def __str__(self) -> str:
+        return f"REPORT({self.expr})"
+
+
+Leaf = Column | Literal | Slot | IntervalEnd | Report
+Expr = Leaf | Call
+
+
+def call_of(function: Function, args: tuple[Expr, ...], kind: Type) -> Call:
+    """The application of a function, of a result type that is decided already."""
+    held = between_integers(function.fact_of([unfiltered(arg) for arg in args]), kind)
+    size = 1 + sum(arg.size if isinstance(arg, Call) else 1 for arg in args)
+    return Call(function, args, kind, held, size, hash((function.name, args, kind)))
 
 
 def call(function: Function, *args: Expr) -> Call | None:
     """The typed application of a function; None where the types do not fit."""
-    kind = function.type_of([arg.type for arg in args], [fact(arg) for arg in args])
-    return None if kind is None else Call(function, tuple(args), kind)
+    kind = function.type_of([arg.type for arg in args], [unfiltered(arg) for arg in args])
+    return None if kind is None else call_of(function, args, kind)
 
 
-def fact(expr: Expr, known: Mapping[Expr, Fact] | None = None) -> Fact:
-    """Range and nullability of an expression, from its parts and from what a filter has made `known`."""
+def unfiltered(expr: Expr) -> Fact:
+    """Range and nullability of an expression over all rows."""
     if isinstance(expr, Call):
-        derived = expr.function.fact_of([fact(arg, known) for arg in expr.args])
-        if expr.type is Type.BOOLEAN:
-            derived = Fact(derived.range.intersect(BOOLEAN) or BOOLEAN, derived.nullable)
-    else:
-        derived = expr.fact
-    said = known.get(expr) if known else None
-    held, nullable = derived.range, derived.nullable
-    if said is not None:  # nothing in common means that no row passes the filter: either fact then holds
-        held, nullable = held.intersect(said.range) or held, nullable and said.nullable
-    whole = expr.type.discrete
-    return Fact(_between_integers(held) if whole else held, nullable, whole)
+        return expr.held
+    if isinstance(expr, Column | Literal):
+        return between_integers(expr.fact, expr.type)
+    return Fact()
 
 
-def _between_integers(held: Interval) -> Interval:
-    """The integers of a range; one step outward where it holds none, which is wider but still true."""
-    lower = math.ceil(held.lower) if math.isfinite(held.lower) else held.lower
-    upper = math.floor(held.upper) if math.isfinite(held.upper) else held.upper
-    return Interval(lower, upper) if lower <= upper else Interval(upper, lower)
+def between_integers(held: Fact, kind: Type) -> Fact:
+    """The fact as it holds for a type: ends are integers where values are; one step outward where a range holds
+    none, which is wider but still true."""
+    span = held.range
+    if kind is Type.BOOLEAN:
+        return Fact(span.intersect(BOOLEAN) or BOOLEAN, held.nullable, whole=True)
+    if not kind.discrete:
+        return Fact(span, held.nullable)
+    lower = math.ceil(span.lower) if math.isfinite(span.lower) else span.lower
+    upper = math.floor(span.upper) if math.isfinite(span.upper) else span.upper
+    return Fact(Interval(min(lower, upper), max(lower, upper)), held.nullable, whole=True)
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
@@ -214,15 +263,15 @@ def rebuild(expr: Expr, replace: Mapping[Expr, Expr]) -> Expr:
     if expr in replace:
         return replace[expr]
     if isinstance(expr, Call):
-        return Call(expr.function, tuple(rebuild(arg, replace) for arg in expr.args), expr.type)
+        return call_of(expr.function, tuple(rebuild(arg, replace) for arg in expr.args), expr.type)
     return expr
 
 
-def evaluate(expr: Expr, read: Callable[[Column | Slot], Vector], size: int) -> Vector:
-    """The values of an expression over one block of `size` cells; `read` gives the block of a column or slot."""
+def evaluate(expr: Expr, read: Callable[[Any], Vector], size: int) -> Vector:
+    """The values of an expression over one block of `size` cells; `read` gives the block of any leaf but a literal."""
     if isinstance(expr, Literal):
         return constant(expr, size)
-    if isinstance(expr, Column | Slot):
+    if not isinstance(expr, Call):
         return read(expr)
     return expr.function.kernel(expr.type, [evaluate(arg, read, size) for arg in expr.args])
 

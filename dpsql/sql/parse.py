@@ -6,17 +6,17 @@ import re
 from dataclasses import dataclass
 
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
+from dpsql.sql.dialect import Private
 
 MOST_CHARACTERS = 64 * 1024
 MOST_TOKENS = 20_000
 MOST_NESTING = 32
 
-_DIALECT = DuckDB()
+_DIALECT = Private()
 _EXPLAIN = re.compile(r"(?:\s++|--[^\n]*+\n|/\*.*?\*/)*+EXPLAIN\s+PRIVACY\b", re.IGNORECASE | re.DOTALL)
 _QUERIES = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN}
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}

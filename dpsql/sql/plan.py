@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fractions import Fraction
 
 from dpsql.errors import Span
-from dpsql.schema import MOST_KEYS, ColumnSchema, Key, TableSchema
+from dpsql.schema import MOST_KEYS, Key, TableSchema
 from dpsql.sql.expressions import Column, Expr, Slot
 
 
@@ -47,6 +48,9 @@ class AggregateKind(StrEnum):
     COUNT = "COUNT"
     SUM = "SUM"
     AVG = "AVG"
+    MIN = "MIN"
+    """Of released rows only, as MAX."""
+    MAX = "MAX"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +60,32 @@ class Aggregation:
     kind: AggregateKind
     argument: Expr | None
     span: Span | None = field(default=None, compare=False, hash=False)
+    epsilon: Fraction | None = None
+    """Its own part of the query's epsilon, where the text gives it one."""
 
     def __str__(self) -> str:
-        return f"{self.kind}({'*' if self.argument is None else self.argument})"
+        own = "" if self.epsilon is None else f", epsilon => {float(self.epsilon):g}"
+        return f"{self.kind}({'*' if self.argument is None else self.argument}{own})"
 
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """One GROUP BY column. `values` is its public list of groups, None where the values are themselves private."""
+    """One GROUP BY term. `values` is its public list of groups, None where the values are themselves private.
 
-    column: Column
+    With `listed` that list is the owner's own, of a bare column: a value outside it counts as NULL where NULL is
+    listed, and is left out where it is not."""
+
+    expr: Expr
     values: tuple[Key, ...] | None
-    declared: ColumnSchema
+    listed: bool = False
     span: Span | None = field(default=None, compare=False, hash=False)
 
+    @property
+    def name(self) -> str:
+        return self.expr.name if isinstance(self.expr, Column) else str(self.expr)
+
     def __str__(self) -> str:
-        return f"{self.column} ({'unknown' if self.values is None else f'{len(self.values)} public'})"
+        return f"{self.expr} ({'unknown' if self.values is None else f'{len(self.values)} public'})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +104,7 @@ class Aggregate:
             if key.values is None:
                 return None
             cells *= len(key.values)
-        listed = all(key.declared.keys is not None for key in self.keys)
+        listed = all(key.listed for key in self.keys)
         return cells if cells <= (MOST_KEYS if listed else MOST_DERIVED_CELLS) else None
 
     def __str__(self) -> str:
@@ -120,16 +134,18 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """HAVING, ORDER BY, LIMIT, OFFSET and the SELECT list, all over noisy values: free post-processing."""
+    """HAVING, ORDER BY, LIMIT, OFFSET, DISTINCT and the SELECT list, all over noisy values: free post-processing."""
 
     outputs: tuple[Output, ...]
     having: Expr | None = None
     order: tuple[Order, ...] = ()
     limit: int | None = None
     offset: int = 0
+    distinct: bool = False
 
     def __str__(self) -> str:
         parts = ["finish " + ", ".join(f"{each.expr} AS {each.name}" for each in self.outputs)]
+        parts += ["distinct"] if self.distinct else []
         parts += [f"having {self.having}"] if self.having is not None else []
         parts += ["order by " + ", ".join(str(each) for each in self.order)] if self.order else []
         parts += [f"limit {self.limit}"] if self.limit is not None else []
@@ -138,12 +154,37 @@ class Finish:
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """A SELECT over the rows that the stage before it (or the finish) has made: free post-processing.
+
+    Expressions of `where`, `keys` and aggregate arguments read `Slot(i)`, column i of those rows; the finish reads
+    keys first and then aggregates where the stage is `grouped`, else the columns themselves.
+    """
+
+    where: Expr | None
+    grouped: bool
+    keys: tuple[Expr, ...]
+    aggregations: tuple[Aggregation, ...]
+    finish: Finish
+
+    def __str__(self) -> str:
+        parts = ["select over the released rows"]
+        parts += [f"where {self.where}"] if self.where is not None else []
+        if self.grouped:
+            parts += ["aggregate " + ", ".join(str(each) for each in self.aggregations)]
+            parts += ["by " + ", ".join(str(each) for each in self.keys)] if self.keys else []
+        return " | ".join([*parts, str(self.finish)])
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
-    """A bound query: the private plan and its free finish. `slots` are the finish's inputs, keys first."""
+    """A bound query: the private plan, its free finish and the free stages after it. `slots` are the finish's inputs,
+    keys first."""
 
     plan: Aggregate
     finish: Finish
     slots: tuple[Slot, ...]
+    stages: tuple[Stage, ...] = ()
 
 
 def scan_of(source: Source) -> Scan:
@@ -158,7 +199,7 @@ def filters_of(source: Source) -> tuple[Expr, ...]:
 
 def format_plan(query: Query) -> str:
     """The plan as text, outermost first: the golden text of the tests and the heart of EXPLAIN."""
-    lines = [str(query.finish), str(query.plan)]
+    lines = [*(str(stage) for stage in reversed(query.stages)), str(query.finish), str(query.plan)]
     source: Source = query.plan.input
     while isinstance(source, Filter):
         lines.append(str(source))

@@ -2,63 +2,52 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from dpsql.errors import Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL, did_you_mean
+from dpsql.calendar import read_date, read_timestamp
+from dpsql.errors import InvalidParameter, Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL, did_you_mean
 from dpsql.schema import Type
-from dpsql.sql.expressions import Expr, Function, Literal, call, folded
+from dpsql.sql.expressions import Call, Expr, Function, Literal, call, folded
 from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.functions.rules import LARGEST_INTEGER
+from dpsql.sql.parameters import Params
 from dpsql.sql.parse import span_of
+from dpsql.sql.spellings import NAMES, NODES, written_names
 
 MOST_DEPTH = 150
 """Levels of operations in one expression; a tree this deep is walked well within Python's recursion limit."""
-
-_BINARY: Mapping[type[exp.Expr], str] = {
-    exp.EQ: "eq",
-    exp.NEQ: "ne",
-    exp.LT: "lt",
-    exp.LTE: "le",
-    exp.GT: "gt",
-    exp.GTE: "ge",
-    exp.Add: "add",
-    exp.Sub: "subtract",
-    exp.Mul: "multiply",
-    exp.Div: "divide",
-    exp.IntDiv: "int_divide",
-    exp.Mod: "modulo",
-    exp.Nullif: "nullif",
-}
-_UNARY: Mapping[type[exp.Expr], str] = {
-    exp.Not: "not",
-    exp.Neg: "negate",
-    exp.Abs: "abs",
-    exp.Floor: "floor",
-    exp.Ceil: "ceil",
-}
-_VARIADIC: Mapping[type[exp.Expr], str] = {
-    exp.Least: "least",
-    exp.Greatest: "greatest",
-    exp.Coalesce: "coalesce",
-}
-_ANONYMOUS = {"CLAMP": "clamp"}
+MOST_SIZE = 20_000
+"""Operations in one expression, sub-queries written out: names of names of names could double it at every step."""
 
 Leaf = Callable[[exp.Expr], Expr | None]
+Bind = Callable[[exp.Expr | None], Expr]
+Rule = Callable[["ScalarBinder", exp.Expr, Bind], Expr]
+
+_TEMPORAL: Mapping[tuple[str, Type, Type], str] = {
+    ("add", Type.DATE, Type.INTEGER): "add_days",
+    ("add", Type.INTEGER, Type.DATE): "add_days",
+    ("subtract", Type.DATE, Type.INTEGER): "subtract_days",
+    ("subtract", Type.DATE, Type.DATE): "days_between",
+}
+"""What + and - mean between dates and whole numbers of days."""
 
 
 class ScalarBinder:
     """Binds scalar expressions; `leaf` gives meaning to names and aggregates (None: not a leaf of this scope)."""
 
-    def __init__(self, sql: str, leaf: Leaf) -> None:
+    def __init__(self, sql: str, leaf: Leaf, params: Params, used: set[str]) -> None:
         self.sql = sql
         self.leaf = leaf
+        self.params = params
+        self.used = used
 
     def bind(self, node: exp.Expr | None, depth: int = 0) -> Expr:
-        """The typed expression of a node. Raises SQLSyntaxError, TypeMismatch, UnsupportedSQL, or what `leaf`
-        raises."""
+        """The typed expression of a node. Raises SQLSyntaxError, TypeMismatch, UnsupportedSQL, InvalidParameter, or
+        what `leaf` raises."""
         if node is None:
             raise SQLSyntaxError("an operand is missing.")
         if depth > MOST_DEPTH:
@@ -75,49 +64,58 @@ class ScalarBinder:
             return bind(node.this)
         if kind is exp.Literal:
             return self.literal(node)
-        if kind is exp.Boolean:
-            return Literal(bool(node.this), Type.BOOLEAN)
-        if kind is exp.Null:
-            return Literal(None, Type.INTEGER)
         if kind in (exp.And, exp.Or):
             return self.junction(node, depth)
-        if kind is exp.Between:
-            return self.between(node, bind)
-        if kind is exp.In:
-            return self.membership(node, bind)
-        if kind is exp.Is:
-            return self.identity(node, bind)
-        return self.function(node, bind)
-
-    def function(self, node: exp.Expr, bind: Callable[[exp.Expr | None], Expr]) -> Expr:
-        kind = type(node)
-        if kind in _BINARY:
-            return self.apply(_BINARY[kind], node, [bind(node.this), bind(node.expression)])
-        if kind in _UNARY:
-            return self.apply(_UNARY[kind], node, [bind(node.this)])
-        if kind in _VARIADIC:
-            return self.apply(_VARIADIC[kind], node, [bind(each) for each in (node.this, *node.expressions)])
-        if kind is exp.Round:
-            return self.apply("round", node, [bind(each) for each in (node.this, node.args.get("decimals")) if each])
-        if kind is exp.Anonymous:
-            name = str(node.this).upper()
-            if name not in _ANONYMOUS:
-                near = did_you_mean(name, [*_ANONYMOUS, *(each.upper() for each in FUNCTIONS)])
-                raise UnsupportedSQL(f"no function {name}.{near}", span=self.span(node))
-            return self.apply(_ANONYMOUS[name], node, [bind(each) for each in node.expressions])
+        rule = RULES.get(kind)
+        if rule is not None:
+            return rule(self, node, bind)
+        spelling = NODES.get(kind)
+        if spelling is not None:
+            return self.apply(spelling.function, node, [bind(each) for each in spelling.operands(node)])
         raise UnsupportedSQL(f"{kind.__name__.upper()} is not supported here.", span=self.span(node))
 
     def apply(self, name: str, node: exp.Expr, args: list[Expr]) -> Expr:
         """The typed, constant-folded call. Raises SQLSyntaxError for a wrong arity, TypeMismatch for wrong types."""
+        name, args = _between_dates(name, args)
         function = FUNCTIONS[name]
         least, most = function.arity
         if len(args) < least or (most is not None and len(args) > most):
             count = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
-            raise SQLSyntaxError(f"{name.upper()} takes {count} arguments, got {len(args)}.", span=self.span(node))
-        typed = call(function, *_adapt_nulls(args, _null_type(function, args)))
+            noun = "argument" if count == "1" else "arguments"
+            raise SQLSyntaxError(f"{name.upper()} takes {count} {noun}, got {len(args)}.", span=self.span(node))
+        args = _typed_nulls(function, args)
+        typed = call(function, *args) or call(function, *self.as_times(node, args))
         if typed is None:
             raise TypeMismatch(_mismatch(function, args), span=self.span(node), hint=_mismatch_hint(args))
+        if typed.size > MOST_SIZE:
+            raise SQLSyntaxError(f"an expression of more than {MOST_SIZE:,} operations.", span=self.span(node))
         return folded(typed)
+
+    def as_times(self, node: exp.Expr, args: list[Expr]) -> list[Expr]:
+        """Where dates, timestamps and text constants meet: all as the finest of them. Other arguments stay."""
+        kinds = {arg.type for arg in args}
+        if not kinds & {Type.DATE, Type.TIMESTAMP}:
+            return args
+        texts = [read_timestamp(str(arg)[1:-1]) for arg in args if _is_text(arg)]
+        timed = any(each is not None and each % 86_400_000_000 for each in texts)
+        wanted = Type.TIMESTAMP if Type.TIMESTAMP in kinds or timed else Type.DATE
+        return [self.as_time(node, arg, wanted) for arg in args]
+
+    def as_time(self, node: exp.Expr, arg: Expr, wanted: Type) -> Expr:
+        if wanted is Type.TIMESTAMP and arg.type is Type.DATE:
+            return self.apply("date_to_timestamp", node, [arg])
+        if isinstance(arg, Literal) and arg.value is None and arg.type.discrete:
+            return Literal(None, wanted)
+        if not _is_text(arg):
+            return arg
+        assert isinstance(arg, Literal)
+        read = read_date if wanted is Type.DATE else read_timestamp
+        value = read(str(arg.value))
+        if value is None:
+            raise TypeMismatch(
+                f"{arg} is not a {wanted}.", span=self.span(node), hint="Dates are written DATE '2020-12-31'."
+            )
+        return Literal(value, wanted)
 
     def literal(self, node: exp.Expr) -> Literal:
         text = str(node.this)
@@ -133,6 +131,19 @@ class ScalarBinder:
             raise SQLSyntaxError("the number is too large.", span=self.span(node))
         return Literal(value, Type.REAL)
 
+    def parameter(self, node: exp.Expr) -> Literal:
+        name = node.this
+        if not isinstance(name, str) or not name.isidentifier():
+            raise UnsupportedSQL("parameters are written :name.", span=self.span(node))
+        for known, literal in self.params:
+            if known == name:
+                self.used.add(name)
+                return literal
+        near = did_you_mean(name, [known for known, _ in self.params])
+        raise InvalidParameter(
+            f"no value for :{name}.{near}", span=self.span(node), hint=f'Pass params={{"{name}": ...}}.'
+        )
+
     def junction(self, node: exp.Expr, depth: int) -> Expr:
         """A chain of ANDs or ORs as a balanced tree, so that thousands of terms stay shallow."""
         kind = type(node)
@@ -144,60 +155,97 @@ class ScalarBinder:
                 pending += [each.expression, each.this]
             else:
                 chain.append(each)
-        terms = [self.bind(each, depth + 1) for each in chain]
-        name = "and" if kind is exp.And else "or"
+        return self.balanced("and" if kind is exp.And else "or", node, [self.bind(each, depth + 1) for each in chain])
+
+    def balanced(self, name: str, node: exp.Expr, terms: list[Expr]) -> Expr:
+        """The terms under one associative function of two arguments, as a balanced tree."""
         while len(terms) > 1:
             pairs = [terms[i : i + 2] for i in range(0, len(terms), 2)]
             terms = [self.apply(name, node, pair) if len(pair) == 2 else pair[0] for pair in pairs]
         return terms[0]
 
-    def between(self, node: exp.Expr, bind: Callable[[exp.Expr | None], Expr]) -> Expr:
-        value, low, high = bind(node.this), bind(node.args["low"]), bind(node.args["high"])
-        return self.apply("and", node, [self.apply("ge", node, [value, low]), self.apply("le", node, [value, high])])
-
-    def membership(self, node: exp.Expr, bind: Callable[[exp.Expr | None], Expr]) -> Expr:
-        value, listed = bind(node.this), [bind(each) for each in node.expressions]
-        if all(isinstance(each, Literal) for each in listed):
-            return self.apply("in", node, [value, *listed])
-        terms = [self.apply("eq", node, [value, each]) for each in listed]
-        while len(terms) > 1:
-            terms = [*terms[2:], self.apply("or", node, terms[:2])]
-        return terms[0]
-
-    def identity(self, node: exp.Expr, bind: Callable[[exp.Expr | None], Expr]) -> Expr:
-        value, what = bind(node.this), node.expression
-        if isinstance(what, exp.Null):
-            return self.apply("is_null", node, [value])
-        if isinstance(what, exp.Boolean):
-            return self.apply("is_true" if what.this else "is_false", node, [value])
-        raise SQLSyntaxError("IS wants NULL, TRUE or FALSE after it.", span=self.span(node))
-
     def span(self, node: exp.Expr) -> Span | None:
         return span_of(self.sql, node)
 
 
-def _null_type(function: Function, args: Iterable[Expr]) -> Type:
-    """The type that a bare NULL takes among these arguments."""
-    if function.name == "round":
-        return Type.INTEGER
-    known = [arg.type for arg in args if not _is_null(arg)]
-    if known:
-        return known[0]
-    return Type.BOOLEAN if function.name in ("and", "or", "not", "is_true", "is_false") else Type.INTEGER
+def _between_dates(name: str, args: list[Expr]) -> tuple[str, list[Expr]]:
+    if len(args) != 2 or name not in ("add", "subtract"):
+        return name, args
+    instead = _TEMPORAL.get((name, args[0].type, args[1].type))
+    if instead is None:
+        return name, args
+    return instead, args[::-1] if args[0].type is Type.INTEGER else args
 
 
-def _adapt_nulls(args: Iterable[Expr], kind: Type) -> list[Expr]:
-    return [Literal(None, kind) if _is_null(arg) else arg for arg in args]
+def _anonymous(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
+    name = str(node.this).upper()
+    if name not in NAMES:
+        near = did_you_mean(name, written_names())
+        raise UnsupportedSQL(f"no function {name[:40]}.{near}", span=binder.span(node))
+    return binder.apply(NAMES[name], node, [bind(each) for each in node.expressions])
+
+
+def _between(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
+    value, low, high = bind(node.this), bind(node.args["low"]), bind(node.args["high"])
+    return binder.apply("and", node, [binder.apply("ge", node, [value, low]), binder.apply("le", node, [value, high])])
+
+
+def _membership(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
+    value, listed = bind(node.this), [bind(each) for each in node.expressions]
+    if all(isinstance(each, Literal) for each in listed):
+        return binder.apply("in", node, [value, *listed])
+    return binder.balanced("or", node, [binder.apply("eq", node, [value, each]) for each in listed])
+
+
+def _identity(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
+    value, what = bind(node.this), node.expression
+    if isinstance(what, exp.Null):
+        return binder.apply("is_null", node, [value])
+    if isinstance(what, exp.Boolean):
+        return binder.apply("is_true" if what.this else "is_false", node, [value])
+    raise SQLSyntaxError("IS wants NULL, TRUE or FALSE after it.", span=binder.span(node))
 
 
 def _is_null(expr: Expr) -> bool:
     return isinstance(expr, Literal) and expr.value is None
 
 
+def _is_text(expr: Expr) -> bool:
+    return isinstance(expr, Literal) and isinstance(expr.value, str)
+
+
+def _typed_nulls(function: Function, args: list[Expr]) -> list[Expr]:
+    """The arguments with a type for each bare NULL: one that the function takes there, the others' own first."""
+    places = [place for place, arg in enumerate(args) if _is_null(arg)]
+    if not places:
+        return args
+    known = [arg.type for arg in reversed(args) if not _is_null(arg)]
+    kinds = list(dict.fromkeys([*known, Type.INTEGER, Type.BOOLEAN, Type.TEXT, Type.TIMESTAMP, Type.DATE]))
+    trials = [(kind,) * len(places) for kind in kinds]
+    if 1 < len(places) <= _MOST_TRIED:
+        trials += list(itertools.product(kinds, repeat=len(places)))
+    for trial in trials:
+        typed = list(args)
+        for place, kind in zip(places, trial, strict=True):
+            typed[place] = Literal(None, kind)
+        if call(function, *typed) is not None:
+            return typed
+    return [Literal(None, kinds[0]) if _is_null(arg) else arg for arg in args]
+
+
+_MOST_TRIED = 3
+
+
 def _mismatch(function: Function, args: list[Expr]) -> str:
     got = ", ".join(f"{_short(arg)} ({arg.type})" for arg in args[:3])
-    shown = function.show.split("{")[0].rstrip("(") or function.show.replace("{0}", "").replace("{1}", "").strip()
-    return f"{shown.split(' (')[0].strip()} wants {function.wants}, got {got}."
+    return f"{_title(function)} wants {function.wants}, got {got}."
+
+
+def _title(function: Function) -> str:
+    """How a function is called in a message: its operator or its name."""
+    shown = function.show if isinstance(function.show, str) else function.name.upper()
+    bare = shown.split("{")[0].rstrip("(") or shown.replace("{0}", "").replace("{1}", "").strip()
+    return bare.split(" (")[0].strip() or function.name.upper()
 
 
 def _short(expr: Expr) -> str:
@@ -212,4 +260,23 @@ def _mismatch_hint(args: list[Expr]) -> str:
         return f'Columns of the type of "{other}" can only be counted or tested for NULL.'
     if Type.TEXT in kinds and len(kinds) > 1:
         return "Text is never turned into a number by itself: put text in 'quotes', numbers without."
+    if kinds & {Type.DATE, Type.TIMESTAMP}:
+        return "Between times: DATE_DIFF('day', a, b), a + INTERVAL 1 DAY, EXTRACT(year FROM a)."
     return ""
+
+
+def is_call(expr: Expr, name: str) -> bool:
+    """Whether the expression is a call of that function."""
+    return isinstance(expr, Call) and expr.function.name == name
+
+
+RULES: dict[type[exp.Expr], Rule] = {
+    exp.Boolean: lambda _b, node, _bind: Literal(bool(node.this), Type.BOOLEAN),
+    exp.Null: lambda _b, _node, _bind: Literal(None, Type.INTEGER),
+    exp.Placeholder: lambda binder, node, _bind: binder.parameter(node),
+    exp.Between: _between,
+    exp.In: _membership,
+    exp.Is: _identity,
+    exp.Anonymous: _anonymous,
+}
+"""How nodes that are not one function each are bound; worded.py adds those with words in them."""

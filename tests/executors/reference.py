@@ -10,7 +10,7 @@ from typing import Any
 from dpsql.executors.base import CountRows, ExactPlan, ExactTable, LatticeSum, Part
 from dpsql.schema import Type
 from dpsql.sql.expressions import Call, Column, Expr, Literal
-from dpsql.sql.plan import filters_of
+from dpsql.sql.plan import GroupKey, filters_of
 
 Row = Mapping[str, Any]
 Exact = dict[tuple[Any, ...], tuple[int, ...]]
@@ -26,13 +26,19 @@ def execute(plan: ExactPlan, rows: Sequence[Row]) -> Exact:
     for row in rows:
         if not all(value(predicate, row) is True for predicate in filters_of(plan.source)):
             continue
-        cell = tuple(_key(row[key.column.name]) for key in plan.keys)
+        cell = tuple(_inside(key, _key(value(key.expr, row))) for key in plan.keys)
         if any(key.values is not None and each not in key.values for key, each in zip(plan.keys, cell, strict=True)):
             continue
         sums = groups.setdefault(cell, [0] * len(plan.parts))
         for place, part in enumerate(plan.parts):
             sums[place] += adds(part, row)
     return {cell: tuple(sums) for cell, sums in groups.items()}
+
+
+def _inside(key: GroupKey, cell: Any) -> Any:
+    """A value outside the owner's list counts as NULL where NULL is listed."""
+    listed = key.values if key.listed and key.values is not None else ()
+    return None if None in listed and cell not in listed else cell
 
 
 def _key(cell: Any) -> Any:

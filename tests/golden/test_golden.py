@@ -51,7 +51,7 @@ PEOPLE = resolve(
 def golden(sql: str) -> str:
     """The plan, each aggregate's argument, and what one row can change; or the refusal."""
     try:
-        query, _explain = plan_of(sql, Catalog({"people": PEOPLE}))
+        query = plan_of(sql, Catalog({"people": PEOPLE}))[0].query
         both = [analyse(query.plan, relation) for relation in (Neighbours.UNBOUNDED, Neighbours.BOUNDED)]
     except QueryRefused as refusal:
         return f"{type(refusal).__name__}: {refusal}\n"

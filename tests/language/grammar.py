@@ -91,13 +91,14 @@ class Grammar:
         wanted = [*(each.theirs for each in aggregates), "COUNT(m)", *(each.entering for each in aggregates)]
         if not keys:
             return f"SELECT {', '.join(wanted)} FROM {passing}"
-        shown = ", ".join([*keys, *wanted])
-        listed = [key for key in keys if key in PUBLIC]
+        by_value = [_as_key(key) for key in keys]
+        shown = ", ".join([*by_value, *wanted])
+        listed = [key for key in keys if key in PUBLIC and None not in PUBLIC[key]]
         if unknown:
             inside = " AND ".join(_inside(key) for key in listed) or "TRUE"
-            return f"SELECT {shown} FROM {passing} WHERE {inside} GROUP BY {', '.join(keys)}"
+            return f"SELECT {shown} FROM {passing} WHERE {inside} GROUP BY {', '.join(by_value)}"
         tables = " CROSS JOIN ".join(_values(key) for key in keys)
-        meets = " AND ".join(f"{key} IS NOT DISTINCT FROM k_{key}" for key in keys)
+        meets = " AND ".join(f"{_as_key(key)} IS NOT DISTINCT FROM k_{key}" for key in keys)
         shown = ", ".join([*(f"k_{key}" for key in keys), *wanted])
         by = ", ".join(f"k_{key}" for key in keys)
         return f"SELECT {shown} FROM {tables} LEFT JOIN {passing} ON {meets} GROUP BY {by}"
@@ -265,6 +266,11 @@ def _sql(value: Any) -> str:
 def _values(key: str) -> str:
     rows = ", ".join(f"(CAST({_sql(value)} AS {_TYPES[key]}))" for value in PUBLIC[key])
     return f"(VALUES {rows}) AS list_{key}(k_{key})"
+
+
+def _as_key(key: str) -> str:
+    """The one declared list with NULL in it takes values outside it for NULL."""
+    return f"CASE WHEN {_inside(key)} THEN {key} END" if key == "s" else key
 
 
 def _inside(key: str) -> str:

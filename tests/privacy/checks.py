@@ -89,7 +89,9 @@ def calibrated(
     loss = PrivacyLoss(as_epsilon(epsilon), as_delta(delta))
     relation = Neighbours.of(neighbours)
     catalog = Catalog({"t": schema})
-    return prepare.prepare(sql, catalog, relation, loss, strategy=strategy, mechanism=mechanism).release
+    return prepare.prepare(
+        sql, catalog, relation, prepare.Terms(loss.epsilon, loss.delta), strategy=strategy, mechanism=mechanism
+    ).release
 
 
 def run_exactly(made: Release, schema: TableSchema, frame: pd.DataFrame) -> ExactTable:

@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 
 from dpsql import intervals
-from dpsql.intervals import EVERYTHING, Interval
+from dpsql.intervals import EVERYTHING, Interval, Number, hull, point
 from dpsql.schema import Type
-from dpsql.sql.expressions import Array, Fact, Function, Vector
+from dpsql.sql.expressions import Fact, Function, Vector
 from dpsql.sql.functions.rules import (
-    LARGEST_INTEGER,
     all_numeric,
     always,
+    and_valid,
+    any_nullable,
     as_type,
     both_valid,
+    in_result_type,
+    maybe_infinite,
     strict,
     strict_fact,
     unless_overflow,
@@ -25,17 +28,69 @@ from dpsql.sql.functions.rules import (
     without_nan,
 )
 
+_SMALLEST = math.ulp(0.0)
+"""The smallest float above 0."""
 
-def _divide_fact(facts: Sequence[Fact]) -> Fact:
-    return Fact(intervals.divide(facts[0].range, facts[1].range), nullable=True)
+
+def _nonzero_parts(divisor: Fact) -> list[Interval]:
+    """The negative and the positive part of a divisor's range, without 0 (which gives NULL)."""
+    step = 1 if divisor.whole else _SMALLEST
+    sides = (Interval(-math.inf, -step), Interval(step, math.inf))
+    return [part for side in sides if (part := divisor.range.intersect(side))]
+
+
+def _quotient_fact(facts: Sequence[Fact], held: Interval) -> Fact:
+    """NULL where an argument is, where the divisor is 0, and where inf / inf is NaN."""
+    nullable = any_nullable(facts) or 0 in facts[1].range or all(map(maybe_infinite, facts))
+    return Fact(held, nullable)
+
+
+def divide_fact(facts: Sequence[Fact]) -> Fact:
+    """The fact of x / y; y may be 0, which gives NULL."""
+    parts = _nonzero_parts(facts[1])
+    held = hull(intervals.divide(facts[0].range, part) for part in parts) if parts else EVERYTHING
+    return _quotient_fact(facts, held)
+
+
+def _int_divide_fact(facts: Sequence[Fact]) -> Fact:
+    """Truncation never falls, so it takes the ends of the quotient to the ends of the result."""
+    parts = _nonzero_parts(facts[1])
+    if not parts:
+        return _quotient_fact(facts, EVERYTHING)
+    if all(each.whole for each in facts):
+        top = (facts[0].range.lower, facts[0].range.upper)
+        held = hull(point(_truncated(x, y)) for part in parts for y in (part.lower, part.upper) for x in top)
+    else:
+        quotient = divide_fact(facts).range
+        held = Interval(*(end if math.isinf(end) else math.trunc(end) for end in (quotient.lower, quotient.upper)))
+    return _quotient_fact(facts, held)
+
+
+def _truncated(x: Number, y: Number) -> Number:
+    """x // y of integers or infinities."""
+    if math.isinf(y):
+        return 0
+    if math.isinf(x):
+        return x if y > 0 else -x
+    quotient = abs(x) // abs(y)
+    return quotient if (x < 0) == (y < 0) else -quotient
+
+
+def _modulo_fact(facts: Sequence[Fact]) -> Fact:
+    """|x % y| is at most |x| and less than |y|, and has the sign of x. inf % y is NaN."""
+    top, whole = facts[0].range, all(each.whole for each in facts)
+    size = facts[1].range.magnitude - (1 if whole else 0)
+    size = max(size, 0)  # below 0 for a divisor that is always 0: NULL
+    held = Interval(max(top.lower, -size) if top.lower < 0 else 0, min(top.upper, size) if top.upper > 0 else 0)
+    nullable = any_nullable(facts) or 0 in facts[1].range or maybe_infinite(facts[0])
+    return Fact(held, nullable)
 
 
 def _nonzero(kind: Type, vectors: Sequence[Vector]) -> tuple[Any, Any, Any]:
     """Dividend, divisor with 1 in place of 0, and where the result is not NULL."""
     top, bottom = (as_type(each, kind) for each in vectors)
     usable = bottom != 0
-    valid = both_valid(vectors)
-    return top, np.where(usable, bottom, 1), usable if valid is None else usable & valid
+    return top, np.where(usable, bottom, 1), and_valid(usable, both_valid(vectors))
 
 
 def _divide(_kind: Type, vectors: Sequence[Vector]) -> Vector:
@@ -59,113 +114,60 @@ def _modulo(kind: Type, vectors: Sequence[Vector]) -> Vector:
         return without_nan(np.fmod(top, bottom), valid)
 
 
-def _int_divide_fact(facts: Sequence[Fact]) -> Fact:
-    """|x // y| is at most |x| where y is never between -1 and 1, 0 apart (which gives NULL)."""
-    top, bottom = facts[0].range, facts[1].range
-    if facts[1].whole or bottom.lower >= 1 or bottom.upper <= -1:
-        return Fact(Interval(-top.magnitude, top.magnitude), nullable=True)
-    return Fact(EVERYTHING, nullable=True)
+def _sql_int_divide(kinds: Sequence[Type], result: Type) -> str:
+    """DuckDB's // divides floats without truncating."""
+    template = "{0} // NULLIF({1}, 0)" if result is Type.INTEGER else "TRUNC({0} / NULLIF({1}, 0))"
+    return in_result_type(template)(kinds, result)
 
 
-def _modulo_fact(facts: Sequence[Fact]) -> Fact:
-    """|x % y| is at most |x| and at most |y|, and has the sign of x."""
-    top, size = facts[0].range, min(facts[0].range.magnitude, facts[1].range.magnitude)
-    return Fact(Interval(-size if top.lower < 0 else 0, size if top.upper > 0 else 0), nullable=True)
+def _sign(_kind: Type, vectors: Sequence[Vector]) -> Vector:
+    return Vector(np.sign(vectors[0].values).astype(np.int64), vectors[0].valid)
 
 
-def _whole_range(held: Interval) -> Interval:
-    """Floor, ceiling and rounding move a value by at most 1, and not past an integer bound."""
-    lower = held.lower if math.isinf(held.lower) else math.floor(held.lower)
-    upper = held.upper if math.isinf(held.upper) else math.ceil(held.upper)
+def _sign_range(a: Interval) -> Interval:
+    lower, upper = ((end > 0) - (end < 0) for end in (a.lower, a.upper))
     return Interval(lower, upper)
 
 
-def _whole_type(kinds: Sequence[Type], facts: Sequence[Fact]) -> Type | None:
-    if not all_numeric(kinds):
-        return None
-    if kinds[0] is Type.INTEGER or _whole_range(facts[0].range).magnitude <= LARGEST_INTEGER:
-        return Type.INTEGER
-    return Type.REAL
+def _both_infinite(x: Fact, y: Fact) -> bool:
+    """inf - inf is NaN."""
+    return maybe_infinite(x) and maybe_infinite(y)
 
 
-def _whole(operation: Any) -> Any:
-    def kernel(kind: Type, vectors: Sequence[Vector]) -> Vector:
-        values = vectors[0].values
-        if values.dtype == np.int64:
-            return vectors[0]
-        with np.errstate(all="ignore"):
-            rounded = operation(values)
-        if kind is Type.INTEGER:  # the range says that it fits; a cell that does not (a NULL's) is made to
-            rounded = np.clip(rounded, -LARGEST_INTEGER, LARGEST_INTEGER).astype(np.int64)
-        return Vector(rounded, vectors[0].valid)
-
-    return kernel
-
-
-def _away_from_zero(values: Any) -> Array:
-    """ROUND: halves away from zero, as SQL has it."""
-    whole = np.trunc(values)
-    return np.asarray(whole + np.where(np.abs(values - whole) >= 0.5, np.sign(values), 0))
-
-
-def _round_type(kinds: Sequence[Type], facts: Sequence[Fact]) -> Type | None:
-    if len(kinds) == 1:
-        return _whole_type(kinds, facts)
-    return kinds[0] if kinds[0].numeric and kinds[1] is Type.INTEGER else None
-
-
-def _round_fact(facts: Sequence[Fact]) -> Fact:
-    if len(facts) == 1:
-        return Fact(_whole_range(facts[0].range), facts[0].nullable)
-    # Rounding to n digits (n limited to +/-300 by the kernel) moves a value by at most half of 10^-n.
-    step = 10.0 ** max(-300.0, min(300.0, -float(facts[1].range.lower)))
-    return Fact(intervals.add(facts[0].range, Interval(-step, step)), nullable=True)
-
-
-def _round(kind: Type, vectors: Sequence[Vector]) -> Vector:
-    if len(vectors) == 1:
-        return _whole(_away_from_zero)(kind, vectors)  # type: ignore[no-any-return]
-    digits = np.clip(vectors[1].values, -300, 300).astype(np.float64)
-    values = as_type(vectors[0], Type.REAL)
-    with np.errstate(all="ignore"):
-        scaled = np.where(
-            digits >= 0,
-            _away_from_zero(values * 10.0**digits) / 10.0**digits,
-            _away_from_zero(values / 10.0**-digits) * 10.0**-digits,
-        )
-        rounded = np.where(np.isfinite(scaled), scaled, values)
-    if kind is Type.INTEGER:
-        rounded = np.clip(rounded, -LARGEST_INTEGER, LARGEST_INTEGER).astype(np.int64)
-    return without_nan(rounded, both_valid(vectors))
+def _zero_times_infinity(x: Fact, y: Fact) -> bool:
+    return (maybe_infinite(x) and 0 in y.range) or (maybe_infinite(y) and 0 in x.range)
 
 
 FUNCTIONS = (
-    Function("add", (2, 2), unless_overflow(intervals.add), strict_fact(intervals.add), strict(np.add),
-             "{0} + {1}", "numbers",
+    Function("add", (2, 2), unless_overflow(intervals.add), strict_fact(intervals.add, _both_infinite),
+             strict(np.add), "{0} + {1}", "numbers",
+             sql=in_result_type("{0} + {1}"),
              syntax=("Add(this, expression)",)),
-    Function("subtract", (2, 2), unless_overflow(intervals.subtract), strict_fact(intervals.subtract),
+    Function("subtract", (2, 2), unless_overflow(intervals.subtract), strict_fact(intervals.subtract, _both_infinite),
              strict(np.subtract), "{0} - {1}", "numbers",
+             sql=in_result_type("{0} - {1}"),
              syntax=("Sub(this, expression)",)),
-    Function("multiply", (2, 2), unless_overflow(intervals.multiply), strict_fact(intervals.multiply),
-             strict(np.multiply), "{0} * {1}", "numbers",
+    Function("multiply", (2, 2), unless_overflow(intervals.multiply),
+             strict_fact(intervals.multiply, _zero_times_infinity), strict(np.multiply), "{0} * {1}", "numbers",
+             sql=in_result_type("{0} * {1}"),
              syntax=("Mul(this, expression)",)),
-    Function("divide", (2, 2), always(Type.REAL), _divide_fact, _divide, "{0} / {1}", "numbers",
+    Function("divide", (2, 2), always(Type.REAL), divide_fact, _divide, "{0} / {1}", "numbers",
+             sql=in_result_type("{0} / NULLIF({1}, 0)"),
              syntax=("Div(this, expression)",)),
     Function("int_divide", (2, 2), widest, _int_divide_fact, _int_divide, "{0} // {1}", "numbers",
+             sql=_sql_int_divide,
              syntax=("IntDiv(this, expression)",)),
     Function("modulo", (2, 2), widest, _modulo_fact, _modulo, "{0} % {1}", "numbers",
+             sql=in_result_type("{0} % NULLIF({1}, 0)"),
              syntax=("Mod(this, expression)",)),
     Function("negate", (1, 1), widest, strict_fact(intervals.negate), strict(np.negative), "-{0}", "a number",
+             sql="- {0}",  # apart, for two signs together begin a comment
              syntax=("Neg(this)",)),
     Function("abs", (1, 1), widest, strict_fact(intervals.absolute), strict(np.abs), "ABS({args})", "a number",
+             sql="ABS({0})",
              syntax=("Abs(this)",)),
-    Function("floor", (1, 1), _whole_type, lambda f: Fact(_whole_range(f[0].range), f[0].nullable),
-             _whole(np.floor), "FLOOR({args})", "a number",
-             syntax=("Floor(this)",)),
-    Function("ceil", (1, 1), _whole_type, lambda f: Fact(_whole_range(f[0].range), f[0].nullable),
-             _whole(np.ceil), "CEIL({args})", "a number",
-             syntax=("Ceil(this)",)),
-    Function("round", (1, 2), _round_type, _round_fact, _round, "ROUND({args})",
-             "a number and a whole number of digits",
-             syntax=("Round(this, decimals)",)),
+    Function("sign", (1, 1), lambda k, _f: Type.INTEGER if all_numeric(k) else None,
+             lambda facts: Fact(_sign_range(facts[0].range), facts[0].nullable), _sign, "SIGN({args})", "a number",
+             sql="CAST(SIGN({0}) AS BIGINT)",
+             syntax=("Sign(this)",)),
 )  # fmt: skip

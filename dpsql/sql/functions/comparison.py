@@ -9,8 +9,9 @@ import numpy as np
 
 from dpsql.intervals import BOOLEAN
 from dpsql.schema import Type
-from dpsql.sql.expressions import Array, Fact, Function, Vector
+from dpsql.sql.expressions import Array, Bools, Fact, Function, Vector
 from dpsql.sql.functions.rules import (
+    Kernel,
     as_type,
     boolean_fact,
     both_valid,
@@ -19,20 +20,34 @@ from dpsql.sql.functions.rules import (
 
 
 def _kind_of(vectors: Sequence[Vector]) -> Type:
-    """The type to compare in: floats if any is a float, else what they are."""
+    """The type to compare in: floats if any is a float, else what they are. Dates are compared as the integers they are
+    held as."""
     kinds = {each.values.dtype.kind for each in vectors}
     if kinds <= {"i", "f"}:
         return Type.REAL if "f" in kinds else Type.INTEGER
     return Type.BOOLEAN if kinds == {"b"} else Type.TEXT
 
 
-def _comparison(operation: Callable[[Any, Any], Any]) -> Callable[[Type, Sequence[Vector]], Vector]:
-    def kernel(_kind: Type, vectors: Sequence[Vector]) -> Vector:
-        kind = _kind_of(vectors)
-        left, right = (as_type(each, kind) for each in vectors)
-        return Vector(np.asarray(operation(left, right), dtype=bool), both_valid(vectors))
+def _compared(operation: Callable[[Any, Any], Any], vectors: Sequence[Vector]) -> Bools:
+    kind = _kind_of(vectors)
+    left, right = (as_type(each, kind) for each in vectors)
+    verdict: Bools = np.asarray(operation(left, right), dtype=bool)
+    return verdict
 
-    return kernel
+
+def _comparison(operation: Callable[[Any, Any], Any]) -> Kernel:
+    return lambda _kind, vectors: Vector(_compared(operation, vectors), both_valid(vectors))
+
+
+def _alike(vectors: Sequence[Vector]) -> Bools:
+    """Both NULL, or neither and equal."""
+    equal = _compared(np.equal, vectors)
+    left, right = vectors
+    if left.valid is None and right.valid is None:
+        return equal
+    has_left, has_right = left.where_valid(), right.where_valid()
+    alike: Bools = (has_left == has_right) & (equal | ~has_left)
+    return alike
 
 
 def _is_null(_kind: Type, vectors: Sequence[Vector]) -> Vector:
@@ -62,22 +77,42 @@ def _member(values: Array, listed: list[Any]) -> Array:
     return np.isin(values, np.asarray(listed))
 
 
-_WANTS = "two numbers, two texts or two booleans"
+def _sql_in(kinds: Sequence[Type], _result: Type) -> str:
+    return "{0} IN ({rest})" if len(kinds) > 1 else "CASE WHEN {0} IS NOT NULL THEN FALSE END"
+
+
+def _never_null(_facts: Sequence[Fact]) -> Fact:
+    return Fact(BOOLEAN, nullable=False)
+
+
+def _operator(name: str, sign: str, operation: Callable[[Any, Any], Any], node: str) -> Function:
+    template = f"{{0}} {sign} {{1}}"
+    return Function(
+        name, (2, 2), comparable, boolean_fact, _comparison(operation), template, _WANTS,
+        sql=template,
+        syntax=(f"{node}(this, expression)",),
+    )  # fmt: skip
+
+
+_WANTS = "two values of one type"
 
 FUNCTIONS = (
-    Function("eq", (2, 2), comparable, boolean_fact, _comparison(np.equal), "{0} = {1}", _WANTS,
-             syntax=("EQ(this, expression)",)),
-    Function("ne", (2, 2), comparable, boolean_fact, _comparison(np.not_equal), "{0} <> {1}", _WANTS,
-             syntax=("NEQ(this, expression)",)),
-    Function("lt", (2, 2), comparable, boolean_fact, _comparison(np.less), "{0} < {1}", _WANTS,
-             syntax=("LT(this, expression)",)),
-    Function("le", (2, 2), comparable, boolean_fact, _comparison(np.less_equal), "{0} <= {1}", _WANTS,
-             syntax=("LTE(this, expression)",)),
-    Function("gt", (2, 2), comparable, boolean_fact, _comparison(np.greater), "{0} > {1}", _WANTS,
-             syntax=("GT(this, expression)",)),
-    Function("ge", (2, 2), comparable, boolean_fact, _comparison(np.greater_equal), "{0} >= {1}", _WANTS,
-             syntax=("GTE(this, expression)",)),
-    Function("in", (1, None), comparable, boolean_fact, _in, "{0} IN ({rest})", "values of one type"),
-    Function("is_null", (1, 1), lambda _k, _f: Type.BOOLEAN, lambda _f: Fact(BOOLEAN, nullable=False), _is_null,
-             "{0} IS NULL", "a value"),
+    _operator("eq", "=", np.equal, "EQ"),
+    _operator("ne", "<>", np.not_equal, "NEQ"),
+    _operator("lt", "<", np.less, "LT"),
+    _operator("le", "<=", np.less_equal, "LTE"),
+    _operator("gt", ">", np.greater, "GT"),
+    _operator("ge", ">=", np.greater_equal, "GTE"),
+    Function("not_distinct", (2, 2), comparable, _never_null, lambda _k, v: Vector(_alike(v)),
+             "{0} IS NOT DISTINCT FROM {1}", _WANTS,
+             sql="{0} IS NOT DISTINCT FROM {1}",
+             syntax=("NullSafeEQ(this, expression)",)),
+    Function("distinct", (2, 2), comparable, _never_null, lambda _k, v: Vector(~_alike(v)),
+             "{0} IS DISTINCT FROM {1}", _WANTS,
+             sql="{0} IS DISTINCT FROM {1}",
+             syntax=("NullSafeNEQ(this, expression)",)),
+    Function("in", (1, None), comparable, boolean_fact, _in, "{0} IN ({rest})", "values of one type",
+             sql=_sql_in),
+    Function("is_null", (1, 1), lambda _k, _f: Type.BOOLEAN, _never_null, _is_null, "{0} IS NULL", "a value",
+             sql="{0} IS NULL"),
 )  # fmt: skip

@@ -51,11 +51,16 @@ def _never_null(_facts: Sequence[Fact]) -> Fact:
 _LOGIC = always(Type.BOOLEAN, _booleans)
 
 FUNCTIONS = (
-    Function("and", (2, 2), _LOGIC, boolean_fact, _and, "{0} AND {1}", "conditions"),
-    Function("or", (2, 2), _LOGIC, boolean_fact, _or, "{0} OR {1}", "conditions"),
+    Function("and", (2, 2), _LOGIC, boolean_fact, _and, "{0} AND {1}", "conditions",
+             sql="{0} AND {1}"),
+    Function("or", (2, 2), _LOGIC, boolean_fact, _or, "{0} OR {1}", "conditions",
+             sql="{0} OR {1}"),
     Function("not", (1, 1), _LOGIC, boolean_fact, _not, "NOT {0}", "a condition",
+             sql="NOT {0}",
              syntax=("Not(this)",)),
-    Function("is_true", (1, 1), _LOGIC, _never_null, lambda _k, v: Vector(_true(v[0])), "{0} IS TRUE", "a condition"),
+    Function("is_true", (1, 1), _LOGIC, _never_null, lambda _k, v: Vector(_true(v[0])), "{0} IS TRUE", "a condition",
+             sql="{0} IS TRUE"),
     Function("is_false", (1, 1), _LOGIC, _never_null, lambda _k, v: Vector(_false(v[0])), "{0} IS FALSE",
-             "a condition"),
+             "a condition",
+             sql="{0} IS FALSE"),
 )  # fmt: skip

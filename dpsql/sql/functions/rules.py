@@ -11,8 +11,14 @@ from dpsql.schema import Type
 from dpsql.sql.expressions import DTYPES, Array, Bools, Fact, Vector
 
 LARGEST_INTEGER = 2**62
+"""No INTEGER is larger: tables are clipped to it, casts and rounding give NULL beyond. So -x, ABS(x) and x // -1 never
+overflow."""
+INTEGERS = Interval(-LARGEST_INTEGER, LARGEST_INTEGER)
 
 TypeRule = Callable[[Sequence[Type], Sequence[Fact]], Type | None]
+FactRule = Callable[[Sequence[Fact]], Fact]
+Kernel = Callable[[Type, Sequence[Vector]], Vector]
+SqlRule = Callable[[Sequence[Type], Type], str]
 
 
 def all_numeric(kinds: Sequence[Type]) -> bool:
@@ -26,9 +32,14 @@ def common(kinds: Sequence[Type]) -> Type | None:
     return Type.REAL if all_numeric(kinds) else None
 
 
-def comparable(kinds: Sequence[Type], _facts: Sequence[Fact]) -> Type | None:
+def of_one_type(kinds: Sequence[Type], _facts: Sequence[Fact]) -> Type | None:
+    """What all arguments have in common: for results that are one of the arguments."""
     kind = common(kinds)
-    return None if kind is None or kind is Type.OTHER else Type.BOOLEAN
+    return None if kind is Type.OTHER else kind
+
+
+def comparable(kinds: Sequence[Type], _facts: Sequence[Fact]) -> Type | None:
+    return None if of_one_type(kinds, _facts) is None else Type.BOOLEAN
 
 
 def always(kind: Type, takes: Callable[[Sequence[Type]], bool] = all_numeric) -> TypeRule:
@@ -64,15 +75,14 @@ def boolean_fact(facts: Sequence[Fact]) -> Fact:
     return Fact(Interval(0, 1), any_nullable(facts))
 
 
-def strict_fact(range_of: Callable[..., Interval]) -> Callable[[Sequence[Fact]], Fact]:
-    """NULL in, NULL out; an infinite range can also make NaN, which is NULL (inf - inf, 0 * inf)."""
+def maybe_infinite(held: Fact) -> bool:
+    """Integers are never infinite, though nothing may be known of their range."""
+    return not held.whole and not held.range.bounded
 
-    def rule(facts: Sequence[Fact]) -> Fact:
-        held = range_of(*[each.range for each in facts])
-        unsafe = not all(each.range.bounded for each in facts) or not held.bounded
-        return Fact(held, any_nullable(facts) or unsafe)
 
-    return rule
+def strict_fact(range_of: Callable[..., Interval], makes_nan: Callable[..., bool] = lambda *_facts: False) -> FactRule:
+    """NULL in, NULL out; and NULL where the result is NaN, if infinite arguments can make it so (inf - inf)."""
+    return lambda facts: Fact(range_of(*[each.range for each in facts]), any_nullable(facts) or makes_nan(*facts))
 
 
 def both_valid(vectors: Sequence[Vector]) -> Bools | None:
@@ -86,10 +96,24 @@ def both_valid(vectors: Sequence[Vector]) -> Bools | None:
     return held
 
 
+def and_valid(fits: Bools, valid: Bools | None) -> Bools | None:
+    """Where a result is not NULL: the argument is not, and it fits."""
+    if fits.all():
+        return valid
+    return fits if valid is None else fits & valid
+
+
 def as_type(vector: Vector, kind: Type) -> Array:
-    """The values in the array type of `kind` (integers become floats where floats are wanted)."""
-    wanted = DTYPES[kind]
-    return vector.values if vector.values.dtype == wanted else vector.values.astype(wanted)
+    """The values in the array type of `kind`: integers become floats where floats are wanted.
+
+    Released counts are floats though they are INTEGER (the noise is not rounded); those are rounded here.
+    """
+    values, wanted = vector.values, DTYPES[kind]
+    if values.dtype == wanted:
+        return values
+    if kind is Type.INTEGER and values.dtype == np.float64:
+        values = np.clip(np.rint(values), -LARGEST_INTEGER, LARGEST_INTEGER)
+    return values.astype(wanted)
 
 
 def without_nan(values: Array, valid: Bools | None) -> Vector:
@@ -99,10 +123,16 @@ def without_nan(values: Array, valid: Bools | None) -> Vector:
     wrong = np.isnan(values)
     if not wrong.any():
         return Vector(values, valid)
-    return Vector(np.where(wrong, 0.0, values), ~wrong if valid is None else valid & ~wrong)
+    return Vector(np.where(wrong, 0.0, values), and_valid(~wrong, valid))
 
 
-def strict(operation: Callable[..., Array]) -> Callable[[Type, Sequence[Vector]], Vector]:
+def away_from_zero(values: Array) -> Array:
+    """Rounded to the nearest whole number, halves away from zero, as SQL has it."""
+    whole = np.trunc(values)
+    return np.asarray(whole + np.where(np.abs(values - whole) >= 0.5, np.sign(values), 0))
+
+
+def strict(operation: Callable[..., Array]) -> Kernel:
     """A kernel that works cell by cell on the result's type; NULL in any argument gives NULL."""
 
     def kernel(kind: Type, vectors: Sequence[Vector]) -> Vector:
@@ -110,3 +140,27 @@ def strict(operation: Callable[..., Array]) -> Callable[[Type, Sequence[Vector]]
             return without_nan(operation(*[as_type(each, kind) for each in vectors]), both_valid(vectors))
 
     return kernel
+
+
+def in_result_type(template: str) -> SqlRule:
+    """DuckDB's SQL of an operation on the result's type: integers become DOUBLE first where that is REAL."""
+
+    def sql(kinds: Sequence[Type], result: Type) -> str:
+        cast = result is Type.REAL
+        args = [
+            f"CAST({{{place}}} AS DOUBLE)" if cast and kind is Type.INTEGER else f"{{{place}}}"
+            for place, kind in enumerate(kinds)
+        ]
+        return template.format(*args, args=", ".join(args))
+
+    return sql
+
+
+def sql_between(value: str, least: int, most: int) -> str:
+    """An integer in DuckDB's SQL, NULL unless least <= value <= most.
+
+    The value is written once only, or the text of nested calls would grow exponentially. GREATEST and LEAST skip NULL,
+    so a NULL becomes a value outside, and so NULL again.
+    """
+    below, above = least - 1, most + 1
+    return f"NULLIF(NULLIF(LEAST(GREATEST({value}, {below}), {above}), {below}), {above})"

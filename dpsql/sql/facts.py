@@ -1,7 +1,8 @@
-"""What a filter says about the rows it lets through: narrower ranges, fewer NULLs.
+"""What is known of expressions: where their values lie, and what a filter says about the rows it lets through.
 
-Proof of every rule: a row passes only if the predicate is TRUE (not NULL) for it, so whatever TRUE implies of an
-expression holds for all rows above the filter. Facts are kept by expression, so `WHERE a * b < 9` bounds `SUM(a * b)`.
+Proof of every narrowing rule: a row passes only if the predicate is TRUE (not NULL) for it, so whatever TRUE implies of
+an expression holds for all rows above the filter. Facts are kept by expression, so `WHERE a * b < 9` bounds
+`SUM(a * b)`. Inside CASE an arm's value is used only where its condition is TRUE and none before it was.
 """
 
 from __future__ import annotations
@@ -11,21 +12,42 @@ from collections.abc import Mapping
 
 from dpsql.intervals import INFINITY, Interval, Number, hull
 from dpsql.schema import Type
-from dpsql.sql.expressions import Call, Expr, Fact, Literal, fact
-from dpsql.sql.plan import Source, filters_of
+from dpsql.sql.expressions import Call, Expr, Fact, Literal, between_integers, unfiltered
 
 Known = Mapping[Expr, Fact]
 
+
+def fact(expr: Expr, known: Known | None = None) -> Fact:
+    """Range and nullability of an expression, from its parts and from what a filter has made `known`."""
+    known = known or {}
+    if not isinstance(expr, Call):
+        derived = unfiltered(expr)
+    elif expr.function.name == "case":
+        derived = _case_fact(expr.args, known)
+    else:
+        derived = expr.function.fact_of([fact(arg, known) for arg in expr.args])
+    said = known.get(expr)
+    held, nullable = derived.range, derived.nullable
+    if said is not None:  # nothing in common means that no row passes the filter: either fact then holds
+        held, nullable = held.intersect(said.range) or held, nullable and said.nullable
+    return between_integers(Fact(held, nullable), expr.type)
+
+
+def _case_fact(args: tuple[Expr, ...], known: Known) -> Fact:
+    """CASE: the hull of its arms, each narrowed by its own condition and by those before it not being TRUE."""
+    found: list[Fact] = []
+    for condition, value in zip(args[:-1:2], args[1::2], strict=True):
+        found.append(fact(value, narrow(condition, known)))
+        known = _not_true(condition, known)
+    found.append(fact(args[-1], known))
+    values = [*args[1::2], args[-1]]
+    real = [each.range for each, value in zip(found, values, strict=True) if not _is_null(value)]
+    nullable = any(each.nullable for each in found)
+    return Fact(hull(real) if real else Interval(0, 0), nullable)
+
+
 _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
-
-
-def known_of(source: Source) -> Known:
-    """All that the filters of a source imply for the rows above them."""
-    known: Known = {}
-    for predicate in filters_of(source):
-        known = narrow(predicate, known)
-    return known
 
 
 def narrow(predicate: Expr, known: Known) -> Known:
@@ -45,6 +67,22 @@ def narrow(predicate: Expr, known: Known) -> Known:
         return _narrow_in(args[0], args[1:], known)
     if name in _OPPOSITE:
         return _narrow_comparison(name, args[0], args[1], known)
+    return known
+
+
+def _not_true(condition: Expr, known: Known) -> Known:
+    """`known` and what follows from a condition being FALSE or NULL, for the values that are not NULL.
+
+    Used for comparisons with something that is never NULL only: then the condition is NULL just where the other side
+    is, which has no value to bound."""
+    if isinstance(condition, Call) and condition.function.name in _OPPOSITE:
+        left, right = condition.args
+        opposite = _OPPOSITE[condition.function.name]
+        for value, other, name in ((left, right, opposite), (right, left, _MIRRORED.get(opposite, "ne"))):
+            beyond = fact(other, known)
+            if name != "ne" and value.type.ordered_number and other.type.ordered_number and not beyond.nullable:
+                limit = _limit(name, value.type, beyond.range, other.type)
+                known = _learn(known, value, limit, nullable=fact(value, known).nullable)
     return known
 
 
@@ -80,7 +118,7 @@ def _narrow_not(inner: Expr, known: Known) -> Known:
 def _narrow_in(value: Expr, listed: tuple[Expr, ...], known: Known) -> Known:
     """x IN (list) is TRUE only for an x that equals one of the list's values."""
     numbers = [each.value for each in listed if isinstance(each, Literal) and each.value is not None]
-    if value.type.numeric and numbers and len(numbers) == sum(not _is_null(each) for each in listed):
+    if value.type.ordered_number and numbers and len(numbers) == sum(not _is_null(each) for each in listed):
         ends = [each for each in numbers if isinstance(each, int | float)]
         return _learn(known, value, Interval(min(ends), max(ends)))
     return _learn(known, value, None)
@@ -92,7 +130,7 @@ def _is_null(expr: Expr) -> bool:
 
 def _narrow_comparison(name: str, left: Expr, right: Expr, known: Known) -> Known:
     """A comparison is TRUE only where neither side is NULL and each lies on its side of the other's range."""
-    if name == "ne" or not (left.type.numeric and right.type.numeric):
+    if name == "ne" or not (left.type.ordered_number and right.type.ordered_number):
         return _learn(_learn(known, left, None), right, None)
     left_range, right_range = fact(left, known).range, fact(right, known).range
     known = _learn(known, left, _limit(name, left.type, right_range, right.type))
@@ -101,8 +139,8 @@ def _narrow_comparison(name: str, left: Expr, right: Expr, known: Known) -> Know
 
 def _limit(name: str, kind: Type, other: Interval, other_kind: Type) -> Interval:
     """Where a value lies that compares so with some value of `other`."""
-    whole = kind is Type.INTEGER
-    step = 1 if whole and other_kind is Type.INTEGER else 0  # x < 5 is x <= 4 between integers
+    whole = kind.discrete
+    step = 1 if whole and other_kind.discrete else 0  # x < 5 is x <= 4 between integers
     upper: Number = INFINITY
     lower: Number = -INFINITY
     if name in ("lt", "le", "eq"):
@@ -128,10 +166,10 @@ def _float_above(value: Number) -> float:
     return near if near >= value else math.nextafter(near, INFINITY)
 
 
-def _learn(known: Known, expr: Expr, limit: Interval | None) -> Known:
+def _learn(known: Known, expr: Expr, limit: Interval | None, *, nullable: bool = False) -> Known:
     """The expression is not NULL and, unless None, lies in `limit`. Literals have nothing to be learned of."""
     if isinstance(expr, Literal):
         return known
     before = known.get(expr, Fact())
     held = before.range if limit is None else before.range.intersect(limit) or before.range
-    return {**known, expr: Fact(held, nullable=False)}
+    return {**known, expr: Fact(held, nullable and before.nullable)}

@@ -1,0 +1,150 @@
+"""Columns of NumPy, nullable and Arrow arrays, a block at a time, as values of a declared type.
+
+Nothing here fails on a value: NaN and NaT are NULL, and so is a number that does not fit the type. No column is copied
+as a whole. Limits of time are the caller's to enforce: a moment outside the calendar comes as one outside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpsql.calendar import MICROSECONDS, MICROSECONDS_A_DAY
+from dpsql.executors.cells import LARGEST_INTEGER
+from dpsql.schema import Key, Type
+from dpsql.sql.expressions import DTYPES, Array, Bools, Vector
+
+Reader = Callable[[int, int], Vector]
+"""(start, stop) -> the block of those rows."""
+
+
+@dataclass(frozen=True)
+class _Clock:
+    """What ticks since 1970 mean: their unit, and the zone whose wall clock counts (None: they are its ticks)."""
+
+    unit: str
+    zone: tzinfo | None = None
+
+
+_WIDEST = {"b": np.bool_, "i": np.int64, "u": np.uint64, "f": np.float64}
+_WIDEST_ARROW = {"b": "bool", "i": "int64", "u": "uint64", "f": "double"}
+_TICKS_A_DAY = {"D": 1, "s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
+_NAT = np.iinfo(np.int64).min
+
+
+def block_reader(series: pd.Series, kind: Type, fill: Key) -> Reader | None:
+    """A reader of a column of numbers, booleans or times, with `fill` in the cells that are NULL; None for a column
+    whose cells are something else."""
+    dtype: Any = series.dtype
+    held: Any = series.array
+    if isinstance(dtype, pd.ArrowDtype):
+        return _arrow_reader(dtype, held.__arrow_array__(), kind, fill)
+    if dtype.kind == "M":
+        zoned = isinstance(dtype, pd.DatetimeTZDtype)
+        clock = _Clock(dtype.unit, dtype.tz) if zoned else _Clock(np.datetime_data(dtype)[0])
+        ticks = held.asi8
+        return lambda start, stop: _times(ticks[start:stop], None, clock, kind, fill)
+    if isinstance(dtype, np.dtype) and dtype.kind in _WIDEST:
+        values = series.to_numpy()
+        return lambda start, stop: numbers(values[start:stop], None, kind, fill)
+    if isinstance(held, pd.arrays.IntegerArray | pd.arrays.FloatingArray | pd.arrays.BooleanArray):
+        return lambda start, stop: numbers(*_nullable(held[start:stop]), kind, fill)
+    return None
+
+
+def _nullable(block: Any) -> tuple[Array, Bools | None]:
+    """The cells of a nullable array, widened, and which are present."""
+    missing = np.asarray(block.isna(), dtype=bool)
+    kind = block.dtype.kind
+    values = block.to_numpy(dtype=_WIDEST[kind], na_value=False if kind == "b" else 0)
+    return values, ~missing if missing.any() else None
+
+
+def _arrow_reader(dtype: Any, chunks: Any, kind: Type, fill: Key) -> Reader | None:
+    stored = dtype.pyarrow_dtype
+    if dtype.kind in _WIDEST:
+        wide = _WIDEST_ARROW[dtype.kind]
+        return lambda start, stop: numbers(*_arrow(chunks, start, stop, wide), kind, fill)
+    if dtype.kind != "M":
+        return None
+    if str(stored).startswith("date32"):
+        return lambda start, stop: _times(*_arrow(chunks, start, stop, "int32"), _Clock("D"), kind, fill)
+    zone = getattr(stored, "tz", None)
+    clock = _Clock(getattr(stored, "unit", "ms"), zone and pd.DatetimeTZDtype("us", zone).tz)  # date64 is in ms
+    return lambda start, stop: _times(*_arrow(chunks, start, stop, "int64"), clock, kind, fill)
+
+
+def _arrow(chunks: Any, start: int, stop: int, wide: str) -> tuple[Array, Bools | None]:
+    """The cells of an Arrow column, cast to a type, and which are present."""
+    block = chunks.slice(start, stop - start).cast(wide)
+    if block.null_count == 0:
+        return block.to_numpy(), None
+    present = block.is_valid().to_numpy()
+    return block.fill_null(False if wide == "bool" else 0).to_numpy(), present
+
+
+def numbers(values: Array, valid: Bools | None, kind: Type, fill: Key) -> Vector:
+    """Numbers and booleans of any NumPy dtype as the type; a cell that does not fit is NULL."""
+    if values.dtype.kind == "f":
+        values = values.astype(np.float64, copy=False)
+        wrong = np.isnan(values)
+        if kind is Type.INTEGER:
+            wrong |= np.isinf(values) | (np.trunc(values) != values)
+        valid = _without(valid, wrong)
+        if kind is Type.INTEGER:
+            values = np.clip(values if valid is None else np.where(valid, values, 0), -LARGEST_INTEGER, LARGEST_INTEGER)
+    elif kind is Type.INTEGER and values.dtype == np.uint64:
+        values = np.minimum(values, np.uint64(LARGEST_INTEGER))
+    if kind is Type.BOOLEAN and values.dtype.kind != "b":
+        valid = _without(valid, (values != 0) & (values != 1))
+    return _filled(values.astype(DTYPES[kind], copy=False), valid, fill)
+
+
+def _times(ticks: Array, valid: Bools | None, clock: _Clock, kind: Type, fill: Key) -> Vector:
+    """Ticks as days or microseconds, rounded down."""
+    ticks = ticks.astype(np.int64, copy=False)
+    valid = _without(valid, ticks == _NAT)
+    a_day = _TICKS_A_DAY[clock.unit]
+    if kind is Type.DATE and clock.zone is None:
+        return _filled(ticks // a_day, valid, fill)
+    moments = _microseconds(ticks, a_day)
+    if clock.zone is not None:
+        moments = _wall_clock(moments, clock.zone)
+    return _filled(moments // MICROSECONDS_A_DAY if kind is Type.DATE else moments, valid, fill)
+
+
+def _microseconds(ticks: Array, a_day: int) -> Array:
+    if a_day == MICROSECONDS_A_DAY:
+        return ticks
+    if a_day > MICROSECONDS_A_DAY:
+        return ticks // (a_day // MICROSECONDS_A_DAY)
+    factor = MICROSECONDS_A_DAY // a_day
+    # No product is too large for 64 bits, and what lies outside the calendar stays outside it.
+    lowest, highest = int(MICROSECONDS.lower) // factor - 1, int(MICROSECONDS.upper) // factor + 1
+    return np.clip(ticks, lowest, highest) * factor
+
+
+def _wall_clock(moments: Array, zone: tzinfo) -> Array:
+    """What the zone's clocks show at moments of UTC. They are asked for moments a day inside the calendar, beyond which
+    pandas fails: no zone is a whole day off."""
+    lowest, highest = int(MICROSECONDS.lower), int(MICROSECONDS.upper)
+    asked = np.clip(moments, lowest + MICROSECONDS_A_DAY, highest - MICROSECONDS_A_DAY)
+    clocks: Any = pd.DatetimeIndex(asked.view("datetime64[us]")).tz_localize("UTC").tz_convert(zone).tz_localize(None)
+    held = np.clip(moments, lowest - MICROSECONDS_A_DAY, highest + MICROSECONDS_A_DAY)
+    return np.asarray(held + (clocks.asi8 - asked))
+
+
+def _without(valid: Bools | None, wrong: Bools) -> Bools | None:
+    """The cells that are present and not wrong; None where that is all of them."""
+    if not wrong.any():
+        return valid
+    return ~wrong if valid is None else valid & ~wrong
+
+
+def _filled(values: Array, valid: Bools | None, fill: Key) -> Vector:
+    return Vector(values if valid is None else np.where(valid, values, np.array(fill, values.dtype)), valid)

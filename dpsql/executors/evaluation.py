@@ -1,0 +1,76 @@
+"""Expressions over a store's columns, block by block; what depends on one text column alone runs on its dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dpsql.executors.columns import ColumnStore
+from dpsql.schema import Type
+from dpsql.sql.expressions import Call, Column, Expr, Fact, Vector, columns, evaluate, rebuild
+
+Evaluator = Callable[[int, int], Vector]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Reads the columns of one expression, made-up ones that stand for looked-up parts among them."""
+
+    store: ColumnStore
+    lifted: dict[str, Evaluator] = field(default_factory=dict)
+
+    def lookup(self, column: Column, table: Vector, kind: Type) -> Column:
+        """A made-up column: `table`, a cell for each code of the text column, gathered by code."""
+        codes = self.store.encoded(column.name).codes
+        table = Vector(np.ascontiguousarray(table.values), table.valid)
+        name = f"\0{len(self.lifted)}"  # no column of a query can have this name
+        self.lifted[name] = lambda start, stop: table.at(codes[start:stop])
+        return Column(name, kind, Fact())
+
+    def evaluator(self, expr: Expr) -> Evaluator:
+        """A function (start, stop) -> the block of an expression."""
+        plain = rebuild(expr, {part: self._lift(part) for part in _liftable(expr)})
+        names = [each.name for each in columns(plain)]
+        readers = {name: self.lifted.get(name) or self.store.reader(name) for name in names}
+
+        def run(start: int, stop: int) -> Vector:
+            def read(column: Column) -> Vector:
+                return readers[column.name](start, stop)
+
+            return evaluate(plain, read, stop - start)
+
+        return run
+
+    def _lift(self, expr: Call) -> Column:
+        column = columns(expr)[0]
+        return self.lookup(column, over_dictionary(expr, self.store), expr.type)
+
+
+def evaluator(expr: Expr, store: ColumnStore) -> Evaluator:
+    """A function (start, stop) -> the block of an expression over those rows."""
+    return Evaluation(store).evaluator(expr)
+
+
+def text_column(expr: Expr) -> Column | None:
+    """The one column that an expression reads, if it is text; None if it reads others, or none."""
+    read = columns(expr)
+    return read[0] if len(read) == 1 and read[0].type is Type.TEXT else None
+
+
+def over_dictionary(expr: Expr, store: ColumnStore) -> Vector:
+    """The expression for each distinct value of its one text column, and last for NULL."""
+    column = text_column(expr)
+    assert column is not None  # callers ask first
+    dictionary = store.encoded(column.name).dictionary
+    return evaluate(expr, lambda _column: dictionary, len(dictionary))
+
+
+def _liftable(expr: Expr) -> list[Call]:
+    """The outermost calls whose value depends on the code of one text column alone."""
+    if not isinstance(expr, Call):
+        return []
+    if text_column(expr) is not None:
+        return [expr]
+    return [part for arg in expr.args for part in _liftable(arg)]

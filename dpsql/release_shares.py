@@ -1,0 +1,93 @@
+"""Aggregates with an epsilon of their own: which are released together, and one lattice of all of them.
+
+Sequential composition: the shares' losses add up (Dwork, Roth 2014, theorem 3.16), so the query costs their sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dpsql.analysis.sensitivity import Analysis
+from dpsql.errors import InvalidPrivacyParameter
+from dpsql.executors.base import Part
+from dpsql.privacy.loss import show
+from dpsql.privacy.mechanisms import Noise, Reach
+from dpsql.release_lattice import Coordinate, Estimate, Lattice, lower
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Aggregations (places in the plan) that share one epsilon; `selects`: their count decides which groups show."""
+
+    places: tuple[int, ...]
+    epsilon: Fraction
+    selects: bool
+
+
+@dataclass(frozen=True)
+class Share:
+    """One noise vector: its law and the coordinates that it is added to."""
+
+    reach: Reach
+    noise: Noise
+    places: tuple[int, ...]
+    epsilon: Fraction
+
+
+def batches(analysis: Analysis, epsilon: Fraction, *, selects: bool) -> tuple[Batch, ...]:
+    """The batches of a query, the one that chooses groups first: aggregations without an epsilon of their own share
+    what the others leave. Raises InvalidPrivacyParameter where they leave nothing, or ask for more than there is."""
+    owns = [each.aggregation.epsilon for each in analysis.measured]
+    taken = sum((own for own in owns if own is not None), Fraction(0))
+    rest = tuple(place for place, own in enumerate(owns) if own is None)
+    if taken > epsilon:
+        raise InvalidPrivacyParameter(
+            f"the aggregates' own epsilons come to {show(taken)}, more than the query's {show(epsilon)}."
+        )
+    alone = [Batch((place,), own, selects=False) for place, own in enumerate(owns) if own is not None]
+    if not rest and not selects and owns:
+        return tuple(alone)
+    if taken == epsilon:
+        what = "the other aggregates" if rest else "choosing the groups that are shown"
+        raise InvalidPrivacyParameter(
+            f"the aggregates' own epsilons leave nothing of {show(epsilon)} for {what}.", hint="Give them less."
+        )
+    return (Batch(rest, epsilon - taken, selects), *alone)
+
+
+def lattices(analysis: Analysis, parts: Sequence[Batch], strategy: str) -> tuple[Lattice, ...]:
+    """The lattice of each batch."""
+    return tuple(
+        lower(
+            replace(analysis, measured=tuple(analysis.measured[place] for place in batch.places)),
+            batch.epsilon,
+            strategy=strategy,
+            selects=batch.selects,
+        )
+        for batch in parts
+    )
+
+
+def joined(found: Sequence[Lattice], parts: Sequence[Batch]) -> Lattice:
+    """All lattices as one, estimates in the order of the plan; sensitivity and selection are those of the first."""
+    if len(found) == 1:
+        return found[0]
+    together: dict[Part, int] = {}
+    coordinates: list[Coordinate] = []
+    estimates: dict[int, Estimate] = {}
+    for lattice, batch in zip(found, parts, strict=True):
+        first = len(coordinates)
+        places = [together.setdefault(part, len(together)) for part in lattice.parts]
+        for each in lattice.coordinates:
+            terms = tuple((places[part], factor) for part, factor in each.terms)
+            coordinates.append(replace(each, terms=terms))
+        for place, estimate in zip(batch.places, lattice.estimates, strict=True):
+            estimates[place] = replace(
+                estimate,
+                sum=None if estimate.sum is None else estimate.sum + first,
+                count=None if estimate.count is None else estimate.count + first,
+            )
+    ordered = tuple(estimates[place] for place in sorted(estimates))
+    return replace(found[0], parts=tuple(together), coordinates=tuple(coordinates), estimates=ordered)

@@ -1,0 +1,266 @@
+"""DuckDB's SQL with GoogleSQL's words about privacy, as a dialect of sqlglot.
+
+    SELECT WITH DIFFERENTIAL_PRIVACY [OPTIONS (epsilon = 1, ...)] ...   the SELECT's argument "privacy": a PrivacyClause
+    AVG(age, contribution_bounds_per_group => (17, 90))                 Named(this=Avg, expressions=[Kwarg, ...])
+    :name                                                               a Placeholder, also first in a SELECT list
+
+All else is read and written as DuckDB's dialect does, with two exceptions that the `:` of a parameter asks for: prefix
+aliases (`n: COUNT(*)`) are refused, and `$name` is a Parameter, so that a Placeholder with a name is always a `:name`.
+
+The dialect of DuckDB itself must not write these trees: it would leave the clause out without a word.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, TypeVar, cast
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.generators.duckdb import DuckDBGenerator
+from sqlglot.parsers.duckdb import DuckDBParser
+from sqlglot.tokens import Token, TokenType
+
+Node = TypeVar("Node", bound=exp.Expr)
+
+
+class PrivacyClause(exp.Expression):
+    """WITH DIFFERENTIAL_PRIVACY: `expressions` holds an EQ(Var name, value) for each option.
+
+    Its place in the text is that of its two words. A value that is a bare word is a Var, a quoted one an Identifier;
+    every name and value has its place.
+    """
+
+    arg_types: ClassVar[dict[str, bool]] = {"expressions": False}
+
+
+class Named(exp.Expression, exp.Condition):
+    """A call with named arguments: `this` is the call without them, `expressions` a Kwarg(Var name, value) for each.
+
+    Names and values are as in a PrivacyClause.
+    """
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": True}
+
+
+_CALLED = frozenset({
+    exp.Anonymous, exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Median, exp.Mode, exp.Quantile,
+    exp.PercentileCont, exp.PercentileDisc, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp,
+    exp.CovarPop, exp.CovarSamp, exp.Corr, exp.Explode, exp.ReadCSV, exp.ReadParquet,
+})  # fmt: skip
+"""What can have named arguments: aggregates, DuckDB's table functions and functions that sqlglot does not know.
+
+All are written as NAME(...). Other functions come out of the generator as operators, casts or sub-queries.
+"""
+_NAMES = frozenset(DuckDBParser.ID_VAR_TOKENS) - {TokenType.IDENTIFIER}
+_WORDS = _NAMES - {TokenType.TRUE, TokenType.FALSE, TokenType.NULL}
+_AFTER_VALUE = frozenset({TokenType.COMMA, TokenType.R_PAREN})
+
+
+class PrivateParser(DuckDBParser):
+    """DuckDB's parser, with a hook at each place where the language grows."""
+
+    LAMBDAS: ClassVar[dict[TokenType, Any]] = {
+        token: parser for token, parser in DuckDBParser.LAMBDAS.items() if token is not TokenType.FARROW
+    }
+    PLACEHOLDER_PARSERS: ClassVar[dict[TokenType, Any]] = {
+        **DuckDBParser.PLACEHOLDER_PARSERS,
+        TokenType.COLON: lambda self: self._parse_colon_name(),
+        TokenType.PARAMETER: lambda self: self._parse_parameter(),
+    }
+
+    _named: tuple[int, list[exp.Expr]] | None = None
+    """Named arguments that wait for their call to be built, and the number of the bracket that closes it."""
+
+    # SELECT WITH DIFFERENTIAL_PRIVACY
+
+    def _parse_hint(self) -> exp.Hint | None:
+        # The one hook between the word SELECT and its list. What is returned here becomes the argument "hint".
+        if self._prev.token_type is TokenType.SELECT and self._match(TokenType.WITH):
+            return cast("exp.Hint", self._parse_privacy_clause())
+        return super()._parse_hint()
+
+    def _parse_query_modifiers(self, this: Any) -> Any:
+        # The first hook after the SELECT is made: the clause moves to an argument of its own.
+        if isinstance(this, exp.Select) and isinstance(clause := this.args.get("hint"), PrivacyClause):
+            this.set("hint", None)
+            this.set("privacy", clause)
+        return super()._parse_query_modifiers(this)
+
+    def _parse_privacy_clause(self) -> PrivacyClause:
+        first = self._prev
+        if not self._match_text_seq("DIFFERENTIAL_PRIVACY"):
+            self.raise_error("only DIFFERENTIAL_PRIVACY can stand after SELECT WITH")
+        last = self._prev
+        options: list[exp.Expr] = []
+        if self._next.token_type is TokenType.L_PAREN and self._match_text_seq("OPTIONS"):
+            options = self._parse_wrapped_csv(self._parse_option)
+        return _placed(PrivacyClause(expressions=options), first, last)
+
+    def _parse_option(self) -> exp.Expr:
+        if not (self._curr.token_type in _NAMES and self._next.token_type is TokenType.EQ):
+            self.raise_error("an option is written name = value")
+        name = self._parse_given_name()
+        self._advance()
+        return self.expression(exp.EQ(this=name, expression=self._parse_given_value()))
+
+    def _parse_given_name(self) -> exp.Var:
+        self._advance()
+        return _placed(exp.Var(this=self._prev.text), self._prev, self._prev)
+
+    def _parse_given_value(self) -> exp.Expr | None:
+        # A bare word is a name, also where DuckDB has a function (user) or a type (json) of that name.
+        if self._next.token_type in _AFTER_VALUE:
+            if self._curr.token_type in _WORDS:
+                return self._parse_given_name()
+            if self._curr.token_type is TokenType.IDENTIFIER:
+                return self._parse_identifier()
+        first = self._curr
+        value = self._parse_assignment()
+        if value is None:
+            self.raise_error("a value is missing here")
+            return None
+        return _placed(value, first, self._prev)
+
+    # Named arguments
+
+    def _parse_function_args(self, alias: bool = False) -> list[exp.Expr]:
+        # The functions' builders count their arguments and must not see the named ones, which wait in `_named`.
+        named: list[exp.Expr] = []
+
+        def argument() -> exp.Expr | None:
+            if self._next.token_type is TokenType.FARROW:
+                named.append(self._parse_named_argument())
+                return None
+            if named:
+                self.raise_error("after a named argument only named ones can follow (name => value)")
+            return self._parse_lambda(alias=alias)
+
+        args = self._parse_csv(argument)
+        if self._distinct_took_a_name(args):
+            args[-1].set("expressions", args[-1].expressions[:-1])
+            self._retreat(self._index - 1)
+            args += self._parse_csv(argument)
+        if named:
+            self._named = (self._index, named)
+        return args
+
+    def _parse_named_argument(self) -> exp.Expr:
+        if self._curr.token_type not in _NAMES:
+            self.raise_error("a named argument is written name => value")
+        name = self._parse_given_name()
+        self._advance()
+        return self.expression(exp.Kwarg(this=name, expression=self._parse_given_value()))
+
+    def _distinct_took_a_name(self, args: list[exp.Expr]) -> bool:
+        # In COUNT(DISTINCT x, name => 1) all up to the arrow is read as DISTINCT's own list.
+        return (
+            self._curr.token_type is TokenType.FARROW
+            and self._tokens[self._index - 2].token_type is TokenType.COMMA
+            and bool(args)
+            and isinstance(args[-1], exp.Distinct)
+        )
+
+    def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
+        # Called on each call as soon as it is closed, before FILTER, WITHIN GROUP and OVER are read.
+        if self._named is not None and self._named[0] == self._index - 1:
+            named, self._named = self._named[1], None
+            if this is not None and type(this) in _CALLED:
+                call = Named(this=this, expressions=named).update_positions(this)
+                this = self.expression(call, comments=this.pop_comments())
+            else:
+                start = named[0].this.meta["start"]
+                place = next(token for token in self._tokens if token.start == start)
+                self.raise_error("this function has no named arguments", place)
+        return super()._parse_window(this, alias)
+
+    # Parameters
+
+    def _parse_colon_name(self) -> exp.Placeholder | None:
+        colon = self._prev
+        if not self._match_set(_NAMES):
+            return None
+        return _placed(self.expression(exp.Placeholder(this=self._prev.text)), colon, self._prev)
+
+    def _parse_expression(self) -> exp.Expr | None:
+        # Past DuckDB's own method, which takes the SELECT of `SELECT :p` for a prefix alias.
+        self._refuse_prefix_alias()
+        return super(DuckDBParser, self)._parse_expression()
+
+    def _parse_table(self, *args: Any, **options: Any) -> exp.Expr | None:
+        # Likewise, in `FROM (SELECT :p ...)`.
+        if self._next.token_type is not TokenType.COLON:
+            return super()._parse_table(*args, **options)
+        self._refuse_prefix_alias()
+        options.pop("consume_pipe", None)  # DuckDB's method does not hand it on either
+        return super(DuckDBParser, self)._parse_table(*args, **options)
+
+    def _refuse_prefix_alias(self) -> None:
+        if self._next.token_type is TokenType.COLON and self._curr.token_type in (TokenType.VAR, TokenType.IDENTIFIER):
+            self.raise_error("an alias stands after what it names (COUNT(*) AS n), not before it (n: COUNT(*))")
+
+
+def _placed(node: Node, first: Token, last: Token) -> Node:
+    """The node, with its place from the one token to the other."""
+    return node.update_positions(line=last.line, col=last.col, start=first.start, end=last.end)
+
+
+class PrivateGenerator(DuckDBGenerator):
+    """DuckDB's generator, which writes the three additions too."""
+
+    NAMED_PLACEHOLDER_TOKEN = ":"
+    TRANSFORMS: ClassVar[dict[type[exp.Expr], Any]] = {
+        **DuckDBGenerator.TRANSFORMS,
+        PrivacyClause: lambda self, node: self.privacyclause_sql(node),  # sqlglot finds only its own nodes by name
+        Named: lambda self, node: self.named_sql(node),
+    }
+
+    def select_sql(self, expression: exp.Select) -> str:
+        clause = expression.args.get("privacy")
+        if clause is None:
+            return super().select_sql(expression)
+        expression.set("hint", clause)  # where it is written; what is written there depends on the node
+        try:
+            return super().select_sql(expression)
+        finally:
+            expression.set("hint", None)
+            expression.set("privacy", clause)
+
+    def privacyclause_sql(self, expression: PrivacyClause) -> str:
+        options = self.expressions(expression, flat=True)
+        return " WITH DIFFERENTIAL_PRIVACY" + (f" OPTIONS ({options})" if options else "")
+
+    def named_sql(self, expression: Named) -> str:
+        call = self.sql(expression.this, comment=False).removesuffix(")").rstrip()
+        return f"{call}{'' if call.endswith('(') else ', '}{self.expressions(expression, flat=True)})"
+
+    def withingroup_sql(self, expression: exp.WithinGroup) -> str:
+        # DuckDB's own method moves the order into the call, which it expects to find directly below.
+        if isinstance(expression.this, Named):
+            return super(DuckDBGenerator, self).withingroup_sql(expression)
+        return super().withingroup_sql(expression)
+
+
+class Private(DuckDB):
+    """The dialect of the language."""
+
+    Parser = PrivateParser
+    Generator = PrivateGenerator
+
+
+# What sqlglot makes anew for each dialect from its own body, where DuckDB's has something in it.
+Private.INVERSE_TIME_MAPPING = DuckDB.INVERSE_TIME_MAPPING
+Private.INVERSE_TIME_TRIE = DuckDB.INVERSE_TIME_TRIE
+
+
+def check_build(dialect: DuckDB) -> None:
+    """Raises ImportError where sqlglot is the compiled build, whose classes cannot be extended."""
+    try:
+        dialect.parser()
+    except TypeError:
+        raise ImportError(
+            "dpsql extends sqlglot's parser, which sqlglot's compiled build does not allow. "
+            "Remove that build (pip uninstall sqlglotc); sqlglot works without it."
+        ) from None
+
+
+check_build(Private())

@@ -1,0 +1,151 @@
+"""Public sets of values: all that an expression can come to, derived from declarations and never from data.
+
+A key with such a set makes public groups: all of them are shown. Rows whose value is not in it are in no group, so
+the set need only be useful, not complete; what matters for privacy is that no row decides it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpsql.schema import ColumnSchema, Key, Type
+from dpsql.sql.expressions import DTYPES, Array, Call, Column, Expr, Literal, Vector, blank, call_of, columns, evaluate
+from dpsql.sql.facts import Known, fact
+from dpsql.sql.plan import MOST_DERIVED_CELLS
+
+Domain = tuple[Key, ...]
+
+_CHOOSERS = {"coalesce": slice(None), "nullif": slice(1), "least": slice(None), "greatest": slice(None)}
+
+
+class Domains:
+    """Sets of values of expressions over a table's columns (`declared`, by folded name), above some filters."""
+
+    def __init__(self, declared: Mapping[str, ColumnSchema], known: Known) -> None:
+        self.declared = declared
+        self.known = known
+        self.found: dict[Expr, Domain | None] = {}
+
+    def of(self, expr: Expr) -> Domain | None:
+        """All values in ascending order, NULL last where it can occur; None where they are not known or too many."""
+        if expr not in self.found:
+            self.found[expr] = self._of(expr)
+        return self.found[expr]
+
+    def _of(self, expr: Expr) -> Domain | None:
+        if isinstance(expr, Literal):
+            return (expr.value,)
+        if isinstance(expr, Column):
+            listed = self._column(expr).keys
+            return _counted(expr, self.known) if listed is None else listed
+        if not isinstance(expr, Call):
+            return None
+        found = self._of_columns(expr)
+        if found is None:
+            found = self._chosen(expr)
+        if found is None:
+            found = _counted(expr, self.known)
+        return self._combined(expr) if found is None else found
+
+    def _column(self, column: Column) -> ColumnSchema:
+        return self.declared[column.name.casefold()]
+
+    def _of_columns(self, expr: Call) -> Domain | None:
+        """The expression at every combination of its columns' values; each column has a small set of its own."""
+        used = columns(expr)
+        sets = [self.of(column) for column in used]
+        own = [each for each in sets if each is not None]
+        if not used or len(own) < len(sets):
+            return None
+        base = _evaluated(expr, used, own)
+        if base is None:
+            return None
+        # A NULL that a list of keys leaves out can still lead to a value, as in COALESCE(column, 'none').
+        wider = [
+            values if None in values or not self._column(column).nullable else (*values, None)
+            for column, values in zip(used, own, strict=True)
+        ]
+        more = _evaluated(expr, used, wider) if wider != own else base
+        return base if more is None else _sorted({*base, *(each for each in more if each is not None)})
+
+    def _chosen(self, expr: Call) -> Domain | None:
+        """Functions that return one of their arguments: the sets of those together."""
+        if expr.function.name == "case":
+            arms: Sequence[Expr] = [*expr.args[1::2], expr.args[-1]]
+        elif expr.function.name in _CHOOSERS:
+            arms = expr.args[_CHOOSERS[expr.function.name]]
+        else:
+            return None
+        found: set[Key] = {None} if expr.function.name == "nullif" else set()
+        for arm in arms:
+            values = self.of(arm)
+            if values is None or len(found) + len(values) > MOST_DERIVED_CELLS:
+                return None
+            found |= {_as_type(value, expr.type) for value in values}
+        if not fact(expr, self.known).nullable:
+            found.discard(None)
+        return _sorted(found)
+
+    def _combined(self, expr: Call) -> Domain | None:
+        """Any other function, at every combination of its arguments' sets."""
+        sets = [self.of(arg) for arg in expr.args]
+        own = [each for each in sets if each is not None]
+        if len(own) < len(sets):
+            return None
+        places = [Column(f"\0{place}", arg.type, fact(arg, self.known)) for place, arg in enumerate(expr.args)]
+        return _evaluated(call_of(expr.function, tuple(places), expr.type), places, own)
+
+
+def _counted(expr: Expr, known: Known) -> Domain | None:
+    """Booleans, and whole numbers and dates in a bounded range of at most so many."""
+    held = fact(expr, known)
+    if not expr.type.discrete or not held.range.bounded:
+        return None
+    lower, upper = int(held.range.lower), int(held.range.upper)
+    if upper - lower >= MOST_DERIVED_CELLS:
+        return None
+    boolean = expr.type is Type.BOOLEAN
+    values: list[Key] = [bool(value) if boolean else value for value in range(lower, upper + 1)]
+    return (*values, None) if held.nullable else tuple(values)
+
+
+def _evaluated(expr: Expr, used: Sequence[Column], sets: Sequence[Domain]) -> Domain | None:
+    rows = 1
+    for values in sets:
+        rows *= len(values)
+    if rows > MOST_DERIVED_CELLS:
+        return None
+    grid = list(itertools.product(*sets))
+    cells = {column.name: vector_of([row[i] for row in grid], column.type) for i, column in enumerate(used)}
+    with np.errstate(all="ignore"):
+        found = evaluate(expr, lambda column: cells[column.name], rows)
+    return _sorted(set(cells_of(found, expr.type)))
+
+
+def _sorted(values: set[Key]) -> Domain:
+    present: list[Any] = sorted(value for value in values if value is not None)
+    return (*present, None) if None in values else tuple(present)
+
+
+def _as_type(value: Key, kind: Type) -> Key:
+    return float(value) if kind is Type.REAL and isinstance(value, int) else value
+
+
+def vector_of(cells: Sequence[Key], kind: Type) -> Vector:
+    """Python values as a vector, None for NULL."""
+    valid = np.array([cell is not None for cell in cells], dtype=bool)
+    values: Array = np.array([blank(kind) if cell is None else cell for cell in cells], dtype=DTYPES[kind])
+    return Vector(values, None if valid.all() else valid)
+
+
+def cells_of(vector: Vector, kind: Type) -> list[Key]:
+    """The cells as Python values, None for NULL; -0.0 as 0.0."""
+    values = vector.values + 0.0 if kind is Type.REAL else vector.values
+    cells: list[Key] = np.asarray(values).tolist()
+    if vector.valid is None:
+        return cells
+    return [cell if present else None for cell, present in zip(cells, vector.valid, strict=True)]

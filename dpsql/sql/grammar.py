@@ -1,0 +1,141 @@
+"""The grammar that is understood: for each node of the parser the arguments that a rule reads, and the words that it
+accounts for.
+
+What is not here is refused (`check` in allow.py). Functions of one node bring their own rules (spellings.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dpsql.sql.dialect import Named, PrivacyClause
+from dpsql.sql.functions import dates
+from dpsql.sql.spellings import NODES
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Arguments that are read, and words of the text that the node may have been written with, each once."""
+
+    args: frozenset[str]
+    words: tuple[str, ...] = ()
+
+
+def _rule(args: str = "", words: str = "") -> Rule:
+    spaced = tuple(word.replace("_", " ") if word in ("GROUP_BY", "ORDER_BY") else word for word in words.split())
+    return Rule(frozenset(args.split()), spaced)
+
+
+_OPERATORS: Mapping[type[exp.Expr], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.IntDiv: "//",
+    exp.Mod: "% MOD",
+    exp.Pow: "** ^",
+    exp.Neg: "-",
+    exp.Abs: "@",
+    exp.EQ: "= ==",
+    exp.NEQ: "<> !=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.Not: "NOT NOTNULL",
+    exp.DPipe: "||",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+    exp.StartsWith: "^@",
+    exp.Substring: "FROM FOR",
+    exp.StrPosition: "IN",
+}
+_SWITCHES: Mapping[type[exp.Expr], str] = {  # how these work here anyway
+    exp.Least: "ignore_nulls",
+    exp.Greatest: "ignore_nulls",
+    exp.Concat: "safe coalesce",
+    exp.ConcatWs: "safe coalesce",
+    exp.DPipe: "safe",
+    exp.Initcap: "",
+}
+
+_OWN: dict[type[exp.Expr], Rule] = {
+    exp.Select: _rule("expressions from_ where group having order limit offset distinct with_ privacy", "SELECT"),
+    exp.From: _rule("this", "FROM"),
+    exp.Table: _rule("this alias"),
+    exp.TableAlias: _rule("this columns", "AS"),
+    exp.Subquery: _rule("this alias"),
+    exp.With: _rule("expressions", "WITH"),
+    exp.CTE: _rule("this alias"),
+    exp.Distinct: _rule("", "DISTINCT"),
+    exp.Identifier: _rule("this quoted"),
+    exp.Column: _rule("this table", "."),
+    exp.Alias: _rule("this alias", "AS"),
+    exp.Where: _rule("this", "WHERE"),
+    exp.Group: _rule("expressions", "GROUP_BY"),
+    exp.Having: _rule("this", "HAVING"),
+    exp.Order: _rule("expressions", "ORDER_BY"),
+    exp.Ordered: _rule("this desc nulls_first", "ASC DESC NULLS FIRST LAST"),
+    exp.Limit: _rule("expression", "LIMIT"),
+    exp.Offset: _rule("expression", "OFFSET"),
+    exp.Star: _rule("", "*"),
+    exp.Literal: _rule("this is_string"),
+    exp.Boolean: _rule("this", "TRUE FALSE"),
+    exp.Null: _rule("", "NULL UNKNOWN"),
+    exp.Placeholder: _rule("this", ":"),
+    exp.Paren: _rule("this"),
+    exp.Tuple: _rule("expressions"),
+    exp.And: _rule("this expression", "AND"),
+    exp.Or: _rule("this expression", "OR"),
+    exp.Is: _rule("this expression", "IS ISNULL NOTNULL"),
+    exp.In: _rule("this expressions", "IN"),
+    exp.Between: _rule("this low high", "BETWEEN AND"),
+    exp.Like: _rule("this expression negate", "NOT LIKE"),
+    exp.ILike: _rule("this expression negate", "NOT ILIKE"),
+    exp.Escape: _rule("this expression", "ESCAPE"),
+    exp.Case: _rule("this ifs default", "CASE ELSE END"),
+    exp.If: _rule("this true false", "WHEN THEN"),
+    exp.Cast: _rule("this to", "AS ::"),
+    exp.TryCast: _rule("this to safe", "AS"),
+    exp.DataType: _rule("this expressions"),
+    exp.DataTypeParam: _rule("this"),
+    exp.Interval: _rule("this unit", "INTERVAL"),
+    exp.Var: _rule("this"),
+    exp.Extract: _rule("this expression", "FROM"),
+    exp.TimestampTrunc: _rule("this unit"),
+    exp.DateTrunc: _rule("this unit"),
+    exp.DateDiff: _rule("this expression unit date_part_boundary"),
+    exp.DateAdd: _rule("this expression"),
+    exp.Log: _rule("this expression", "2 10"),  # LOG2 and LOG10 are logarithms of those bases
+    exp.Trim: _rule("this expression position", "BOTH LEADING TRAILING FROM"),
+    exp.Pad: _rule("this expression fill_pattern is_left"),
+    exp.Anonymous: _rule("this expressions"),  # names that the binder does not know are refused by it
+    exp.Filter: _rule("this expression", "FILTER"),
+    exp.Count: _rule("this big_int"),  # big_int: COUNT is 64 bits wide, as everything here
+    exp.CountIf: _rule("this"),
+    exp.Sum: _rule("this"),
+    exp.Avg: _rule("this"),
+    exp.Min: _rule("this"),  # of released values only
+    exp.Max: _rule("this"),
+    PrivacyClause: _rule("expressions", "WITH DIFFERENTIAL_PRIVACY OPTIONS"),
+    Named: _rule("this expressions"),
+    exp.Kwarg: _rule("this expression", "=>"),
+}
+
+
+_OWN.update({getattr(exp, name): _rule("this") for name in dates.NODES})
+
+
+def _of_functions() -> dict[type[exp.Expr], Rule]:
+    rules = {}
+    for node, spelling in NODES.items():
+        listed = frozenset({spelling.rest}) if spelling.rest else frozenset()
+        switches = frozenset(_SWITCHES.get(node, "").split())
+        rules[node] = Rule(frozenset(spelling.args) | listed | switches, tuple(_OPERATORS.get(node, "").split()))
+    return rules
+
+
+RULES: Mapping[type[exp.Expr], Rule] = {**_of_functions(), **_OWN}

@@ -1,0 +1,215 @@
+"""SELECTs about people: aggregating ones, which are released with noise, and row-wise ones inside them."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from sqlglot import exp
+
+from dpsql.errors import RawColumn, SQLSyntaxError, TypeMismatch, UnsupportedSQL
+from dpsql.schema import ColumnSchema, Type
+from dpsql.sql.domains import Domains
+from dpsql.sql.expressions import Column, Expr, Fact, IntervalEnd, Literal, Slot, walk
+from dpsql.sql.facts import Known, narrow
+from dpsql.sql.options import AggregateOptions
+from dpsql.sql.parse import span_of
+from dpsql.sql.plan import Aggregate, AggregateKind, Aggregation, Filter, GroupKey, Query, Source, filters_of
+from dpsql.sql.scopes import Answered, People, Scope, named_columns
+from dpsql.sql.selects import SelectBinder, Statementwide, items_of
+
+
+INTERVAL_ENDS = {"DP_INTERVAL_LOW": False, "DP_INTERVAL_HIGH": True}
+
+
+class PrivateSelect(SelectBinder):
+    """An aggregating SELECT over people's rows."""
+
+    def __init__(self, whole: Statementwide, select: exp.Select, people: People) -> None:
+        super().__init__(whole, select, people.scope)
+        self.people = people
+
+    def query(self) -> Query:
+        source = self._source()
+        items = items_of(self.select)
+        self.bind_keys(items)
+        if self.select.args.get("distinct") and not self.keys and not self._aggregates(items):
+            for node, _ in items:
+                self.add_key(node, node)
+        for node, _ in items:
+            if isinstance(node, exp.Star):
+                refuse_star(self.sql, node)
+        self.bind_outputs(items)
+        finish = self.finish()
+        if not self.aggregations and not self.keys:
+            raise SQLSyntaxError(
+                "nothing is counted, summed or averaged.", hint=f"Write SELECT COUNT(*) FROM {self.people.table.name}."
+            )
+        plan = Aggregate(source, self._group_keys(source), tuple(self.aggregations))
+        return Query(plan, finish, (*self.keys.values(), *self.aggregations.values()))
+
+    def _aggregates(self, items: list[tuple[exp.Expr, str]]) -> bool:
+        return any(node.find(exp.AggFunc) for node, _ in items)
+
+    def _source(self) -> Source:
+        predicate = self.where()
+        return self.people.source if predicate is None else Filter(self.people.source, predicate)
+
+    def _group_keys(self, source: Source) -> tuple[GroupKey, ...]:
+        if not self.keys:
+            return ()
+        known: Known = {}
+        for predicate in filters_of(source):
+            known = narrow(predicate, known)
+        domains = Domains(self.people.declared, known)
+        keys = []
+        for expr, span in zip(self.keys, self.key_spans, strict=True):
+            if expr.type is Type.OTHER:
+                raise UnsupportedSQL(
+                    f"GROUP BY {expr}: columns of type {self._declared(expr).storage} cannot be grouped by.", span=span
+                )
+            listed = isinstance(expr, Column) and self._declared(expr).keys is not None
+            keys.append(GroupKey(expr, domains.of(expr), listed, span))
+        return tuple(keys)
+
+    def _declared(self, column: Expr) -> ColumnSchema:
+        assert isinstance(column, Column)  # nothing else has a declaration
+        return self.people.declared[column.name.casefold()]
+
+    def outer_leaf(self, node: exp.Expr) -> Expr | None:
+        if isinstance(node, exp.Anonymous) and str(node.this).upper() in INTERVAL_ENDS:
+            return self._interval_end(node)
+        return super().outer_leaf(node)
+
+    def _interval_end(self, node: exp.Expr) -> IntervalEnd:
+        """DP_INTERVAL_LOW(alias[, level]): where the noise of an output begins, and where it ends."""
+        name, args = str(node.this).upper(), node.expressions
+        if len(args) not in (1, 2):
+            raise SQLSyntaxError(f"{name} takes an alias and a level.", span=span_of(self.sql, node))
+        expr = self.by_alias(args[0]) or self._item_named(args[0]) or self.released(args[0])
+        if not any(isinstance(part, Slot) and part.index >= len(self.keys) for part in walk(expr)):
+            raise SQLSyntaxError(
+                f"{name} is about an aggregate, and there is none in {expr}.",
+                span=span_of(self.sql, node),
+                hint=f"Name an output: SELECT COUNT(*) AS n, {name}(n) ...",
+            )
+        level = self.outer.bind(args[1]) if len(args) == 2 else Literal(0.95, Type.REAL)
+        if not isinstance(level, Literal) or not isinstance(level.value, float) or not 0 < level.value < 1:
+            raise SQLSyntaxError(
+                f"{name} takes a level between 0 and 1, such as 0.95.", span=span_of(self.sql, args[-1])
+            )
+        return IntervalEnd(expr, level.value, upper=INTERVAL_ENDS[name])
+
+    def _item_named(self, node: exp.Expr) -> Expr | None:
+        """An output further on in the SELECT list, by its alias."""
+        if not isinstance(node, exp.Column) or node.table:
+            return None
+        named = [item for item, alias in items_of(self.select) if alias and alias.casefold() == node.name.casefold()]
+        return self.released(named[0]) if named else None
+
+    def bounded(
+        self, kind: AggregateKind, argument: Expr | None, options: AggregateOptions, node: exp.Expr
+    ) -> Expr | None:
+        """Values are clipped to the bounds, of which those per group are those per row where each row is one unit."""
+        bounds = options.contribution_bounds_per_row or options.contribution_bounds_per_group
+        if bounds is None:
+            return argument
+        if kind is AggregateKind.COUNT:
+            if options.contribution_bounds_per_row is not None or 1 not in bounds:
+                raise UnsupportedSQL(
+                    "COUNT takes contribution_bounds_per_group that hold 1, what each row counts.",
+                    span=next(iter(options.places.values()), None),
+                )
+            return argument
+        assert argument is not None  # only COUNT(*) has none
+        if argument.type is Type.BOOLEAN:
+            raise TypeMismatch(f"{argument} is boolean, and bounds are for numbers.", span=span_of(self.sql, node))
+        ends: list[Expr] = [
+            Literal(end, Type.INTEGER if isinstance(end, int) else Type.REAL) for end in (bounds.lower, bounds.upper)
+        ]
+        return self.inner.apply("clamp", node, [argument, *ends])
+
+    def slot_type(self, aggregation: Aggregation) -> Type:
+        """Noisy values are rounded only when they are shown."""
+        return Type.REAL
+
+    def check_argument(self, kind: AggregateKind, expr: Expr, node: exp.Expr) -> None:
+        if kind in (AggregateKind.MIN, AggregateKind.MAX):
+            raise UnsupportedSQL(
+                f"{kind} is not supported. COUNT, SUM and AVG are.", span=span_of(self.sql, node.parent or node)
+            )
+        super().check_argument(kind, expr, node)
+
+    def raw_column(self, column: Column) -> Exception:
+        name, span = self.named.get(column, (column.name, None))
+        average = f"AVG({column}), or " if column.type.numeric else f"COUNT({column}), or "
+        return RawColumn(
+            f'"{name}" is outside an aggregate, so the query would return people\'s own values.',
+            span=span,
+            hint=f"Use {average}GROUP BY {column} if you want one row per {column}.",
+        )
+
+
+class RowWise(SelectBinder):
+    """A sub-query that keeps people's rows: filters, computed columns, new names."""
+
+    def __init__(self, whole: Statementwide, select: exp.Select, people: People) -> None:
+        super().__init__(whole, select, people.scope)
+        self.people = people
+
+    def relation(self) -> People:
+        for clause, name in (("limit", "LIMIT"), ("offset", "OFFSET")):
+            node = self.select.args.get(clause)
+            if node is not None:
+                raise UnsupportedSQL(
+                    f"{name} below an aggregate is not stable: one person could decide whose rows are left.",
+                    span=span_of(self.sql, node),
+                )
+        if self.select.args.get("order") is not None:
+            raise UnsupportedSQL(
+                "ORDER BY in a sub-query of people's rows changes nothing.", hint="Leave it out, or order the answer."
+            )
+        predicate = self.where()
+        source = self.people.source if predicate is None else Filter(self.people.source, predicate)
+        outputs: list[tuple[str, Expr]] = []
+        for node, alias in items_of(self.select):
+            if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+                outputs += self.scope.columns.values()
+            else:
+                outputs.append((alias or self.text(node), self._row_value(node)))
+        columns, twice = named_columns(outputs)
+        scope = Scope(self.scope.written, self.scope.alias, columns, twice | self.scope.twice)
+        return People(scope, source, self.people.table)
+
+    def _row_value(self, node: exp.Expr) -> Expr:
+        expr = self.inner.bind(node)
+        return Literal(None, Type.INTEGER) if isinstance(expr, Literal) and expr.value is None else expr
+
+
+def refuse_star(sql: str, node: exp.Expr) -> NoReturn:
+    """SELECT * outermost."""
+    raise RawColumn(
+        "SELECT * would return people's own values.",
+        span=span_of(sql, node),
+        hint="Name aggregates, for example COUNT(*), or columns of GROUP BY.",
+    )
+
+
+def answered(query: Query, name: str) -> Answered:
+    """The answer of a query as rows that another SELECT may read."""
+    finish = query.stages[-1].finish if query.stages else query.finish
+    outputs: list[tuple[str, Expr]] = []
+    for output in finish.outputs:
+        outputs.append((output.name, Column(output.name, shown_type(query, output.expr), Fact())))
+    columns, twice = named_columns(outputs)
+    return Answered(Scope(name, name, columns, twice), query)
+
+
+def shown_type(query: Query, expr: Expr) -> Type:
+    """The type of an output as it is shown: COUNT and sums of whole numbers are integers again."""
+    if query.stages or not isinstance(expr, Slot) or expr.index < len(query.plan.keys):
+        return expr.type
+    aggregation = query.plan.aggregations[expr.index - len(query.plan.keys)]
+    argument = aggregation.argument
+    whole = argument is not None and argument.type in (Type.INTEGER, Type.BOOLEAN)
+    counted = aggregation.kind is AggregateKind.COUNT
+    return Type.INTEGER if counted or (whole and aggregation.kind is AggregateKind.SUM) else expr.type

@@ -1,0 +1,67 @@
+"""SELECTs over an answer: free post-processing, with any expression and exact aggregates of the released rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from dpsql.errors import SQLSyntaxError
+from dpsql.schema import Type
+from dpsql.sql.expressions import Column, Expr
+from dpsql.sql.plan import AggregateKind, Aggregation, Output, Query, Stage
+from dpsql.sql.scopes import Answered
+from dpsql.sql.selects import SelectBinder, Statementwide, fresh, items_of
+
+
+class ReleasedSelect(SelectBinder):
+    """One SELECT over the rows of an answer."""
+
+    def __init__(self, whole: Statementwide, select: exp.Select, answered: Answered) -> None:
+        super().__init__(whole, select, answered.scope)
+        self.answered = answered
+        aggregating = any(item.find(exp.AggFunc) for item, _ in items_of(select))
+        self.grouped = aggregating or bool(select.args.get("group") or select.args.get("having"))
+
+    def query(self) -> Query:
+        where = self.where()
+        items = items_of(self.select)
+        self.bind_keys(items)
+        self.bind_outputs(items)
+        finish = self.finish()
+        stage = Stage(where, self.grouped, tuple(self.keys), tuple(self.aggregations), finish)
+        return replace(self.answered.query, stages=(*self.answered.query.stages, stage))
+
+    def bind_outputs(self, items: list[tuple[exp.Expr, str]]) -> None:
+        taken: set[str] = set()
+        for node, alias in items:
+            if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+                columns = [self.keys.get(expr, expr) for _, expr in self.scope.columns.values()]
+                for (name, _), expr in zip(self.scope.columns.values(), columns, strict=True):
+                    if self.grouped and isinstance(expr, Column):
+                        raise self.raw_column(expr)
+                    self.outputs.append(Output(fresh(name, taken), expr))
+                continue
+            self.outputs.append(Output(fresh(alias or self.text(node), taken), self.released(node)))
+
+    def released(self, node: exp.Expr) -> Expr:
+        return super().released(node) if self.grouped else self.outer.bind(node)
+
+    def raw_column(self, column: Column) -> Exception:
+        name, span = self.named.get(column, (column.name, None))
+        return SQLSyntaxError(
+            f'"{name}" is neither in GROUP BY nor inside an aggregate.',
+            span=span,
+            hint=f"Add it to GROUP BY: {column}.",
+        )
+
+    def slot_type(self, aggregation: Aggregation) -> Type:
+        """Exact aggregates of shown values."""
+        argument = aggregation.argument
+        if aggregation.kind is AggregateKind.COUNT or argument is None:
+            return Type.INTEGER
+        if aggregation.kind is AggregateKind.AVG:
+            return Type.REAL
+        if aggregation.kind is AggregateKind.SUM:
+            return Type.INTEGER if argument.type in (Type.INTEGER, Type.BOOLEAN) else Type.REAL
+        return argument.type

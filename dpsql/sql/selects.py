@@ -1,0 +1,317 @@
+"""One SELECT, bound in its scope: what is common to questions about people and to those about answers.
+
+Below the aggregation names mean columns; above it an expression is bound in the same way, and then every part of it
+that is a GROUP BY term becomes that key's slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from dpsql.errors import Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL
+from dpsql.schema import Type
+from dpsql.sql.dialect import Named
+from dpsql.sql.expressions import Column, Expr, Literal, Report, Slot, rebuild, walk
+from dpsql.sql.options import AggregateOptions, Options, read_aggregate_options
+from dpsql.sql.parameters import Params
+from dpsql.sql.parse import span_of
+from dpsql.sql.plan import AggregateKind, Aggregation, Finish, Order, Output
+from dpsql.sql.scalars import ScalarBinder
+from dpsql.sql.scopes import Scope
+
+MOST_AGGREGATES = 100
+REPORT_LEVEL = 0.95
+
+AGGREGATES: Mapping[type[exp.Expr], AggregateKind] = {
+    exp.Count: AggregateKind.COUNT,
+    exp.CountIf: AggregateKind.COUNT,
+    exp.Sum: AggregateKind.SUM,
+    exp.Avg: AggregateKind.AVG,
+    exp.Min: AggregateKind.MIN,
+    exp.Max: AggregateKind.MAX,
+}
+
+
+@dataclass
+class Statementwide:
+    """What is one for the whole text: its words, its parameters and those used, and its options."""
+
+    sql: str
+    params: Params
+    used: set[str] = field(default_factory=set)
+    options: Options | None = None
+
+
+class SelectBinder:
+    """Binds one aggregating SELECT. Subclasses say what its rows are."""
+
+    def __init__(self, whole: Statementwide, select: exp.Select, scope: Scope) -> None:
+        self.whole = whole
+        self.sql = whole.sql
+        self.select = select
+        self.scope = scope
+        self.inner = ScalarBinder(self.sql, self.inner_leaf, whole.params, whole.used)
+        self.outer = ScalarBinder(self.sql, self.outer_leaf, whole.params, whole.used)
+        self.keys: dict[Expr, Slot] = {}
+        self.key_spans: list[Span | None] = []
+        self.aggregations: dict[Aggregation, Slot] = {}
+        self.outputs: list[Output] = []
+        self.named: dict[Expr, tuple[str, Span | None]] = {}
+
+    # The clauses, in the order in which names come to mean something.
+
+    def where(self) -> Expr | None:
+        clause = self.select.args.get("where")
+        if clause is None:
+            return None
+        aggregate = clause.find(exp.AggFunc)
+        if aggregate is not None:
+            raise SQLSyntaxError(
+                "an aggregate cannot stand in WHERE, which is about single rows.",
+                span=span_of(self.sql, aggregate),
+                hint="Conditions on an aggregate go into HAVING.",
+            )
+        return self.condition(self.inner.bind(clause.this), clause.this, "WHERE")
+
+    def condition(self, expr: Expr, node: exp.Expr, clause: str) -> Expr:
+        if isinstance(expr, Literal) and expr.value is None:
+            return Literal(None, Type.BOOLEAN)
+        if expr.type is not Type.BOOLEAN:
+            raise TypeMismatch(f"{clause} wants a condition, got {expr.type}.", span=span_of(self.sql, node))
+        return expr
+
+    def bind_keys(self, items: list[tuple[exp.Expr, str]]) -> None:
+        group = self.select.args.get("group")
+        if group is not None and not group.expressions:
+            raise SQLSyntaxError("GROUP BY names no column.", span=span_of(self.sql, group))
+        for node in group.expressions if group else []:
+            self.add_key(node, self._key_target(node, items))
+
+    def add_key(self, node: exp.Expr, target: exp.Expr) -> None:
+        span = span_of(self.sql, node)
+        if target.find(exp.AggFunc):
+            raise SQLSyntaxError("GROUP BY cannot hold an aggregate.", span=span)
+        expr = self.inner.bind(target)
+        if isinstance(expr, Literal):
+            raise SQLSyntaxError(
+                f"GROUP BY {expr} is a constant.", span=span, hint="Name a column, an alias or a place in SELECT."
+            )
+        if expr not in self.keys:
+            self.keys[expr] = Slot(len(self.keys), expr.name if isinstance(expr, Column) else str(expr), expr.type)
+            self.key_spans.append(span)
+
+    def _key_target(self, node: exp.Expr, items: list[tuple[exp.Expr, str]]) -> exp.Expr:
+        """What a GROUP BY term means: a column's name wins over an alias, a number is a place in SELECT."""
+        target = node.this if isinstance(node, exp.Paren) else node
+        if isinstance(target, exp.Literal) and not target.args.get("is_string"):
+            return self.ordinal(target, [item for item, _ in items], "GROUP BY")
+        if isinstance(target, exp.Column) and not target.table and not self.scope.has(target):
+            named = [item for item, alias in items if alias and alias.casefold() == target.name.casefold()]
+            return named[0] if named else target
+        return target
+
+    def ordinal(self, node: exp.Expr, places: list[exp.Expr], clause: str) -> exp.Expr:
+        text = str(node.this)
+        if not text.isdecimal() or not 1 <= int(text[:9]) <= len(places):
+            raise SQLSyntaxError(
+                f"{clause} {text} is not a place in SELECT, which has {len(places)}.", span=span_of(self.sql, node)
+            )
+        return places[int(text) - 1]
+
+    def released(self, node: exp.Expr) -> Expr:
+        """An expression above the aggregation: keys and aggregates alone may remain of the columns."""
+        bound = self.outer.bind(node)
+        expr = rebuild(bound, self.keys) if self.keys else bound
+        for part in walk(expr):
+            if isinstance(part, Column):
+                raise self.raw_column(part)
+        return expr
+
+    def raw_column(self, column: Column) -> Exception:
+        raise NotImplementedError
+
+    def bind_outputs(self, items: list[tuple[exp.Expr, str]]) -> None:
+        taken: set[str] = set()
+        for node, alias in items:
+            name = fresh(alias or self.text(node), taken)
+            self.outputs.append(Output(name, self.released(node)))
+
+    def finish(self) -> Finish:
+        having = self.select.args.get("having")
+        held = None if having is None else self.condition(self.released(having.this), having.this, "HAVING")
+        order = self.select.args.get("order")
+        terms = tuple(self._order_term(node) for node in order.expressions) if order else ()
+        distinct = self.select.args.get("distinct") is not None
+        limit, offset = self.whole_number("limit"), self.whole_number("offset") or 0
+        return Finish(tuple(self.outputs), held, terms, limit, offset, distinct)
+
+    def _order_term(self, node: exp.Expr) -> Order:
+        target = node.this
+        if isinstance(target, exp.Literal) and not target.args.get("is_string"):
+            self.ordinal(target, self.select.expressions, "ORDER BY")
+            expr = self.outputs[int(str(target.this)) - 1].expr
+        else:
+            expr = self.by_alias(target) or self.released(target)
+            if isinstance(expr, Literal):
+                raise SQLSyntaxError(f"ORDER BY {expr} is a constant.", span=span_of(self.sql, node))
+        return Order(expr, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
+
+    def whole_number(self, clause: str) -> int | None:
+        node = self.select.args.get(clause)
+        if node is None:
+            return None
+        value = self.inner.bind(node.expression) if isinstance(node.expression, exp.Literal | exp.Placeholder) else None
+        if isinstance(value, Literal) and isinstance(value.value, int) and value.type is Type.INTEGER:
+            if 0 <= value.value < 10**18:
+                return value.value
+        raise SQLSyntaxError(f"{clause.upper()} takes a whole number.", span=span_of(self.sql, node))
+
+    # Names.
+
+    def inner_leaf(self, node: exp.Expr) -> Expr | None:
+        """Below the aggregation: columns."""
+        if isinstance(node, exp.Column):
+            return self.column(node)
+        if isinstance(node, exp.AggFunc):
+            raise SQLSyntaxError("an aggregate cannot stand inside another.", span=span_of(self.sql, node))
+        return None
+
+    def outer_leaf(self, node: exp.Expr) -> Expr | None:
+        """Above the aggregation: aliases of the SELECT list, columns (of which keys will remain) and aggregates."""
+        if isinstance(node, exp.Column):
+            alias = None if self.scope.has(node) else self.by_alias(node)
+            return alias if alias is not None else self.column(node)
+        return self.aggregate(node)
+
+    def column(self, node: exp.Column) -> Expr:
+        expr = self.scope.column(node, self.sql)
+        for part in walk(expr):
+            if isinstance(part, Column):
+                self.named.setdefault(part, (node.name, span_of(self.sql, node)))
+        return expr
+
+    def by_alias(self, node: exp.Expr) -> Expr | None:
+        if isinstance(node, exp.Column) and not node.table:
+            for output in self.outputs:
+                if output.name.casefold() == node.name.casefold():
+                    return output.expr
+        return None
+
+    # Aggregates.
+
+    def aggregate(self, node: exp.Expr) -> Expr | None:
+        """The slot of an aggregate, with its FILTER and named arguments; None for any other node."""
+        inner = node.this if isinstance(node, exp.Filter) else node
+        named = inner if isinstance(inner, Named) else None
+        inner = inner if named is None else named.this
+        kind = AGGREGATES.get(type(inner))
+        if kind is None:
+            if isinstance(node, exp.Filter | Named):
+                what = "FILTER" if isinstance(node, exp.Filter) else "a named argument"
+                raise SQLSyntaxError(f"{what} belongs to an aggregate.", span=span_of(self.sql, node))
+            return None
+        condition = None
+        if isinstance(node, exp.Filter):
+            where = node.expression.this
+            condition = self.condition(self.inner.bind(where), where, "FILTER")
+        argument = self.argument(kind, inner, condition)
+        options = None if named is None else read_aggregate_options(named, self.sql)
+        if options is not None:
+            argument = self.bounded(kind, argument, options, inner)
+        epsilon = None if options is None else options.epsilon
+        slot = self.slot_of(Aggregation(kind, argument, self.aggregate_span(inner), epsilon), node)
+        return slot if options is None or options.report_format is None else Report(slot, REPORT_LEVEL)
+
+    def bounded(
+        self, kind: AggregateKind, argument: Expr | None, options: AggregateOptions, node: exp.Expr
+    ) -> Expr | None:
+        """The argument within an aggregate's own contribution bounds."""
+        raise UnsupportedSQL("named arguments belong to aggregates of people's rows.", span=span_of(self.sql, node))
+
+    def aggregate_span(self, node: exp.Expr) -> Span | None:
+        return span_of(self.sql, node.this or node)
+
+    def slot_of(self, aggregation: Aggregation, node: exp.Expr) -> Slot:
+        if aggregation not in self.aggregations:
+            if len(self.aggregations) == MOST_AGGREGATES:
+                raise UnsupportedSQL(
+                    f"more than {MOST_AGGREGATES} different aggregates share one epsilon.",
+                    span=span_of(self.sql, node),
+                    hint="Ask in several queries.",
+                )
+            place = len(self.keys) + len(self.aggregations)
+            self.aggregations[aggregation] = Slot(place, str(aggregation), self.slot_type(aggregation))
+        return self.aggregations[aggregation]
+
+    def slot_type(self, aggregation: Aggregation) -> Type:
+        raise NotImplementedError
+
+    def argument(self, kind: AggregateKind, node: exp.Expr, condition: Expr | None) -> Expr | None:
+        """What is aggregated; rows where the FILTER is not true have NULL there. None: all rows are counted."""
+        inner = node.this
+        if inner is None:
+            raise SQLSyntaxError(f"{kind} takes one argument.", span=span_of(self.sql, node))
+        if isinstance(node, exp.CountIf):
+            bound = self.condition(self.inner.bind(inner), inner, "COUNT_IF")
+            condition = bound if condition is None else self.inner.apply("and", node, [condition, bound])
+            expr: Expr = Literal(1, Type.INTEGER)
+        elif isinstance(inner, exp.Star):
+            if kind is not AggregateKind.COUNT:
+                raise SQLSyntaxError(f"{kind}(*) is not a thing; only COUNT(*) is.", span=span_of(self.sql, node))
+            expr = Literal(1, Type.INTEGER)
+        else:
+            expr = self.inner.bind(inner)
+            self.check_argument(kind, expr, inner)
+        if condition is not None:
+            expr = self.inner.apply("case", node, [condition, expr, Literal(None, Type.INTEGER)])
+        if kind is AggregateKind.COUNT:
+            return None if isinstance(expr, Literal) and expr.value is not None else expr
+        return expr
+
+    def check_argument(self, kind: AggregateKind, expr: Expr, node: exp.Expr) -> None:
+        if kind in (AggregateKind.SUM, AggregateKind.AVG) and not expr.type.numeric and expr.type is not Type.BOOLEAN:
+            name = expr.name if isinstance(expr, Column) else str(expr)
+            raise TypeMismatch(
+                f'{kind}({expr}): "{name}" is {expr.type}.',
+                span=span_of(self.sql, node),
+                hint=f"Did you mean COUNT({expr}) or GROUP BY {expr}?",
+            )
+
+    def text(self, node: exp.Expr) -> str:
+        """The words of an item as written: the name of a column without an alias."""
+        if isinstance(node, exp.Column):
+            found = self.scope.columns.get(node.name.casefold())
+            return found[0] if found else node.name
+        inner = node.this if type(node) in AGGREGATES else None
+        if isinstance(inner, exp.Star):
+            return "COUNT(*)"
+        return node.sql(dialect="duckdb")
+
+
+def items_of(select: exp.Select) -> list[tuple[exp.Expr, str]]:
+    """The SELECT list: expressions and their aliases."""
+    return [(each.this, each.alias) if isinstance(each, exp.Alias) else (each, "") for each in select.expressions]
+
+
+def fresh(name: str, taken: set[str]) -> str:
+    """The name, with _1, _2 ... after it where it is taken."""
+    made, number = name, 0
+    while made.casefold() in taken:
+        number += 1
+        made = f"{name}_{number}"
+    taken.add(made.casefold())
+    return made
+
+
+def is_aggregating(select: exp.Select) -> bool:
+    """Whether a SELECT makes one row of many: it groups, removes doubles, or holds an aggregate of its own."""
+    if select.args.get("group") or select.args.get("having") or select.args.get("distinct"):
+        return True
+    return any(_has_aggregate(item) for item in select.expressions)
+
+
+def _has_aggregate(node: exp.Expr) -> bool:
+    return any(isinstance(each, exp.AggFunc) for each in node.walk())

@@ -1,0 +1,61 @@
+"""How functions are written: the parser's nodes and names that stand for each record of `sql/functions`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dpsql.sql.functions import FUNCTIONS
+
+_SYNTAX = re.compile(r"(\w+)\((.*)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """A parser node's function, and the node's arguments in the function's order; `rest` names one that is a list."""
+
+    function: str
+    args: tuple[str, ...]
+    rest: str | None
+
+    def operands(self, node: exp.Expr) -> list[exp.Expr]:
+        """The node's arguments; those at the end that are not there are left out."""
+        found = [node.args.get(name) for name in self.args]
+        while found and found[-1] is None:
+            found.pop()
+        rest = node.args.get(self.rest) or [] if self.rest else []
+        return [*(each for each in found if each is not None), *rest]
+
+
+def _read() -> tuple[dict[type[exp.Expr], Spelling], dict[str, str]]:
+    nodes: dict[type[exp.Expr], Spelling] = {}
+    names: dict[str, str] = {}
+    for function in FUNCTIONS.values():
+        for written in function.syntax:
+            found = _SYNTAX.fullmatch(written)
+            if found is None:
+                names[written] = function.name
+                continue
+            parts = [part.strip() for part in found[2].split(",") if part.strip()]
+            plain = tuple(part for part in parts if not part.startswith("*"))
+            rest = next((part[1:] for part in parts if part.startswith("*")), None)
+            nodes[getattr(exp, found[1])] = Spelling(function.name, plain, rest)
+    return nodes, names
+
+
+NODES: Mapping[type[exp.Expr], Spelling]
+"""Parser nodes that are one function each."""
+NAMES: Mapping[str, str]
+"""Names of functions that the parser has no node for, in capitals."""
+NODES, NAMES = _read()
+
+
+def written_names() -> list[str]:
+    """Every name that a function can be written with, for near misses."""
+    known = [name for node in NODES if issubclass(node, exp.Func) for name in node.sql_names()]
+    return sorted(
+        {*known, *NAMES, "COUNT", "SUM", "AVG", "CASE", "CAST", "EXTRACT", "DATE_TRUNC", "DATE_DIFF", "LOG10"}
+    )

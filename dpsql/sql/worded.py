@@ -1,0 +1,221 @@
+"""Nodes with words in them: CASE, CAST, EXTRACT, DATE_TRUNC, intervals of time, LIKE, TRIM, logarithms."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dpsql.errors import SQLSyntaxError, TypeMismatch, UnsupportedSQL, did_you_mean
+from dpsql.schema import Type
+from dpsql.sql.expressions import Expr, Literal
+from dpsql.sql.functions import FUNCTIONS
+from dpsql.sql.functions.casts import cast_name
+from dpsql.sql.functions.dates import NODES, PARTS, UNITS
+from dpsql.sql.scalars import RULES, Bind, ScalarBinder
+
+_NOTHING = Literal(None, Type.INTEGER)
+
+
+def _case(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
+    """CASE WHEN c THEN v ... and CASE x WHEN y THEN v ...; without ELSE it is NULL there."""
+    subject = None if node.this is None else bind(node.this)
+    args: list[Expr] = []
+    for arm in node.args["ifs"]:
+        condition = bind(arm.this)
+        args += [
+            condition if subject is None else binder.apply("eq", arm, [subject, condition]),
+            bind(arm.args["true"]),
+        ]
+    default = node.args.get("default")
+    return binder.apply("case", node, [*args, _NOTHING if default is None else bind(default)])
+
+
+def _if(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
+    otherwise = node.args.get("false")
+    args = [bind(node.this), bind(node.args.get("true")), _NOTHING if otherwise is None else bind(otherwise)]
+    return binder.apply("case", node, args)
+
+
+def _cast(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
+    value, to = bind(node.this), node.args["to"]
+    target = to.this.name if isinstance(to.this, exp.DType) else ""
+    sizes = [each.this for each in to.expressions]
+    if isinstance(value, Literal) and value.value is None:
+        value = Literal(None, Type.TEXT)
+    name = cast_name(value.type, target)
+    if name is None or (sizes and target != "DECIMAL"):
+        raise UnsupportedSQL(f"CAST of {value.type} to {to.sql('duckdb')} is not supported.", span=binder.span(node))
+    if name == "":
+        return value
+    limits: list[Expr] = []
+    if target == "DECIMAL":
+        digits = (
+            [*(str(size.this) for size in sizes), *("18", "3")[len(sizes) :]]
+            if len(sizes) != 1
+            else [str(sizes[0].this), "0"]
+        )
+        if not all(each.isdecimal() for each in digits) or not int(digits[1]) <= int(digits[0]) <= 38:
+            raise SQLSyntaxError("DECIMAL(p, s) wants 0 <= s <= p <= 38.", span=binder.span(node))
+        limits = [Literal(int(each), Type.INTEGER) for each in digits]
+    result = binder.apply(name, node, [value, *limits])
+    written_as_time = isinstance(node.this, exp.Literal) and result.type.temporal
+    if written_as_time and isinstance(result, Literal) and result.value is None:  # DATE '2020-13-01'
+        raise TypeMismatch(f"{value} is not a {result.type}.", span=binder.span(node))
+    return result
+
+
+def _word(binder: ScalarBinder, node: exp.Expr | None, known: dict[str, str], what: str, clause: exp.Expr) -> str:
+    """The name of a unit or part, written as a word or as text."""
+    text = "" if node is None or not isinstance(node, exp.Var | exp.Literal) else str(node.this)
+    found = known.get(text.upper()) or known.get(text.lower())
+    if found is None:
+        near = did_you_mean(text, known)
+        raise SQLSyntaxError(
+            f"{text[:40] or 'that'} is no {what} of time.{near}",
+            span=binder.span(node or clause) or binder.span(clause),
+            hint="Known: year, quarter, month, week, day, hour, minute, second.",
+        )
+    return found
+
+
+def _on_time(binder: ScalarBinder, name: str, node: exp.Expr, args: list[Expr]) -> Expr:
+    """A function on timestamps, or its variant for dates where there is one and all arguments are dates."""
+    kinds = {arg.type for arg in args if arg.type.temporal}
+    if kinds == {Type.DATE} and f"{name}_of_date" in FUNCTIONS:
+        name, wanted = f"{name}_of_date", Type.DATE
+    else:
+        wanted = Type.TIMESTAMP
+    if kinds:  # a text constant beside it is a time as well
+        args = [binder.as_time(node, arg, wanted) for arg in args]
+    return binder.apply(name, node, args)
+
+
+def _part(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
+    part = _word(binder, node.this, dict(PARTS), "part", node)
+    return _on_time(binder, f"extract_{part}", node, [bind(node.expression)])
+
+
+def _part_function(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
+    return _on_time(binder, f"extract_{NODES[type(node).__name__]}", node, [bind(node.this)])
+
+
+def _date_part(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
+    if len(node.expressions) != 2:
+        raise SQLSyntaxError("DATE_PART takes 2 arguments, a part and a time.", span=binder.span(node))
+    part = _word(binder, node.expressions[0], dict(PARTS), "part", node)
+    return _on_time(binder, f"extract_{part}", node, [bind(node.expressions[1])])
+
+
+def _truncate(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
+    unit = _word(binder, node.args.get("unit"), dict(UNITS), "unit", node)
+    return _on_time(binder, f"trunc_{unit}", node, [bind(node.this)])
+
+
+def _difference(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
+    unit = _word(binder, node.args.get("unit"), dict(UNITS), "unit", node)
+    return _on_time(binder, f"diff_{unit}", node, [bind(node.expression), bind(node.this)])
+
+
+def _shifted(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
+    """x + INTERVAL n unit, x - INTERVAL n unit and DATE_ADD; other sums are plain ones."""
+    left, right = node.this, node.expression
+    if isinstance(left, exp.Interval) and isinstance(node, exp.Add):
+        left, right = right, left
+    if not isinstance(right, exp.Interval):
+        if isinstance(node, exp.DateAdd):
+            raise SQLSyntaxError("DATE_ADD takes a time and an INTERVAL.", span=binder.span(node))
+        return binder.apply("add" if isinstance(node, exp.Add) else "subtract", node, [bind(left), bind(right)])
+    unit = _word(binder, right.args.get("unit"), dict(UNITS), "unit", node)
+    amount = _amount(binder, right, bind)
+    if isinstance(node, exp.Sub):
+        amount = binder.apply("negate", right, [amount])
+    value = bind(left)
+    if not value.type.temporal:
+        raise TypeMismatch(
+            f"an INTERVAL is added to dates and timestamps, not to {value.type}.", span=binder.span(node)
+        )
+    return binder.apply(f"add_{unit}", node, [binder.as_time(node, value, Type.TIMESTAMP), amount])
+
+
+def _amount(binder: ScalarBinder, interval: exp.Expr, bind: Bind) -> Expr:
+    """The whole number of an interval, INTERVAL 3 DAY or INTERVAL '3' DAY or INTERVAL (x) DAY."""
+    written = interval.this
+    if isinstance(written, exp.Literal) and written.args.get("is_string"):
+        text = str(written.this).strip()
+        if not text.removeprefix("-").isdecimal() or len(text) > 18:
+            raise SQLSyntaxError("an INTERVAL is a whole number of one unit.", span=binder.span(interval))
+        return Literal(int(text), Type.INTEGER)
+    return bind(written)
+
+
+def _alone(binder: ScalarBinder, node: exp.Expr, _bind: Bind) -> Expr:
+    raise UnsupportedSQL(
+        "an INTERVAL stands only beside + or - and a time.",
+        span=binder.span(node),
+        hint="Write d + INTERVAL 1 DAY, or DATE_DIFF('day', a, b) for the time between two.",
+    )
+
+
+def _like(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
+    """LIKE and ILIKE, with ESCAPE around them and NOT inside."""
+    escape = [bind(node.expression)] if isinstance(node, exp.Escape) else []
+    inner = node.this if isinstance(node, exp.Escape) else node
+    if not isinstance(inner, exp.Like | exp.ILike):
+        raise SQLSyntaxError("ESCAPE belongs to LIKE.", span=binder.span(node))
+    name = "like" if isinstance(inner, exp.Like) else "ilike"
+    held = binder.apply(name, inner, [bind(inner.this), bind(inner.expression), *escape])
+    return binder.apply("not", inner, [held]) if inner.args.get("negate") else held
+
+
+def _trim(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
+    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
+    return binder.apply(name, node, [bind(each) for each in (node.this, node.args.get("expression")) if each])
+
+
+def _pad(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
+    parts = [each for each in (node.this, node.expression, node.args.get("fill_pattern")) if each]
+    return binder.apply("lpad" if node.args.get("is_left") else "rpad", node, [bind(each) for each in parts])
+
+
+def _logarithm(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
+    """LOG(x) is to base 10, as LOG10; LOG(b, x) and LOG2 name their base."""
+    if node.args.get("expression") is None:
+        return binder.apply("log10", node, [bind(node.this)])
+    base = node.this
+    if isinstance(base, exp.Literal) and not base.args.get("is_string") and str(base.this) in ("2", "10"):
+        return binder.apply(f"log{base.this}", node, [bind(node.expression)])
+    return binder.apply("log_base", node, [bind(base), bind(node.expression)])
+
+
+_named = RULES[exp.Anonymous]
+
+
+def _anonymous(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
+    if str(node.this).upper() in ("DATE_PART", "DATEPART"):
+        return _date_part(binder, node, bind)
+    return _named(binder, node, bind)
+
+
+RULES.update(
+    {
+        exp.Anonymous: _anonymous,
+        exp.Case: _case,
+        exp.If: _if,
+        exp.Cast: _cast,
+        exp.TryCast: _cast,
+        exp.Extract: _part,
+        **{getattr(exp, name): _part_function for name in NODES},
+        exp.TimestampTrunc: _truncate,
+        exp.DateTrunc: _truncate,
+        exp.DateDiff: _difference,
+        exp.Add: _shifted,
+        exp.Sub: _shifted,
+        exp.DateAdd: _shifted,
+        exp.Interval: _alone,
+        exp.Like: _like,
+        exp.ILike: _like,
+        exp.Escape: _like,
+        exp.Trim: _trim,
+        exp.Pad: _pad,
+        exp.Log: _logarithm,
+    }
+)
