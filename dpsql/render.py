@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+import numpy as np
+
+from dpsql.calendar import DAYS, MICROSECONDS, show_date, show_timestamp
 from dpsql.finish import Answer
 from dpsql.noise_intervals import Bounds
 from dpsql.schema import Type
-from dpsql.sql.expressions import Vector
+from dpsql.sql.expressions import Array, Vector
 
 _NULL = "NULL"
 
@@ -68,13 +72,13 @@ def _cells(answer: Answer, bounds: Mapping[str, Bounds], level: float) -> tuple[
         if limits is not None:
             heads.append(f"{level * 100:g} %")
             numeric.append(True)
-            columns.append(_intervals(vector, limits))
+            columns.append(_spans(kind, limits) if kind.temporal else _intervals(vector, limits))
     return heads, [list(row) for row in zip(*columns, strict=True)], numeric
 
 
 def _plain(vector: Vector, kind: Type) -> list[str]:
     valid = vector.where_valid()
-    show = _printable if kind is Type.TEXT else _number if kind is Type.REAL else str
+    show = _SHOWN.get(kind, str)
     return [show(value) if present else _NULL for value, present in zip(vector.values.tolist(), valid, strict=True)]
 
 
@@ -87,7 +91,17 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+_SHOWN: Mapping[Type, Callable[[Any], str]] = {
+    Type.TEXT: _printable,
+    Type.REAL: _number,
+    Type.DATE: show_date,
+    Type.TIMESTAMP: show_timestamp,
+}
+
+
 def _values(vector: Vector, kind: Type, limits: Bounds) -> list[str]:
+    if kind.temporal:
+        return _plain(vector, kind)
     low, high = (each.tolist() for each in limits)
     valid = vector.where_valid()
     return [
@@ -111,6 +125,24 @@ def _intervals(vector: Vector, limits: Bounds) -> list[str]:
             digits = _digits(b - a, value)
             out.append(f"{a:.{digits}f} … {b:.{digits}f}")
     return out
+
+
+def whole_limits(kind: Type, limits: Bounds) -> tuple[Array, Array]:
+    """The ends of intervals around dates or timestamps, rounded outward and held within the calendar."""
+    span = DAYS if kind is Type.DATE else MICROSECONDS
+    lower, upper = int(span.lower), int(span.upper)
+    low, high = np.floor(np.clip(limits[0], lower, upper)), np.ceil(np.clip(limits[1], lower, upper))
+    # Held again as integers: floats are too coarse for the last microseconds of the calendar.
+    return np.clip(low.astype(np.int64), lower, upper), np.clip(high.astype(np.int64), lower, upper)
+
+
+def _spans(kind: Type, limits: Bounds) -> list[str]:
+    """The two ends."""
+    show = _SHOWN[kind]
+    known = np.isfinite(limits[0]) & np.isfinite(limits[1])
+    low, high = whole_limits(kind, limits)
+    ends = zip(known.tolist(), low.tolist(), high.tolist(), strict=True)
+    return [f"{show(a)} … {show(b)}" if finite else "any" for finite, a, b in ends]
 
 
 def _rounded_up(half: float) -> str:

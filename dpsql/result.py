@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpsql.calendar import date_of, timestamp_of
 from dpsql.errors import InvalidArgument
 from dpsql.explain import Explanation, hidden_groups
 from dpsql.finish import Answer
 from dpsql.noise_intervals import Bounds, interval
 from dpsql.privacy.loss import PrivacyLoss
 from dpsql.release import Release, Released
-from dpsql.render import html_table, text_table
+from dpsql.render import html_table, text_table, whole_limits
 from dpsql.schema import Type
-from dpsql.sql.expressions import Vector
+from dpsql.sql.expressions import Array, Vector
 
 _MOST_ROWS_SHOWN = 60
 
@@ -59,10 +60,10 @@ class Result:
         """The noisy values; with `intervals`, columns name_low and name_high after each aggregate."""
         columns: dict[str, Any] = {}
         bounds = self._bounds(level, simultaneous=False) if intervals else {}
-        for name, series in self._columns():
+        for (name, series), kind in zip(self._columns(), self._answer.types, strict=True):
             columns[name] = series
             if name in bounds:
-                columns[f"{name}_low"], columns[f"{name}_high"] = bounds[name]
+                columns[f"{name}_low"], columns[f"{name}_high"] = _limits(kind, bounds[name])
         return pd.DataFrame(columns)
 
     def intervals(self, level: float = 0.95, *, simultaneous: bool = False) -> pd.DataFrame:
@@ -74,9 +75,9 @@ class Result:
         """
         bounds = self._bounds(level, simultaneous=simultaneous)
         columns: dict[str, Any] = {}
-        for name, series in self._columns():
+        for (name, series), kind in zip(self._columns(), self._answer.types, strict=True):
             if name in bounds:
-                columns[f"{name}_low"], columns[f"{name}_high"] = bounds[name]
+                columns[f"{name}_low"], columns[f"{name}_high"] = _limits(kind, bounds[name])
             else:
                 columns[name] = series
         return pd.DataFrame(columns)
@@ -106,7 +107,7 @@ class Result:
         return len(self._answer)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        columns = [_python_values(vector) for vector in self._answer.vectors]
+        columns = [_python_values(*each) for each in zip(self._answer.types, self._answer.vectors, strict=True)]
         return iter(zip(*columns, strict=True))
 
     def table_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
@@ -136,16 +137,36 @@ def _as_series(kind: Type, vector: Vector) -> Any:
     values, valid = vector.values, vector.valid
     missing = valid is not None and not valid.all()
     if kind is Type.TEXT:
-        return pd.Series(_python_values(vector), dtype="str")
+        return pd.Series(_python_values(kind, vector), dtype="str")
+    if kind.temporal:
+        return pd.Series(np.where(vector.where_valid(), _moments(kind, values), np.datetime64("NaT")))
     if not missing or valid is None:
         return pd.Series(values)
     if kind is Type.REAL:
         return pd.Series(np.where(valid, values, np.nan))
-    return pd.Series(_python_values(vector), dtype="boolean" if kind is Type.BOOLEAN else "Int64")
+    return pd.Series(_python_values(kind, vector), dtype="boolean" if kind is Type.BOOLEAN else "Int64")
 
 
-def _python_values(vector: Vector) -> list[Any]:
+def _moments(kind: Type, values: Array) -> Array:
+    """Dates as datetime64[s], since a frame has no dtype for days; timestamps as datetime64[us]."""
+    if kind is Type.DATE:
+        return values.astype("datetime64[D]").astype("datetime64[s]")
+    return values.astype("datetime64[us]")
+
+
+def _limits(kind: Type, bounds: Bounds) -> tuple[Array, Array]:
+    """The ends of intervals in the dtype of what they enclose, rounded outward, and held within the calendar."""
+    if not kind.temporal:
+        return bounds
+    low, high = whole_limits(kind, bounds)
+    return _moments(kind, low), _moments(kind, high)
+
+
+def _python_values(kind: Type, vector: Vector) -> list[Any]:
     cells: list[Any] = vector.values.tolist()
+    if kind.temporal:
+        show = date_of if kind is Type.DATE else timestamp_of
+        cells = [show(cell) for cell in cells]
     if vector.valid is None:
         return cells
     return [cell if present else None for cell, present in zip(cells, vector.valid, strict=True)]

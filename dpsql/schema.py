@@ -25,6 +25,12 @@ Key = str | int | float | bool | None
 MOST_KEYS = 1_000_000
 
 
+_NUMERIC = frozenset(["integer", "real"])
+_TEMPORAL = frozenset(["date", "timestamp"])
+_ORDERED_NUMBERS = _NUMERIC | _TEMPORAL
+_DISCRETE = frozenset(["integer", "boolean", "date", "timestamp"])
+
+
 class Type(StrEnum):
     """The types of the language. OTHER is stored in a table but has no operations here, save COUNT and IS NULL.
 
@@ -41,21 +47,21 @@ class Type(StrEnum):
 
     @property
     def numeric(self) -> bool:
-        return self in (Type.INTEGER, Type.REAL)
+        return self._value_ in _NUMERIC
 
     @property
     def temporal(self) -> bool:
-        return self in (Type.DATE, Type.TIMESTAMP)
+        return self._value_ in _TEMPORAL
 
     @property
     def ordered_number(self) -> bool:
         """Compared as a number is, so that ranges say something of its values."""
-        return self.numeric or self.temporal
+        return self._value_ in _ORDERED_NUMBERS
 
     @property
     def discrete(self) -> bool:
         """Held as whole numbers."""
-        return self in (Type.INTEGER, Type.BOOLEAN, Type.DATE, Type.TIMESTAMP)
+        return self._value_ in _DISCRETE
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,20 @@ types."""
 from __future__ import annotations
 
 import csv
+import re
 import warnings
 from collections import Counter
+from datetime import date, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.extensions import ExtensionDtype
 
 from dpsql.errors import InvalidSchema
 from dpsql.schema import Declaration, Stored, Type
+from dpsql.schema_words import Pair
 
 
 def stored_columns(frame: pd.DataFrame) -> list[Stored]:
@@ -32,27 +37,66 @@ def _stored(name: str, dtype: object) -> Stored:
     return Stored(name, _type_of(dtype), _can_hold_null(dtype), storage)
 
 
+_BY_KIND = {
+    "b": Type.BOOLEAN,
+    "i": Type.INTEGER,
+    "u": Type.INTEGER,
+    "f": Type.REAL,
+    "M": Type.TIMESTAMP,
+    "O": Type.TEXT,
+}
+_BY_ARROW_NAME = {
+    "bool": Type.BOOLEAN,
+    "int": Type.INTEGER,
+    "uint": Type.INTEGER,
+    "halffloat": Type.REAL,
+    "float": Type.REAL,
+    "double": Type.REAL,
+    "decimal": Type.REAL,
+    "string": Type.TEXT,
+    "large_string": Type.TEXT,
+    "date": Type.DATE,
+    "timestamp": Type.TIMESTAMP,
+    "null": Type.TEXT,  # as a column of objects that are all None
+}
+
+
+_NULLABLE = (pd.arrays.BooleanArray, pd.arrays.IntegerArray, pd.arrays.FloatingArray)
+
+
 def _type_of(dtype: object) -> Type:
     if isinstance(dtype, pd.CategoricalDtype):
         return _type_of(dtype.categories.dtype)
     if isinstance(dtype, np.dtype):
-        kinds = {"b": Type.BOOLEAN, "i": Type.INTEGER, "u": Type.INTEGER, "f": Type.REAL, "O": Type.TEXT}
-        return kinds.get(dtype.kind, Type.OTHER)
+        return _BY_KIND.get(dtype.kind, Type.OTHER)
     if isinstance(dtype, pd.StringDtype):
         return Type.TEXT
-    return _extension_type(dtype)
+    if isinstance(dtype, pd.ArrowDtype):
+        return _arrow_type(dtype.pyarrow_dtype)
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return Type.TIMESTAMP
+    if isinstance(dtype, ExtensionDtype) and dtype.construct_array_type() in _NULLABLE:
+        return _BY_KIND[dtype.kind]
+    return Type.OTHER
 
 
-def _extension_type(dtype: object) -> Type:
-    """Nullable and Arrow dtypes, by what pandas says of them."""
-    if isinstance(dtype, pd.SparseDtype):
+def _arrow_type(stored: Any) -> Type:
+    """By the name of an Arrow type: "decimal128(10, 2)" is a decimal."""
+    name = re.split("[^a-z_]", str(stored))[0]
+    if name == "dictionary":
+        return _arrow_type(stored.value_type)
+    if name == "timestamp" and stored.tz and not _is_zone(stored.tz):
         return Type.OTHER
-    kind = getattr(dtype, "kind", "O")
-    text = isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith(("string", "large_string"))
-    if text:
-        return Type.TEXT
-    kinds = {"b": Type.BOOLEAN, "i": Type.INTEGER, "u": Type.INTEGER, "f": Type.REAL}
-    return kinds.get(str(kind), Type.OTHER)
+    return _BY_ARROW_NAME.get(name, Type.OTHER)
+
+
+def _is_zone(name: str) -> bool:
+    """Whether a time zone is known here; Arrow takes any name for one."""
+    try:
+        pd.DatetimeTZDtype("us", name)
+    except Exception:  # noqa: BLE001 - of many kinds
+        return False
+    return True
 
 
 def _can_hold_null(dtype: object) -> bool:
@@ -63,12 +107,20 @@ def read_table(path: Path, said: Declaration) -> tuple[pd.DataFrame, Declaration
     """A file as a frame, and its declaration with the types that decide how it was read.
 
     A CSV file has no types of its own: its cells are text, cast by declared type; a column without a declared type is
-    real if it has bounds, else text. So one odd cell changes nothing but itself. Raises InvalidSchema.
+    what its bounds are (real numbers, dates or timestamps), without bounds text. So one odd cell changes nothing but
+    itself. Raises InvalidSchema.
     """
     if path.suffix.casefold() not in (".csv", ".txt"):
         raise InvalidSchema(f"{path.name}: only .csv files can be read; load others with pandas.")
-    real = dict.fromkeys(said.bounds, Type.REAL)
-    return _read_csv(path), Declaration(said.bounds, said.keys, {**real, **said.types}, said.nullable)
+    types = {name: _type_within(bounds) for name, bounds in said.bounds.items()}
+    return _read_csv(path), Declaration(said.bounds, said.keys, {**types, **said.types}, said.nullable)
+
+
+def _type_within(bounds: Pair) -> Type:
+    """The type of values between two bounds."""
+    if not isinstance(bounds[0], date):
+        return Type.REAL
+    return Type.TIMESTAMP if any(isinstance(each, datetime) for each in bounds) else Type.DATE
 
 
 def _read_csv(path: Path) -> pd.DataFrame:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from dpsql.errors import InvalidArgument, InvalidSchema
 from dpsql.schema import Declaration, resolve
+from dpsql.schema_words import plain
 from dpsql.sources import stored_columns
 
 _ATTRIBUTE = "dpsql"
@@ -20,7 +21,8 @@ class Table:
     """A DataFrame whose rows are one person's each, and what its owner declares of the columns.
 
     bounds: column -> (lower, upper), values outside are clipped; keys: column -> list of group values, made public;
-    types: column -> "integer", "real", "boolean" or "text"; nullable: column -> False. Raises InvalidSchema.
+    types: column -> "integer", "real", "decimal" (read as real), "boolean", "text", "date" or "timestamp"; nullable:
+    column -> False. Bounds and keys of dates are dates or ISO text. Raises InvalidSchema.
     """
 
     frame: pd.DataFrame = field(repr=False)
@@ -60,8 +62,8 @@ def declare(
     copy = frame.copy(deep=False)
     said = table.declaration
     copy.attrs[_ATTRIBUTE] = {
-        "bounds": {name: list(pair) for name, pair in said.bounds.items()},
-        "keys": {name: list(keys) for name, keys in said.keys.items()},
+        "bounds": {name: [plain(each) for each in pair] for name, pair in said.bounds.items()},
+        "keys": {name: [plain(each) for each in keys] for name, keys in said.keys.items()},
         "types": {name: str(kind) for name, kind in said.types.items()},
     }
     return copy

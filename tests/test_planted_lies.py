@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from dpsql import finish, prepare, release, release_lattice, session
-from dpsql.analysis import ranges, sensitivity
+from dpsql.analysis import filters, sensitivity
 from dpsql.analysis.stability import Stability
 from dpsql.executors import columns, evaluation, groups, pandas
 from dpsql.finish import finish as finished

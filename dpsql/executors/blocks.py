@@ -124,8 +124,8 @@ def _microseconds(ticks: Array, a_day: int) -> Array:
     if a_day > MICROSECONDS_A_DAY:
         return ticks // (a_day // MICROSECONDS_A_DAY)
     factor = MICROSECONDS_A_DAY // a_day
-    # No product is too large for 64 bits, and what lies outside the calendar stays outside it.
-    lowest, highest = int(MICROSECONDS.lower) // factor - 1, int(MICROSECONDS.upper) // factor + 1
+    # No product is too large for 64 bits, and what lies outside the calendar stays so, on the clock of any zone too.
+    lowest, highest = int(MICROSECONDS.lower) // factor - 2 * a_day, int(MICROSECONDS.upper) // factor + 2 * a_day
     return np.clip(ticks, lowest, highest) * factor
 
 

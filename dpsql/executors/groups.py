@@ -21,7 +21,7 @@ from dpsql.sql.expressions import DTYPES, Call, Column, Expr, Literal, Vector, c
 from dpsql.sql.plan import GroupKey
 
 Codes = NDArray[np.int64]
-BLOCK = 65_536
+BLOCK = 32_768
 MOST_DIRECT_CELLS = 1 << 21
 """Up to so many combinations are counted in place; more are renumbered first."""
 

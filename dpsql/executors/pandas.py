@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.executors.base import CountRows, ExactPlan, ExactTable, LatticeSum, Part
+from dpsql.executors.base import CountRows, ExactPlan, ExactTable, LatticeSum
 from dpsql.executors.columns import ColumnStore, clip
 from dpsql.executors.evaluation import Evaluator, evaluator
 from dpsql.executors.groups import BLOCK, Codes, Groups, group_rows
-from dpsql.sql.expressions import Bools, Vector
+from dpsql.sql.expressions import Bools, Expr, Vector
 from dpsql.sql.plan import filters_of, scan_of
 
 _LARGEST_ACCUMULATED = 2**62
@@ -30,31 +32,67 @@ class PandasExecutor:
 
         Rows that a filter or a key leaves out go to one more cell at the end, which is cut off.
         """
-        with np.errstate(all="ignore"):  # a warning would tell of the row that made it
-            return self._execute(plan)
-
-    def _execute(self, plan: ExactPlan) -> ExactTable:
         store = self.stores[scan_of(plan.source).table.name]
-        passes = [evaluator(predicate, store) for predicate in filters_of(plan.source)]
-        groups = group_rows(plan, store) if plan.keys else None
-        cells = groups.cells if groups else 1
-        sums = [_accumulator(part, store, cells) for part in plan.parts if part != CountRows(None)]
-        rows_seen = np.zeros(cells, dtype=np.int64)
-        for start in range(0, store.rows, BLOCK):
-            stop = min(start + BLOCK, store.rows)
-            block = _block(passes, groups, start, stop)
-            rows_seen += block.counts(None)
-            for each in sums:
-                each.add(block)
-        shown = np.flatnonzero(rows_seen) if groups and not plan.every_cell else np.arange(cells)
-        parts = [rows_seen[shown] if each is None else each.values()[shown] for each in _answers(plan, sums)]
-        return ExactTable(groups.values(shown) if groups else (), _stack(parts, len(shown)), len(shown))
+        with np.errstate(all="ignore"):  # a warning would tell of the row that made it
+            run = _Run(plan, store)
+        workers = max(1, min(os.cpu_count() or 1, MOST_WORKERS, store.rows // ROWS_A_WORKER))
+        if workers == 1:
+            return run.table([run.sums(0, store.rows)])
+        share = -(-store.rows // workers)
+        with ThreadPoolExecutor(workers) as pool:  # NumPy lets go of the interpreter while it computes
+            halves = [(first, min(first + share, store.rows)) for first in range(0, store.rows, share)]
+            return run.table(list(pool.map(lambda rows: run.sums(*rows), halves)))
 
 
-def _answers(plan: ExactPlan, sums: list[_Accumulator]) -> list[_Accumulator | None]:
-    """The accumulator of each part, in order; None for the plain count of rows."""
-    rest = iter(sums)
-    return [None if part == CountRows(None) else next(rest) for part in plan.parts]
+MOST_WORKERS = 8
+ROWS_A_WORKER = 1 << 20
+"""A thread is worth its start from so many rows on."""
+
+
+class _Run:
+    """One plan over one store. What is read is shared by all workers, what is summed is each one's own."""
+
+    def __init__(self, plan: ExactPlan, store: ColumnStore) -> None:
+        self.plan = plan
+        self.passes = [evaluator(predicate, store) for predicate in filters_of(plan.source)]
+        self.groups = group_rows(plan, store) if plan.keys else None
+        self.cells = self.groups.cells if self.groups else 1
+        exprs = [part.value if isinstance(part, LatticeSum) else part.present for part in plan.parts]
+        self.values = {expr: evaluator(expr, store) for expr in exprs if expr is not None}
+
+    def sums(self, first: int, last: int) -> list[NDArray[Any]]:
+        """For rows first..last: how many each group has, and each part's integers."""
+        rows = np.zeros(self.cells, dtype=np.int64)
+        parts = [
+            _SumPart(part, self.cells) if isinstance(part, LatticeSum) else _CountPart(part, self.cells)
+            for part in self.plan.parts
+        ]
+        with np.errstate(all="ignore"):
+            for start in range(first, last, BLOCK):
+                block = _block(self.passes, self.groups, start, min(start + BLOCK, last))
+                seen = block.counts(None)
+                rows += seen
+                read = {expr: value(block.start, block.stop) for expr, value in self.values.items()}
+                for part in parts:
+                    part.add(block, read, seen)
+        return [rows, *(part.values() for part in parts)]
+
+    def table(self, found: list[list[NDArray[Any]]]) -> ExactTable:
+        """The groups, with the workers' integers added up."""
+        rows, *parts = (_total(each) for each in zip(*found, strict=True))
+        groups = self.groups
+        shown = np.flatnonzero(rows) if groups and not self.plan.every_cell else np.arange(self.cells)
+        cut = [part[shown] for part in parts]
+        return ExactTable(groups.values(shown) if groups else (), _stack(cut, len(shown)), len(shown))
+
+
+def _total(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """The sum of integers of which each lies within 2^62: in Python integers where 64 bits could be too few."""
+    if len(parts) == 1:
+        return parts[0]
+    wide = any(part.dtype == object or int(np.abs(part).max(initial=0)) >= 2**62 // len(parts) for part in parts)
+    held = [part.astype(object) if wide else part for part in parts]
+    return np.asarray(sum(held[1:], held[0]))
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,12 +150,14 @@ def both(a: Bools | None, b: Bools | None) -> Bools | None:
 class _CountPart:
     """Accumulates a CountRows."""
 
-    def __init__(self, present: Evaluator, cells: int) -> None:
-        self.present = present
+    def __init__(self, part: CountRows, cells: int) -> None:
+        self.part = part
         self.total: NDArray[np.int64] = np.zeros(cells, dtype=np.int64)
 
-    def add(self, block: _Block) -> None:
-        self.total += block.counts(self.present(block.start, block.stop).valid)
+    def add(self, block: _Block, read: Mapping[Expr, Vector], seen: NDArray[np.int64]) -> None:
+        present = self.part.present
+        valid = None if present is None else read[present].valid
+        self.total += seen if valid is None else block.counts(valid)
 
     def values(self) -> NDArray[Any]:
         return self.total
@@ -126,16 +166,15 @@ class _CountPart:
 class _SumPart:
     """Accumulates a LatticeSum. int64 partial sums are moved to Python integers before they could pass 2^62."""
 
-    def __init__(self, part: LatticeSum, value: Evaluator, cells: int) -> None:
+    def __init__(self, part: LatticeSum, cells: int) -> None:
         self.part = part
-        self.value = value
         self.partial: NDArray[np.int64] = np.zeros(cells + 1, dtype=np.int64)
         self.moved: NDArray[Any] | None = None
         self.room = _LARGEST_ACCUMULATED // max(1, abs(part.least), abs(part.most))
         self.rows = 0
 
-    def add(self, block: _Block) -> None:
-        vector = self.value(block.start, block.stop)
+    def add(self, block: _Block, read: Mapping[Expr, Vector], _seen: NDArray[np.int64]) -> None:
+        vector = read[self.part.value]
         steps = lattice_steps(self.part, vector)
         if vector.valid is not None:
             steps = steps * vector.valid
@@ -151,9 +190,6 @@ class _SumPart:
         return total[:-1]
 
 
-_Accumulator = _CountPart | _SumPart
-
-
 def lattice_steps(part: LatticeSum, vector: Vector) -> NDArray[np.int64]:
     """The integers that the rows of a block add; cells of NULL hold some integer of the range."""
     values: Any = vector.values
@@ -163,13 +199,6 @@ def lattice_steps(part: LatticeSum, vector: Vector) -> NDArray[np.int64]:
     clipped = clip(values.astype(np.float64, copy=False), part.lower, part.upper)
     steps = np.rint((clipped - part.origin) * part.steps_per_unit)
     return np.clip(np.where(np.isfinite(steps), steps, 0), part.least, part.most).astype(np.int64)
-
-
-def _accumulator(part: Part, store: ColumnStore, cells: int) -> _Accumulator:
-    if isinstance(part, LatticeSum):
-        return _SumPart(part, evaluator(part.value, store), cells)
-    assert part.present is not None  # plain counts of rows are taken once for all
-    return _CountPart(evaluator(part.present, store), cells)
 
 
 def _stack(parts: list[NDArray[Any]], groups: int) -> NDArray[Any]:

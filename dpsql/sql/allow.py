@@ -44,6 +44,8 @@ def _check_nodes(statement: Statement) -> Counter[str]:
                 raise _clause_refused(statement, node, argument, value)
         for word in rule.words:
             words[word] += 1
+        if kind is exp.StrPosition:
+            words[_BARE_IN] += 1
         if kind in _SPOKEN:
             words[str(node.this).upper()] += 1
         elif kind is exp.DataType:
@@ -53,17 +55,19 @@ def _check_nodes(statement: Statement) -> Counter[str]:
     return words
 
 
+_BARE_IN = "IN without a list"
+"""POSITION('a' IN text) has one; everywhere else the parser would take a bare word for the list."""
 _SPOKEN = frozenset({exp.Identifier, exp.Literal, exp.Var, exp.Placeholder})
 _TEXTS = frozenset({TokenType.STRING, TokenType.NUMBER})
 
 
 def _check_words(statement: Statement, words: Counter[str]) -> None:
     tokens = statement.tokens
-    for place, token in enumerate(tokens):
+    for number, token in enumerate(tokens):
         word = token.text.upper()
         if word in _FREE:
             continue
-        following = tokens[place + 1] if place + 1 < len(tokens) else None
+        following = tokens[number + 1] if number + 1 < len(tokens) else None
         opens = following is not None and following.token_type is TokenType.L_PAREN
         if words[word] > 0:
             words[word] -= 1
@@ -73,10 +77,11 @@ def _check_words(statement: Statement, words: Counter[str]) -> None:
             words["call"] -= 1
         elif not _read_otherwise(statement, token, words):
             raise SQLSyntaxError(f"{word[:40]} has no meaning here.", span=Span(statement.sql, token.start, token.end))
-        if token.token_type is TokenType.IN and not opens and words["POSITION"] == 0:
-            raise SQLSyntaxError(
-                "IN wants a list of values in parentheses.", span=Span(statement.sql, token.start, token.end)
-            )
+        if token.token_type is TokenType.IN and not opens:
+            words[_BARE_IN] -= 1
+            if words[_BARE_IN] < 0:
+                place = Span(statement.sql, token.start, token.end)
+                raise SQLSyntaxError("IN wants a list of values in parentheses.", span=place)
 
 
 def _read_otherwise(statement: Statement, token: Token, words: Counter[str]) -> bool:
@@ -85,7 +90,6 @@ def _read_otherwise(statement: Statement, token: Token, words: Counter[str]) -> 
     word = token.text.upper()
     if token.token_type is TokenType.NUMBER and words[f"0.{word}"] > 0:
         words[f"0.{word}"] -= 1
-        words["."] += 0
         return True
     if token.token_type is TokenType.DOT:
         after = next((each for each in statement.tokens if each.start == token.end + 1), None)

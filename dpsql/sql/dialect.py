@@ -68,8 +68,15 @@ class PrivateParser(DuckDBParser):
         TokenType.PARAMETER: lambda self: self._parse_parameter(),
     }
 
-    _named: tuple[int, list[exp.Expr]] | None = None
+    _named: tuple[int, list[exp.Expr]] | None
     """Named arguments that wait for their call to be built, and the number of the bracket that closes it."""
+    _parameters: dict[int, Token]
+    """Each `:name` that was read: the place of its colon, and the colon."""
+
+    def reset(self) -> None:
+        super().reset()
+        self._named = None
+        self._parameters = {}
 
     # SELECT WITH DIFFERENTIAL_PRIVACY
 
@@ -175,28 +182,52 @@ class PrivateParser(DuckDBParser):
 
     # Parameters
 
+    def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
+        trees = super().parse(raw_tokens, sql)
+        if self._parameters:
+            self._check_parameters(trees)
+        return trees
+
+    def _check_parameters(self, trees: list[exp.Expr | None]) -> None:
+        # sqlglot reads a parameter where a name stands (COUNT(*) AS :n) too, and as a key of {...} it loses it.
+        nodes = (node for tree in trees if tree is not None for node in tree.find_all(exp.Placeholder))
+        values = {node.meta.get("start") for node in nodes if not _is_name(node)}
+        for start, colon in self._parameters.items():
+            if start not in values:
+                self.raise_error("a parameter stands for a value, not for a name or a word", colon)
+
     def _parse_colon_name(self) -> exp.Placeholder | None:
         colon = self._prev
         if not self._match_set(_NAMES):
             return None
+        self._parameters[colon.start] = colon
         return _placed(self.expression(exp.Placeholder(this=self._prev.text)), colon, self._prev)
 
     def _parse_expression(self) -> exp.Expr | None:
         # Past DuckDB's own method, which takes the SELECT of `SELECT :p` for a prefix alias.
-        self._refuse_prefix_alias()
+        if self._next.token_type is TokenType.COLON:
+            self._refuse_prefix_alias()
         return super(DuckDBParser, self)._parse_expression()
 
     def _parse_table(self, *args: Any, **options: Any) -> exp.Expr | None:
-        # Likewise, in `FROM (SELECT :p ...)`.
+        # Likewise.
         if self._next.token_type is not TokenType.COLON:
             return super()._parse_table(*args, **options)
         self._refuse_prefix_alias()
-        options.pop("consume_pipe", None)  # DuckDB's method does not hand it on either
         return super(DuckDBParser, self)._parse_table(*args, **options)
 
     def _refuse_prefix_alias(self) -> None:
-        if self._next.token_type is TokenType.COLON and self._curr.token_type in (TokenType.VAR, TokenType.IDENTIFIER):
+        if self._curr.token_type in (TokenType.VAR, TokenType.IDENTIFIER):
             self.raise_error("an alias stands after what it names (COUNT(*) AS n), not before it (n: COUNT(*))")
+
+
+def _is_name(node: exp.Placeholder) -> bool:
+    """Whether a parameter stands where a name or a word of the language belongs."""
+    return node.arg_key in _NAME_ARGUMENTS or (node.arg_key == "this" and isinstance(node.parent, _NAMED_BY_THIS))
+
+
+_NAME_ARGUMENTS = frozenset({"alias", "columns", "table", "db", "catalog", "using", "except_", "unit", "method"})
+_NAMED_BY_THIS = (exp.Table, exp.TableAlias, exp.Column, exp.Aliases, exp.Extract)
 
 
 def _placed(node: Node, first: Token, last: Token) -> Node:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -116,10 +117,7 @@ class Literal:
 
     @property
     def fact(self) -> Fact:
-        if self.value is None:
-            return Fact(point(0), nullable=True)
-        number = isinstance(self.value, int | float)
-        return Fact(point(self.value) if number else EVERYTHING, nullable=False)  # type: ignore[arg-type]
+        return _fact_of(self.value, self.type)
 
     def __str__(self) -> str:
         if self.value is None:
@@ -131,6 +129,16 @@ class Literal:
         if self.type is Type.TIMESTAMP:
             return f"TIMESTAMP '{show_timestamp(int(self.value))}'"
         return str(self.value).upper() if isinstance(self.value, bool) else str(self.value)
+
+
+@lru_cache(maxsize=4096)
+def _fact_of(value: Key, kind: Type) -> Fact:
+    """What is known of a constant."""
+    if value is None:
+        return Fact(point(0), nullable=True, whole=kind.discrete)
+    number = isinstance(value, int | float)
+    held = point(value) if number else EVERYTHING  # type: ignore[arg-type]
+    return Fact(held, nullable=False, whole=kind.discrete)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +236,7 @@ def unfiltered(expr: Expr) -> Fact:
     if isinstance(expr, Call):
         return expr.held
     if isinstance(expr, Column | Literal):
-        return between_integers(expr.fact, expr.type)
+        return expr.fact if expr.fact.whole else between_integers(expr.fact, expr.type)
     return Fact()
 
 

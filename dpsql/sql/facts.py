@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from dpsql.intervals import INFINITY, Interval, Number, hull
+from dpsql.intervals import INFINITY, Interval, Number, as_floats, hull
 from dpsql.schema import Type
 from dpsql.sql.expressions import Call, Expr, Fact, Literal, between_integers, unfiltered
 
@@ -43,7 +43,7 @@ def _case_fact(args: tuple[Expr, ...], known: Known) -> Fact:
     values = [*args[1::2], args[-1]]
     real = [each.range for each, value in zip(found, values, strict=True) if not _is_null(value)]
     nullable = any(each.nullable for each in found)
-    return Fact(hull(real) if real else Interval(0, 0), nullable)
+    return Fact(as_floats(hull(real)) if real else Interval(0, 0), nullable)
 
 
 _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}

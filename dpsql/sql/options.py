@@ -6,7 +6,6 @@ limits, or the table: those are compared later, and `places` says where in the t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal, InvalidOperation
@@ -28,7 +27,6 @@ _LONGEST_QUOTE = 40
 Word = TypeVar("Word", bound=StrEnum)
 Check = Callable[[str, Any, Span | None], object]
 """Name, value and place to the value as it is held."""
-_NUMBER = re.compile(r"[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?")
 
 
 class GroupSelection(StrEnum):
@@ -214,10 +212,10 @@ def _decimal(node: exp.Expr) -> Decimal | None:
     if not isinstance(literal, exp.Literal) or literal.is_string or len(literal.name) > _LONGEST_QUOTE:
         return None
     try:
-        number = Decimal(literal.name) if _NUMBER.fullmatch(literal.name) else None
+        number = Decimal(literal.name)
     except InvalidOperation:  # an exponent beyond any machine's
         return None
-    return number.copy_negate() if number is not None and node is not literal else number
+    return number if node is literal else number.copy_negate()
 
 
 def _shape(node: exp.Expr) -> str:

@@ -117,6 +117,8 @@ def _at(sql: str, token: Token) -> Span:
 
 def span_of(sql: str, node: exp.Expr) -> Span | None:
     """The place of a node: from its first positioned word to its last (most nodes have no position of their own)."""
+    if type(node) is exp.Column and not node.table and "start" in node.this.meta:
+        node = node.this  # quick, for most places are asked of columns
     own = node.meta.get("start")
     if own is not None:
         return Span(sql, own, node.meta["end"])

@@ -140,7 +140,8 @@ class PrivateSelect(SelectBinder):
         super().check_argument(kind, expr, node)
 
     def raw_column(self, column: Column) -> Exception:
-        name, span = self.named.get(column, (column.name, None))
+        node = self.named.get(column)
+        name, span = (column.name, None) if node is None else (node.name, span_of(self.sql, node))
         average = f"AVG({column}), or " if column.type.numeric else f"COUNT({column}), or "
         return RawColumn(
             f'"{name}" is outside an aggregate, so the query would return people\'s own values.',

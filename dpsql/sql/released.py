@@ -9,6 +9,7 @@ from sqlglot import exp
 from dpsql.errors import SQLSyntaxError
 from dpsql.schema import Type
 from dpsql.sql.expressions import Column, Expr
+from dpsql.sql.parse import span_of
 from dpsql.sql.plan import AggregateKind, Aggregation, Output, Query, Stage
 from dpsql.sql.scopes import Answered
 from dpsql.sql.selects import SelectBinder, Statementwide, fresh, items_of
@@ -48,7 +49,8 @@ class ReleasedSelect(SelectBinder):
         return super().released(node) if self.grouped else self.outer.bind(node)
 
     def raw_column(self, column: Column) -> Exception:
-        name, span = self.named.get(column, (column.name, None))
+        node = self.named.get(column)
+        name, span = (column.name, None) if node is None else (node.name, span_of(self.sql, node))
         return SQLSyntaxError(
             f'"{name}" is neither in GROUP BY nor inside an aggregate.',
             span=span,

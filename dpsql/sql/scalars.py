@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Mapping
 
 from sqlglot import exp
@@ -77,6 +78,8 @@ class ScalarBinder:
     def apply(self, name: str, node: exp.Expr, args: list[Expr]) -> Expr:
         """The typed, constant-folded call. Raises SQLSyntaxError for a wrong arity, TypeMismatch for wrong types."""
         name, args = _between_dates(name, args)
+        if args and args[0].type is Type.DATE and f"{name}_of_date" in FUNCTIONS:
+            name = f"{name}_of_date"
         function = FUNCTIONS[name]
         least, most = function.arity
         if len(args) < least or (most is not None and len(args) > most):
@@ -244,8 +247,8 @@ def _mismatch(function: Function, args: list[Expr]) -> str:
 def _title(function: Function) -> str:
     """How a function is called in a message: its operator or its name."""
     shown = function.show if isinstance(function.show, str) else function.name.upper()
-    bare = shown.split("{")[0].rstrip("(") or shown.replace("{0}", "").replace("{1}", "").strip()
-    return bare.split(" (")[0].strip() or function.name.upper()
+    called = re.match(r"\w+", shown)
+    return called[0] if called else re.sub(r"\{\w+\}|[()]", "", shown).strip() or function.name.upper()
 
 
 def _short(expr: Expr) -> str:

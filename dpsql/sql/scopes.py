@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from dpsql.errors import AmbiguousColumn, RawColumn, SQLSyntaxError, UnknownColumn, UnknownTable, did_you_mean
 from dpsql.schema import ColumnSchema, TableSchema, value_range
-from dpsql.sql.expressions import Column, Expr, Fact
+from dpsql.sql.expressions import Column, Expr, Fact, between_integers
 from dpsql.sql.parse import span_of
 from dpsql.sql.plan import Query, Scan, Source
 
@@ -28,17 +28,19 @@ class Scope:
 
     def column(self, node: exp.Column, sql: str) -> Expr:
         """The expression behind a column's name. Raises UnknownColumn, UnknownTable, AmbiguousColumn."""
+        folded = node.name.casefold()
+        found = self.columns.get(folded)
+        if found is not None and not node.table and folded not in self.twice:
+            return found[1]
         span = span_of(sql, node)
         if isinstance(node.this, exp.Star):
             raise RawColumn("SELECT * would return people's own values.", span=span)
         if node.table and node.table.casefold() != self.alias.casefold():
             raise UnknownTable(f'no table "{node.table}" in this query, which reads {self.alias}.', span=span)
-        folded = node.name.casefold()
         if folded in self.twice:
             raise AmbiguousColumn(
                 f'two columns of {self.written} are named "{node.name}".', span=span, hint="Name them apart with AS."
             )
-        found = self.columns.get(folded)
         if found is None:
             known = [name for name, _ in self.columns.values()]
             raise UnknownColumn(
@@ -79,10 +81,14 @@ Relation = People | Answered
 def table_relation(table: TableSchema, written: str, alias: str) -> People:
     """All rows and columns of a table."""
     columns = {
-        folded: (column.name, Column(column.name, column.type, Fact(value_range(column), column.nullable)))
+        folded: (column.name, Column(column.name, column.type, _fact(column)))
         for folded, column in table.by_name.items()
     }
     return People(Scope(written, alias, columns), Scan(table), table)
+
+
+def _fact(column: ColumnSchema) -> Fact:
+    return between_integers(Fact(value_range(column), column.nullable), column.type)
 
 
 def named_columns(outputs: list[tuple[str, Expr]]) -> tuple[dict[str, tuple[str, Expr]], frozenset[str]]:

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from dpsql.errors import Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL
 from dpsql.schema import Type
-from dpsql.sql.dialect import Named
+from dpsql.sql.dialect import Named, Private
 from dpsql.sql.expressions import Column, Expr, Literal, Report, Slot, rebuild, walk
 from dpsql.sql.options import AggregateOptions, Options, read_aggregate_options
 from dpsql.sql.parameters import Params
@@ -23,6 +23,7 @@ from dpsql.sql.scalars import ScalarBinder
 from dpsql.sql.scopes import Scope
 
 MOST_AGGREGATES = 100
+_DIALECT = Private()
 REPORT_LEVEL = 0.95
 
 AGGREGATES: Mapping[type[exp.Expr], AggregateKind] = {
@@ -59,7 +60,8 @@ class SelectBinder:
         self.key_spans: list[Span | None] = []
         self.aggregations: dict[Aggregation, Slot] = {}
         self.outputs: list[Output] = []
-        self.named: dict[Expr, tuple[str, Span | None]] = {}
+        self.named: dict[Expr, exp.Column] = {}
+        """Where each column is first named, for messages."""
 
     # The clauses, in the order in which names come to mean something.
 
@@ -190,7 +192,7 @@ class SelectBinder:
         expr = self.scope.column(node, self.sql)
         for part in walk(expr):
             if isinstance(part, Column):
-                self.named.setdefault(part, (node.name, span_of(self.sql, node)))
+                self.named.setdefault(part, node)
         return expr
 
     def by_alias(self, node: exp.Expr) -> Expr | None:
@@ -288,7 +290,18 @@ class SelectBinder:
         inner = node.this if type(node) in AGGREGATES else None
         if isinstance(inner, exp.Star):
             return "COUNT(*)"
-        return node.sql(dialect="duckdb")
+        if (
+            type(inner) is exp.Column
+            and not inner.table
+            and type(inner.this) is exp.Identifier
+            and not inner.this.quoted
+        ):
+            return (
+                f"{AGGREGATES[type(node)]}({inner.name})"
+                if type(node) is not exp.CountIf
+                else f"COUNT_IF({inner.name})"
+            )
+        return node.sql(dialect=_DIALECT)
 
 
 def items_of(select: exp.Select) -> list[tuple[exp.Expr, str]]:

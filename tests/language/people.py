@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import date, datetime
 from typing import Any
 
 import duckdb
@@ -11,10 +12,19 @@ import pandas as pd
 
 import dpsql
 
-BOUNDS: dict[str, tuple[float, float]] = {"i": (-10, 20), "j": (0, 5), "r": (-5.0, 7.5), "n": (0, 100)}
+BOUNDS: dict[str, tuple[Any, Any]] = {
+    "i": (-10, 20),
+    "j": (0, 5),
+    "r": (-5.0, 7.5),
+    "n": (0, 100),
+    "d": (date(2020, 1, 25), date(2020, 3, 5)),
+    "w": (datetime(2020, 1, 1), datetime(2020, 2, 29, 18)),
+}
 KEYS: dict[str, list[Any]] = {"s": ["a", "b", "zz", None], "c": ["red", "blue", "none of these"]}
 """Of `s` every value that occurs but "c" is declared, of `c` every value but "green" and NULL: their rows are left
 out. "zz" and "none of these" are declared and never occur."""
+TYPES = {"d": "date", "e": "date"}
+"""The frame holds them as timestamps at midnight."""
 LARGEST_EPSILON = 1e9
 COLUMNS = {
     "i": "BIGINT",
@@ -27,7 +37,13 @@ COLUMNS = {
     "o": "VARCHAR",
     "b": "BOOLEAN",
     "nb": "BOOLEAN",
+    "d": "DATE",
+    "e": "DATE",
+    "w": "TIMESTAMP",
+    "v": "TIMESTAMP",
+    "x": "VARCHAR",
 }
+_TEXTS = ["abc", "ABC", " Ab ", "a%c", "12", "-3.5", "", "Straße", "aab", "2020-02-29", "yes", "日本 a", None]
 
 
 def frame(rows: int = 60, seed: int = 7) -> pd.DataFrame:
@@ -36,6 +52,9 @@ def frame(rows: int = 60, seed: int = 7) -> pd.DataFrame:
 
     def some(values: list[Any]) -> list[Any]:
         return [values[k] for k in rng.integers(0, len(values), rows)]
+
+    def days(values: list[str | None]) -> list[pd.Timestamp]:
+        return [pd.Timestamp(value) for value in some(values)]
 
     return pd.DataFrame(
         {
@@ -49,8 +68,21 @@ def frame(rows: int = 60, seed: int = 7) -> pd.DataFrame:
             "o": pd.Series(some(["x", "y", "it's", "", None, 3, 4.5, True]), dtype=object),
             "b": np.array(some([True, False]), dtype=bool),
             "nb": pd.array(some([True, False, None]), dtype="boolean"),
+            "d": pd.Series(days([*_days("2020-01-20", 30, 2), None, None, None]), dtype="datetime64[us]"),
+            "e": pd.Series(days(["1969-12-31", "2000-02-29", "2020-02-29", "2021-01-03", None]), dtype="datetime64[us]"),
+            "w": pd.Series(days([*_days("2019-12-28 05:06:07.25", 24, 3, 7), None, None]), dtype="datetime64[us]"),
+            "v": pd.Series(
+                days(["1899-12-31 23:59:59", "2020-02-29 12:30:15.5", "2020-12-31", "2021-06-05 04:03:02.000001", None]),
+                dtype="datetime64[us]",
+            ),
+            "x": pd.Series(some(_TEXTS), dtype="str"),
         }
     )
+
+
+def _days(first: str, count: int, step: int, hours: int = 0) -> list[str]:
+    """Times some days, and some hours, after one another."""
+    return [str(pd.Timestamp(first) + pd.Timedelta(days=step * k, hours=hours * k)) for k in range(count)]
 
 
 def cells(data: pd.DataFrame) -> list[tuple[Any, ...]]:
@@ -66,13 +98,18 @@ def _cell(value: Any, name: str) -> Any:
     kind = COLUMNS[name]
     if kind == "VARCHAR":
         return value if isinstance(value, str) else None
-    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+    if value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and math.isnan(value)):
         return None
+    if kind in ("DATE", "TIMESTAMP"):
+        held = value.to_pydatetime()
+        return _clipped(held.date() if kind == "DATE" else held, name)
     if kind == "BOOLEAN":
         return bool(value)
-    if name in BOUNDS:
-        value = min(max(value, BOUNDS[name][0]), BOUNDS[name][1])
-    return float(value) if kind == "DOUBLE" else int(value)
+    return _clipped(float(value) if kind == "DOUBLE" else int(value), name)
+
+
+def _clipped(value: Any, name: str) -> Any:
+    return min(max(value, BOUNDS[name][0]), BOUNDS[name][1]) if name in BOUNDS else value
 
 
 def duck(data: pd.DataFrame) -> duckdb.DuckDBPyConnection:
@@ -91,5 +128,5 @@ def duck(data: pd.DataFrame) -> duckdb.DuckDBPyConnection:
 
 def ask(data: Any, sql: str, **options: Any) -> Any:
     """dpsql's answer with next to no noise."""
-    options = {"epsilon": LARGEST_EPSILON, "bounds": BOUNDS, "keys": KEYS, **options}
+    options = {"epsilon": LARGEST_EPSILON, "bounds": BOUNDS, "keys": KEYS, "types": TYPES, **options}
     return dpsql.query(data, sql, **options)

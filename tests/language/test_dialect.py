@@ -90,7 +90,7 @@ def place(sql: str, node: exp.Expr) -> str:
 # Round trips
 
 
-@pytest.mark.parametrize("sql", texts())
+@pytest.mark.parametrize("sql", list(texts()))
 def test_written_text_parses_to_an_equal_tree(sql: str):
     tree = parse(sql)
     assert parse(tree.sql(dialect=DIALECT)) == tree
@@ -126,6 +126,12 @@ def test_what_is_written():
 def test_comments_stay_with_their_calls():
     written = parse("SELECT COUNT(x, k => 1) /* c */ + 1 FROM t").sql(dialect=DIALECT)
     assert written == "SELECT COUNT(x, k => 1) /* c */ + 1 FROM t"
+
+
+def test_comments_inside_a_call_do_not_break_it():
+    node = first("COUNT(x, k => 1)")
+    node.this.add_comments(["c"])
+    assert first(node.sql(dialect=DIALECT)) == node
 
 
 def test_writing_leaves_the_tree_as_it_was():
@@ -295,6 +301,9 @@ def test_a_bare_question_mark_has_no_name():
         ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (a = ‹1›", "Expecting )"),
         ("SELECT WITH DIFFERENTIAL_PRIVACY ‹WITH› DIFFERENTIAL_PRIVACY 1", "Unexpected token"),
         ("SELECT DISTINCT ‹WITH› DIFFERENTIAL_PRIVACY 1", "Unexpected token"),
+        ("UPDATE WITH DIFFERENTIAL_PRIVACY ‹t› SET x = 1", "Expecting ("),
+        ("DELETE WITH DIFFERENTIAL_PRIVACY ‹FROM› t", "Expecting ("),
+        ("INSERT WITH DIFFERENTIAL_PRIVACY ‹INTO› t SELECT 1", "Expecting ("),
         ("SELECT f(a => 1, ‹x›)", "after a named argument only named ones can follow"),
         ("SELECT SUM(a => 1, ‹x›)", "after a named argument only named ones can follow"),
         ("SELECT f(a => 1,‹)›", "after a named argument only named ones can follow"),
@@ -318,6 +327,25 @@ def test_a_bare_question_mark_has_no_name():
         ("SELECT f(n‹:› 1)", "Expecting )"),
         ("SELECT * FROM t, ‹a›: u", "Unexpected token"),
         ("SELECT date‹:› 1", "Unexpected token"),
+        ("SELECT * FROM date‹:› t", "a parameter stands for a value"),
+        ("SELECT COUNT(*) AS ‹:›n FROM t", "a parameter stands for a value"),
+        ("SELECT COUNT(*) ‹:›n FROM t", "a parameter stands for a value"),
+        ("SELECT date ‹:›n, :m FROM t", "a parameter stands for a value"),
+        ("SELECT * FROM ‹:›t", "a parameter stands for a value"),
+        ("SELECT * FROM a.‹:›t", "a parameter stands for a value"),
+        ("SELECT * FROM ‹:›a.t", "a parameter stands for a value"),
+        ("SELECT * FROM t AS ‹:›a", "a parameter stands for a value"),
+        ("SELECT * FROM t AS a(‹:›b)", "a parameter stands for a value"),
+        ("SELECT * FROM (SELECT :p AS a) AS ‹:›b", "a parameter stands for a value"),
+        ("WITH ‹:›a AS (SELECT 1) SELECT 1", "a parameter stands for a value"),
+        ("SELECT t.‹:›x FROM t", "a parameter stands for a value"),
+        ("SELECT ‹:›f(x) FROM t", "a parameter stands for a value"),
+        ("SELECT * FROM t JOIN u USING (‹:›k)", "a parameter stands for a value"),
+        ("SELECT * EXCLUDE (‹:›a) FROM t", "a parameter stands for a value"),
+        ("SELECT COUNT(*) OVER ‹:›w FROM t", "a parameter stands for a value"),
+        ("SELECT EXTRACT(‹:›p FROM d) FROM t", "a parameter stands for a value"),
+        ("SELECT DATE_TRUNC(‹:›p, :d) FROM t", "a parameter stands for a value"),
+        ("SELECT {‹:›p: 1}", "a parameter stands for a value"),
         ("SELECT ‹:›1", "Unexpected token"),
         ('SELECT ‹:›"p"', "Unexpected token"),
         ("SELECT ‹:›select", "Unexpected token"),

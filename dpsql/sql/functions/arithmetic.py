@@ -78,9 +78,10 @@ def _truncated(x: Number, y: Number) -> Number:
 
 def _modulo_fact(facts: Sequence[Fact]) -> Fact:
     """|x % y| is at most |x| and less than |y|, and has the sign of x. inf % y is NaN."""
-    top, whole = facts[0].range, all(each.whole for each in facts)
-    size = facts[1].range.magnitude - (1 if whole else 0)
-    size = max(size, 0)  # below 0 for a divisor that is always 0: NULL
+    top, bottom = (intervals.as_floats(each.range) for each in facts)
+    size = bottom.magnitude
+    if size >= 1 and all(each.whole for each in facts):
+        size -= 1
     held = Interval(max(top.lower, -size) if top.lower < 0 else 0, min(top.upper, size) if top.upper > 0 else 0)
     nullable = any_nullable(facts) or 0 in facts[1].range or maybe_infinite(facts[0])
     return Fact(held, nullable)

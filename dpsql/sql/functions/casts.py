@@ -183,14 +183,16 @@ def _to_decimal(_kind: Type, vectors: Sequence[Vector]) -> Vector:
 def _decimal_fact(facts: Sequence[Fact]) -> Fact:
     """From end to end: what the kernel computes never falls. No value lies beyond the digits."""
     digits, scale = decimal_digits(facts[1:]) or (MOST_DIGITS, 0)
+    held = facts[0].range.intersect(INTEGERS) or INTEGERS if facts[0].whole else facts[0].range
     limit = Interval(-(10 ** (digits - scale)), 10 ** (digits - scale))
-    inside = facts[0].range.intersect(limit)
+    inside = held.intersect(limit)
     if inside is None:
         return Fact(limit, nullable=True)
-    ends = [intervals.float_of(inside.lower), intervals.float_of(inside.upper)]
-    found, fits = _decimal(np.array(ends, dtype=np.int64 if facts[0].whole else np.float64), digits, scale)
-    held = Interval(*(float(each if fit else end) for each, fit, end in zip(found, fits, ends, strict=True)))
-    return Fact(held, facts[0].nullable or inside != facts[0].range or not fits.all())
+    given = np.array([inside.lower, inside.upper], dtype=np.int64 if facts[0].whole else np.float64)
+    found, fits = _decimal(given, digits, scale)
+    ends = np.where(fits, found, given.astype(np.float64))
+    result = intervals.as_floats(inside) if facts[0].whole else Interval(float(ends[0]), float(ends[1]))
+    return Fact(result, facts[0].nullable or inside != held or not fits.all())
 
 
 def _sql_decimal(kinds: Sequence[Type], _result: Type) -> str:

@@ -13,12 +13,19 @@ from dpsql.schema import Type
 from dpsql.sql.expressions import Array, Bools, Fact, Function, Vector
 from dpsql.sql.functions.rules import (
     Kernel,
+    SqlRule,
     any_nullable,
     as_type,
     both_valid,
     in_result_type,
     of_one_type,
 )
+
+
+def _in_result_type(template: str) -> SqlRule:
+    """Of constants only, which may be narrower integers in DuckDB, it is a BIGINT as well."""
+    real, whole = in_result_type(template), in_result_type(f"CAST({template} AS BIGINT)")
+    return lambda kinds, result: (whole if result is Type.INTEGER else real)(kinds, result)
 
 
 def _hull(facts: Sequence[Fact]) -> Interval:
@@ -76,7 +83,7 @@ def _clamp(kind: Type, vectors: Sequence[Vector]) -> Vector:
     return Vector(clipped, both_valid(vectors))
 
 
-_SQL_CLAMP = in_result_type(
+_SQL_CLAMP = _in_result_type(
     "CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL AND {2} IS NOT NULL THEN LEAST(GREATEST({0}, {1}), {2}) END"
 )
 
@@ -153,10 +160,23 @@ def _pick(first: Array, arms: Sequence[Array | Bools]) -> Array:
         table: Array = np.array([arm[0] for arm in arms], dtype=arms[0].dtype)
         return table[first]
     picked = np.array(arms[-1])
+    words = _WORDS.get(picked.dtype.itemsize) if picked.dtype != object else None
     for place, arm in enumerate(arms[:-1]):
-        cells = np.flatnonzero(first == place)
-        picked[cells] = arm[cells]
+        if words is None:
+            cells = np.flatnonzero(first == place)
+            picked[cells] = arm[cells]
+            continue
+        # On the bits, without branches: where the mask is all ones the difference to the arm is taken over.
+        mask = (first == place).astype(words)
+        np.negative(mask, out=mask)
+        bits = picked.view(words)
+        mask &= arm.view(words) ^ bits
+        bits ^= mask
     return picked
+
+
+_WORDS = {1: np.int8, 8: np.int64}
+"""Integers as wide as the cells of an array."""
 
 
 def _when_then(args: Sequence[str]) -> str:
@@ -165,7 +185,7 @@ def _when_then(args: Sequence[str]) -> str:
 
 
 def _sql_case(kinds: Sequence[Type], result: Type) -> str:
-    return in_result_type(_when_then([f"{{{place}}}" for place in range(len(kinds))]))(kinds, result)
+    return _in_result_type(_when_then([f"{{{place}}}" for place in range(len(kinds))]))(kinds, result)
 
 
 _ONE_TYPE = "values of one type"
@@ -174,18 +194,18 @@ FUNCTIONS = (
     Function("case", (3, None), _case_type, _case_fact, _case, _when_then, "conditions, and values of one type",
              sql=_sql_case),
     Function("coalesce", (1, None), of_one_type, _coalesce_fact, _coalesce, "COALESCE({args})", _ONE_TYPE,
-             sql=in_result_type("COALESCE({args})"),
+             sql=_in_result_type("COALESCE({args})"),
              syntax=("Coalesce(this, *expressions)",)),
     Function("nullif", (2, 2), of_one_type, _nullif_fact, _nullif, "NULLIF({args})", _ONE_TYPE,
-             sql=in_result_type("NULLIF({args})"),
+             sql=_in_result_type("NULLIF({args})"),
              syntax=("Nullif(this, expression)",)),
     Function("least", (1, None), of_one_type, _extreme_fact(intervals.least), _extreme(np.minimum),
              "LEAST({args})", _ONE_TYPE,
-             sql=in_result_type("LEAST({args})"),
+             sql=_in_result_type("LEAST({args})"),
              syntax=("Least(this, *expressions)",)),
     Function("greatest", (1, None), of_one_type, _extreme_fact(intervals.greatest), _extreme(np.maximum),
              "GREATEST({args})", _ONE_TYPE,
-             sql=in_result_type("GREATEST({args})"),
+             sql=_in_result_type("GREATEST({args})"),
              syntax=("Greatest(this, *expressions)",)),
     Function("clamp", (3, 3), of_one_type, _clamp_fact, _clamp, "CLAMP({args})", "a value and its two limits",
              sql=_SQL_CLAMP,

@@ -154,7 +154,7 @@ def _make_date(_kind: Type, vectors: Sequence[Vector]) -> Vector:
 
 
 _EITHER = "a date or a timestamp"
-_DAYS = "a date and a whole number of days"
+_DATE_AND_COUNT = "a date and a whole number of days"
 _COUNT = sql_clipped("{1}", _MOST)
 
 FUNCTIONS = (
@@ -165,10 +165,10 @@ FUNCTIONS = (
              each_cell(day_of), "CAST({0} AS DATE)", "a timestamp",
              sql="CAST({0} AS DATE)"),
     Function("add_days", (2, 2), takes(Type.DATE, Type.DATE, Type.INTEGER), _add_days_fact, _add_days,
-             "{0} + {1}", _DAYS,
+             "{0} + {1}", _DATE_AND_COUNT,
              sql=sql_within(Type.DATE, f"{{0}} + CAST({_COUNT} AS INTEGER)")),
     Function("subtract_days", (2, 2), takes(Type.DATE, Type.DATE, Type.INTEGER), _subtract_days_fact, _subtract_days,
-             "{0} - {1}", _DAYS,
+             "{0} - {1}", _DATE_AND_COUNT,
              sql=sql_within(Type.DATE, f"{{0}} - CAST({_COUNT} AS INTEGER)")),
     Function("days_between", (2, 2), takes(Type.INTEGER, Type.DATE, Type.DATE), _days_between_fact,
              strict(np.subtract), "{0} - {1}", "two dates",

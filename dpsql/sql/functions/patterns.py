@@ -150,8 +150,8 @@ _TEXTS = typed(Type.BOOLEAN, Type.TEXT, Type.TEXT, Type.TEXT)
 _WANTS = "a text, a pattern and, if any, an escape character"
 
 FUNCTIONS = (
-    Function("like", (2, 3), _TEXTS, _like_fact, _like, "{0} LIKE {rest}", _WANTS,
+    Function("like", (2, 3), _TEXTS, _like_fact, _like, "{0} LIKE ({rest})", _WANTS,
              _like_sql("LIKE", "like_escape", "{}")),
-    Function("ilike", (2, 3), _TEXTS, _like_fact, _ilike, "{0} ILIKE {rest}", _WANTS,
+    Function("ilike", (2, 3), _TEXTS, _like_fact, _ilike, "{0} ILIKE ({rest})", _WANTS,
              _like_sql("ILIKE", "ilike_escape", "lower({})")),
 )  # fmt: skip

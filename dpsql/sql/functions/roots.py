@@ -99,7 +99,7 @@ def _log_base(_kind: Type, vectors: Sequence[Vector]) -> Vector:
 
 def _power_fact(facts: Sequence[Fact]) -> Fact:
     base, exponent = facts[0].range, facts[1].range
-    known = exponent.lower if exponent.lower == exponent.upper and exponent.bounded else None
+    known = intervals.float_of(exponent.lower) if exponent.lower == exponent.upper and exponent.bounded else None
     whole = facts[1].whole or (known is not None and known == math.trunc(known))
     undefined = (base.lower < 0 and not whole) or (0 in base and exponent.lower < 0)
     positive, negative = base.intersect(_POSITIVE), base.intersect(_NEGATIVE)

@@ -129,7 +129,8 @@ def without_nan(values: Array, valid: Bools | None) -> Vector:
 def away_from_zero(values: Array) -> Array:
     """Rounded to the nearest whole number, halves away from zero, as SQL has it."""
     whole = np.trunc(values)
-    return np.asarray(whole + np.where(np.abs(values - whole) >= 0.5, np.sign(values), 0))
+    with np.errstate(invalid="ignore"):  # inf - inf
+        return np.asarray(whole + np.where(np.abs(values - whole) >= 0.5, np.sign(values), 0))
 
 
 def strict(operation: Callable[..., Array]) -> Kernel:

@@ -21,8 +21,9 @@ from dpsql.sql.functions.casts import MOST_DIGITS, WIDTHS, decimal_digits, decim
 from dpsql.sql.functions.rules import Kernel, always, and_valid
 
 _PLAIN = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
-_NUMBER = _PLAIN + r"(?:[eE][+-]?[0-9]{1,3})?"
-_FLOAT = _NUMBER + r"|[+-]?(?i:inf|infinity)"
+_EXPONENT = r"(?:[eE][+-]?[0-9]{1,3})?"
+_FLOAT = _PLAIN + _EXPONENT + r"|[+-]?(?i:inf|infinity)"
+_INTEGER = r"[+-]?(?:0*[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})" + _EXPONENT  # DuckDB reads no longer ones
 _YEAR = r"(?:[0-9]{0,3}[1-9]|[0-9]{0,2}[1-9]0|[0-9]?[1-9]00|[1-9]000)"  # 1 to 9999
 _DAY = _YEAR + r"(?:-[0-9]{1,2}-|/[0-9]{1,2}/)[0-9]{1,2}"
 _TIME = r"(?:[01]?[0-9]|2[0-3]):[0-5]?[0-9](?::[0-5]?[0-9](?:\.[0-9]+)?)?"
@@ -118,8 +119,8 @@ def _from_text(word: str, result: Type, held: Interval, kernel: Kernel, sql: str
 
 FUNCTIONS = (
     # By way of HUGEINT: some forms ('-0.4' as unsigned, many digits and an exponent) fail to be read as smaller types.
-    *(_from_text(word, Type.INTEGER, width, _reads(_in_form(_NUMBER, _read_integer(width))),
-                 sql_integer(word, f"TRY_CAST({_sql_form(_NUMBER)} AS HUGEINT)")) for word, width in WIDTHS.items()),
+    *(_from_text(word, Type.INTEGER, width, _reads(_in_form(_INTEGER, _read_integer(width))),
+                 sql_integer(word, f"TRY_CAST({_sql_form(_INTEGER)} AS HUGEINT)")) for word, width in WIDTHS.items()),
     _from_text("DOUBLE", Type.REAL, EVERYTHING, _to_double, f"TRY_CAST({_sql_form(_FLOAT)} AS DOUBLE)"),
     _from_text("FLOAT", Type.REAL, EVERYTHING, _to_float,
                f"CAST(TRY_CAST(TRY_CAST({_sql_form(_FLOAT)} AS DOUBLE) AS FLOAT) AS DOUBLE)"),
