@@ -51,9 +51,7 @@ def query(
     read.
     """
     relation = Neighbours.of(neighbours)
-    terms = Terms(
-        None if epsilon is None else as_epsilon(epsilon), None if delta is None else as_delta(delta)
-    )
+    terms = Terms(None if epsilon is None else as_epsilon(epsilon), None if delta is None else as_delta(delta))
     said = Declaration.of(bounds, keys, types)
     sources = _sources(data, said)
     tables = {name: resolve(name, stored_columns(source.frame), source.declaration) for name, source in sources.items()}

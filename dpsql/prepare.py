@@ -39,8 +39,13 @@ class Terms:
     def loss(self, options: Options | None) -> PrivacyLoss:
         """The loss of one query. Raises InvalidPrivacyParameter."""
         said = (options.epsilon, options.delta) if options is not None else (None, None)
-        _not_above("epsilon", said[0], self.epsilon)
-        _not_above("delta", said[1], self.delta)
+        for name, word, allowed in (("epsilon", said[0], self.epsilon), ("delta", said[1], self.delta)):
+            if word is not None and allowed is not None and word > allowed:
+                raise InvalidPrivacyParameter(
+                    f"the text's {name} {show(word)} is above the {show(allowed)} that the call allows.",
+                    span=options.places.get(name) if options is not None else None,
+                    hint="OPTIONS can lower what a call allows, never raise it.",
+                )
         epsilon = _first(said[0], self.epsilon, self.default_epsilon)
         loss = PrivacyLoss(as_epsilon(epsilon), _first(said[1], self.delta, self.default_delta) or Fraction(0))
         if self.max_epsilon is not None and loss.epsilon > self.max_epsilon:
@@ -52,14 +57,6 @@ class Terms:
 
 def _first(*words: Fraction | None) -> Fraction | None:
     return next((word for word in words if word is not None), None)
-
-
-def _not_above(name: str, said: Fraction | None, allowed: Fraction | None) -> None:
-    if said is not None and allowed is not None and said > allowed:
-        raise InvalidPrivacyParameter(
-            f"the text's {name} {show(said)} is above the {show(allowed)} that the call allows.",
-            hint="OPTIONS can lower what a call allows, never raise it.",
-        )
 
 
 @dataclass(frozen=True)
@@ -88,6 +85,7 @@ def prepare(
 
     Raises a QueryRefused, InvalidArgument or InvalidPrivacyParameter; the same on an empty table as on a full one.
     """
+    sql = str.__str__(sql) if isinstance(sql, str) else sql  # a subclass could compare as it likes
     given = params_of(params)
     key = (sql, catalog.fingerprint, neighbours, terms, _typed(given), strategy, mechanism)
     try:
@@ -97,20 +95,16 @@ def prepare(
                 _cache.move_to_end(key)
     except TypeError:  # an argument of a wrong type, which is refused below
         found = None
-    return found or _remember(key, _plan(sql, catalog, neighbours, terms, given, strategy, mechanism))
-
-
-def _plan(
-    sql: str, catalog: Catalog, neighbours: Neighbours, terms: Terms, params: Params, strategy: str, mechanism: str
-) -> Prepared:
+    if found is not None:
+        return found
     try:
-        bound, explain_only = plan_of(sql, catalog, params)
+        bound, explain_only = plan_of(sql, catalog, given)
         analysis = analyse(bound.query.plan, neighbours)
         loss = terms.loss(bound.options)
         release = calibrate(bound.query, analysis, loss, strategy=strategy, mechanism=mechanism, options=bound.options)
     except RecursionError:
         raise SQLSyntaxError("the query is nested too deeply.") from None
-    return Prepared(release, explain_only)
+    return _remember(key, Prepared(release, explain_only))
 
 
 def _typed(params: Params) -> tuple[object, ...]:

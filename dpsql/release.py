@@ -25,7 +25,7 @@ from dpsql.release_lattice import Coordinate, Estimate, Lattice
 from dpsql.release_order import order_of
 from dpsql.release_shares import Batch, Share, batches, joined, lattices
 from dpsql.schema import MOST_KEYS
-from dpsql.sql.expressions import Vector, columns
+from dpsql.sql.expressions import Vector, columns, unfiltered
 from dpsql.sql.plan import MOST_DERIVED_CELLS, Query
 
 if TYPE_CHECKING:
@@ -146,7 +146,11 @@ def calibrate(
         mechanism = _mechanism_of(selection, mechanism)
     every_cell = query.plan.public_cells is not None and selection in (None, "PUBLIC_GROUPS")
     if not every_cell and not loss.delta:
-        raise _unknown_groups(query)
+        if query.plan.public_cells is None:
+            raise _unknown_groups(query)
+        raise UnknownGroups(
+            f"{selection} hides groups of few people, which needs delta > 0.", hint="Add delta=1e-6, or leave it out."
+        )
     parts = batches(analysis, loss.epsilon, selects=not every_cell)
     found = lattices(analysis, parts, strategy)
     lattice = joined(found, parts)
@@ -222,9 +226,7 @@ def _selection(query: Query, options: Options | None) -> str | None:
             hint="Leave it out.",
         )
     if selection not in (None, "PUBLIC_GROUPS") and not query.plan.keys:
-        raise UnsupportedSQL(
-            f"{selection} chooses groups, and there is no GROUP BY.", span=place, hint="Leave it out."
-        )
+        raise UnsupportedSQL(f"{selection} chooses groups, and there is no GROUP BY.", span=place, hint="Leave it out.")
     return selection
 
 
@@ -260,7 +262,7 @@ def _unknown_groups(query: Query) -> UnknownGroups:
             hint="Group by fewer columns, or allow delta=1e-6: combinations of few people are then hidden.",
         )
     expr = keys[0].expr
-    inner = columns(expr)
+    inner = [column for column in columns(expr) if not unfiltered(column).range.bounded]
     declare = f'List them: keys={{"{inner[0].name}": [...]}} (costs no delta, shows empty ones too),\n' if inner else ""
     return UnknownGroups(
         f"GROUP BY {expr} would reveal which values of {expr} occur.",

@@ -72,7 +72,7 @@ def _cells(answer: Answer, bounds: Mapping[str, Bounds], level: float) -> tuple[
         if limits is not None:
             heads.append(f"{level * 100:g} %")
             numeric.append(True)
-            columns.append(_spans(kind, limits) if kind.temporal else _intervals(vector, limits))
+            columns.append(_intervals_of_times(kind, limits) if kind.temporal else _intervals(vector, limits))
     return heads, [list(row) for row in zip(*columns, strict=True)], numeric
 
 
@@ -136,7 +136,7 @@ def whole_limits(kind: Type, limits: Bounds) -> tuple[Array, Array]:
     return np.clip(low.astype(np.int64), lower, upper), np.clip(high.astype(np.int64), lower, upper)
 
 
-def _spans(kind: Type, limits: Bounds) -> list[str]:
+def _intervals_of_times(kind: Type, limits: Bounds) -> list[str]:
     """The two ends."""
     show = _SHOWN[kind]
     known = np.isfinite(limits[0]) & np.isfinite(limits[1])

@@ -178,7 +178,8 @@ def _python(value: Any) -> Any:
     a number."""
     if isinstance(value, np.datetime64):
         inside = not np.isnat(value) and microseconds_of(value) in MICROSECONDS
-        return value.astype("datetime64[us]").item() if inside else value
+        unit = "D" if np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D") else "us"
+        return value.astype(f"datetime64[{unit}]").item() if inside else value
     if isinstance(value, np.generic) and not isinstance(value, str | float | np.timedelta64):
         return value.item()
     return value

@@ -83,15 +83,15 @@ class Session:
         """Answer a query with noise, charged to the budget before any row is read.
 
         epsilon, delta: what the whole query may cost; `delta` is spent only where it is needed. params: values for
-        `:name` in the text. strategy: "auto" or "split"; mechanism: "auto", "laplace" or "gaussian". Text that begins with EXPLAIN PRIVACY gives the
-        Explanation. Raises a QueryRefused, InvalidPrivacyParameter, InvalidArgument or BudgetExceeded; all with
-        nothing charged.
+        `:name` in the text. strategy: "auto" or "split"; mechanism: "auto", "laplace" or "gaussian". Text that begins
+        with EXPLAIN PRIVACY gives the Explanation. Raises a QueryRefused, InvalidPrivacyParameter, InvalidArgument or
+        BudgetExceeded; all with nothing charged.
         """
         prepared = self._prepare(sql, epsilon, delta, params=params, strategy=strategy, mechanism=mechanism)
         if prepared.explain_only:
             return self._explanation(prepared)
         release = prepared.release
-        self._ledger.charge(release.cost, sql)
+        self._ledger.charge(release.cost, str.__str__(sql))
         return answer(release, self._stores, self._footer(release.cost))
 
     def explain(
@@ -106,7 +106,8 @@ class Session:
     ) -> Explanation:
         """What `query` would do and cost. Free; reads no row; refuses what `query` would refuse, save for the
         budget."""
-        return self._explanation(self._prepare(sql, epsilon, delta, params=params, strategy=strategy, mechanism=mechanism))
+        prepared = self._prepare(sql, epsilon, delta, params=params, strategy=strategy, mechanism=mechanism)
+        return self._explanation(prepared)
 
     @property
     def budget(self) -> Budget:

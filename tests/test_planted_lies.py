@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsql import finish, prepare, release, release_lattice, session
-from dpsql.analysis import filters, sensitivity
+from dpsql import finish, prepare, release, release_lattice, release_shares, session
+from dpsql.analysis import sensitivity
 from dpsql.analysis.stability import Stability
 from dpsql.executors import columns, evaluation, groups, pandas
 from dpsql.finish import finish as finished
@@ -27,7 +27,7 @@ from dpsql.privacy import ledger, mechanisms, partitions, sampling
 from dpsql.privacy.loss import PrivacyLoss
 from dpsql.privacy.unit import Neighbours, Sensitivity
 from dpsql.result import Result
-from dpsql.sql import expressions
+from dpsql.sql import expressions, facts
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.expressions import Fact, Vector
 from tests.privacy import checks
@@ -100,18 +100,16 @@ def add_a_null_as_the_lower_end(patch: Patch) -> None:
     """A NULL in a sum that its count does not know of."""
     honest = pandas._SumPart.add
 
-    def add(self: Any, block: Any) -> None:
-        value = self.value
-        self.value = lambda start, stop: Vector(value(start, stop).values + 100)
-        honest(self, block)
-        self.value = value
+    def add(self: Any, block: Any, read: Any, seen: Any) -> None:
+        value = self.part.value
+        honest(self, block, {**read, value: Vector(read[value].values + 100)}, seen)
 
     patch.setattr(pandas._SumPart, "add", add)
 
 
 def forget_that_a_changed_row_opens_a_second_group(patch: Patch) -> None:
-    honest = release.lower
-    patch.setattr(release, "lower", lambda *args, **more: replace(honest(*args, **more), groups_of_a_unit=1))
+    honest = release_shares.lower
+    patch.setattr(release_shares, "lower", lambda *args, **more: replace(honest(*args, **more), groups_of_a_unit=1))
 
 
 # Noise, thresholds, charges
@@ -264,22 +262,23 @@ def narrow_reals_as_if_they_were_whole(patch: Patch) -> None:
         lower = other.lower + (name == "gt") if name in ("gt", "ge", "eq") else -INFINITY
         return Interval(lower, upper) if lower <= upper else Interval(-INFINITY, INFINITY)
 
-    patch.setattr(ranges, "_limit", limit)
+    patch.setattr(facts, "_limit", limit)
 
 
 def believe_both_sides_of_an_or(patch: Patch) -> None:
-    patch.setattr(ranges, "_either", lambda left, right: {**left, **right})
+    patch.setattr(facts, "_either", lambda left, right: {**left, **right})
 
 
 def sum_in_floats(patch: Patch) -> None:
     """Values are added as they are, and rounded to the lattice at the end: the order of rows shows."""
 
-    class FloatSum:
-        def __init__(self, part: Any, value: Any, cells: int) -> None:
-            self.part, self.value, self.total = part, value, np.zeros(cells + 1)
+    class FloatSum(pandas._SumPart):
+        def __init__(self, part: Any, cells: int) -> None:
+            super().__init__(part, cells)
+            self.total = np.zeros(cells + 1)
 
-        def add(self, block: Any) -> None:
-            vector = self.value(block.start, block.stop)
+        def add(self, block: Any, read: Any, _seen: Any) -> None:
+            vector = read[self.part.value]
             held = np.clip(vector.values.astype(float), self.part.lower, self.part.upper) - self.part.origin
             held = np.where(vector.where_valid(), held, 0)
             if block.codes is None:
@@ -290,14 +289,7 @@ def sum_in_floats(patch: Patch) -> None:
         def values(self) -> Any:
             return np.array([round(each * self.part.steps_per_unit) for each in self.total[:-1].tolist()], dtype=object)
 
-    honest = pandas._accumulator
-
-    def accumulator(part: Any, store: Any, cells: int) -> Any:
-        if isinstance(part, pandas.LatticeSum):
-            return FloatSum(part, pandas._evaluator(part.value, store), cells)
-        return honest(part, store, cells)
-
-    patch.setattr(pandas, "_accumulator", accumulator)
+    patch.setattr(pandas, "_SumPart", FloatSum)
 
 
 def let_an_exception_depend_on_a_row(patch: Patch) -> None:
@@ -349,7 +341,7 @@ def drop_the_group_of_null(patch: Patch) -> None:
 
 
 def count_null_as_a_value(patch: Patch) -> None:
-    patch.setattr(pandas._CountPart, "add", lambda self, block: self.total.__iadd__(block.counts(None)))
+    patch.setattr(pandas._CountPart, "add", lambda self, _block, _read, seen: self.total.__iadd__(seen))
 
 
 def let_unknown_pass_a_filter(patch: Patch) -> None:

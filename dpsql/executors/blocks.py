@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from dpsql.calendar import MICROSECONDS, MICROSECONDS_A_DAY
-from dpsql.executors.cells import LARGEST_INTEGER
+from dpsql.executors.cells import LARGEST_INTEGER, read_cells
 from dpsql.schema import Key, Type
 from dpsql.sql.expressions import DTYPES, Array, Bools, Vector
 
@@ -35,6 +35,7 @@ _WIDEST = {"b": np.bool_, "i": np.int64, "u": np.uint64, "f": np.float64}
 _WIDEST_ARROW = {"b": "bool", "i": "int64", "u": "uint64", "f": "double"}
 _TICKS_A_DAY = {"D": 1, "s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
 _NAT = np.iinfo(np.int64).min
+_OBJECTS_AT_ONCE = 65_536
 
 
 def block_reader(series: pd.Series, kind: Type, fill: Key) -> Reader | None:
@@ -55,6 +56,22 @@ def block_reader(series: pd.Series, kind: Type, fill: Key) -> Reader | None:
     if isinstance(held, pd.arrays.IntegerArray | pd.arrays.FloatingArray | pd.arrays.BooleanArray):
         return lambda start, stop: numbers(*_nullable(held[start:stop]), kind, fill)
     return None
+
+
+def read_objects(series: pd.Series, kind: Type, fill: Key) -> Vector:
+    """The whole of any other column, cell by cell; Arrow's decimals among them, which it turns into floats that are not
+    always the nearest."""
+    held: Any = series.array
+    decimals = isinstance(series.dtype, pd.ArrowDtype) and kind is Type.BOOLEAN  # numbers, as such 0 and 1 are booleans
+    starts = range(0, max(1, len(series)), _OBJECTS_AT_ONCE)
+    blocks = [
+        read_cells(held[start : start + _OBJECTS_AT_ONCE].to_numpy(dtype=object), Type.REAL if decimals else kind, fill)
+        for start in starts
+    ]
+    values = np.concatenate([block.values for block in blocks])
+    valid = np.concatenate([block.where_valid() for block in blocks])
+    whole = Vector(values, None if valid.all() else valid)
+    return numbers(whole.values, whole.valid, kind, fill) if decimals else whole
 
 
 def _nullable(block: Any) -> tuple[Array, Bools | None]:

@@ -6,19 +6,19 @@ bounds is clipped, a NULL where the owner says there is none becomes the column'
 
 from __future__ import annotations
 
+from threading import Lock
+
 import numpy as np
 import pandas as pd
 
 from dpsql.calendar import DAYS, MICROSECONDS
-from dpsql.executors.blocks import Reader, block_reader
-from dpsql.executors.cells import INTEGERS, read_cells
+from dpsql.executors.blocks import Reader, block_reader, read_objects
+from dpsql.executors.cells import INTEGERS
 from dpsql.executors.encoding import Codes, Encoded, encode, is_coded
 from dpsql.executors.memory import same_memory
 from dpsql.intervals import Number
 from dpsql.schema import ColumnSchema, Key, TableSchema, Type
 from dpsql.sql.expressions import DTYPES, Array, Vector, blank
-
-_CELLS_AT_ONCE = 65_536
 
 
 class ColumnStore:
@@ -81,35 +81,44 @@ class ColumnStore:
     def _read_once(self, name: str) -> Vector:
         """A column of Python objects declared as numbers, booleans or times: read cell by cell, once."""
         if name not in self._converted:
-            column, held = self.column(name), self.frame[name].array
-            fill = default_value(column)
-            blocks = [
-                read_cells(held[start : start + _CELLS_AT_ONCE].to_numpy(dtype=object), column.type, fill)
-                for start in range(0, max(1, self.rows), _CELLS_AT_ONCE)
-            ]
-            values = np.concatenate([block.values for block in blocks])
-            valid = np.concatenate([block.where_valid() for block in blocks])
-            whole = Vector(values, None if valid.all() else valid)
-            self._converted[name] = _declared(whole, column)
+            column = self.column(name)
+            read = read_objects(self.frame[name], column.type, default_value(column))
+            self._converted[name] = _declared(read, column)
         return self._converted[name]
 
     def _enforced(self, column: ColumnSchema, read: Reader) -> Reader:
-        """The reader with the declared facts enforced. Once all rows were read in order and none lay outside the
-        bounds, they are not looked at again."""
-        after = 0
+        """The reader with the declared facts enforced. Once no cell of all the rows was found outside the bounds, they
+        are not looked at again."""
+        found = _RowsInside(self.rows)
 
         def enforced(start: int, stop: int) -> Vector:
-            nonlocal after
             block = read(start, stop)
             if column.name in self._inside:
                 return _present(block, column)
             held = _declared(block, column)
-            after = stop if start == after and held.values is block.values else -1
-            if after == self.rows:
+            if held.values is block.values and found.all_with(start, stop):
                 self._inside[column.name] = True
             return held
 
         return enforced
+
+
+class _RowsInside:
+    """The rows that were found to lie inside the bounds, block by block, in any order and from any thread."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+        self._first_unknown = 0
+        self._later: dict[int, int] = {}
+        self._lock = Lock()
+
+    def all_with(self, start: int, stop: int) -> bool:
+        """Whether, with these, all rows were."""
+        with self._lock:
+            self._later[start] = stop
+            while self._first_unknown in self._later:
+                self._first_unknown = self._later.pop(self._first_unknown)
+            return self._first_unknown == self._rows
 
 
 _CACHES = ("_encoded", "_converted", "_numbered", "_inside")

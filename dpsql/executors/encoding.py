@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsql.executors.blocks import block_reader
-from dpsql.executors.cells import is_text, read_cells
+from dpsql.executors.blocks import block_reader, read_objects
+from dpsql.executors.cells import is_text
 from dpsql.schema import Key, Type
 from dpsql.sql.expressions import Array, Vector
 
@@ -56,9 +56,7 @@ def _codes_of(series: pd.Series) -> tuple[Codes, pd.Series]:
     if isinstance(series.dtype, pd.CategoricalDtype):
         return np.asarray(series.cat.codes, dtype=np.int32), pd.Series(series.cat.categories)
     if _is_dictionary(series.dtype):
-        held: Any = series.array
-        whole = held.__arrow_array__().unify_dictionaries().combine_chunks()
-        return _arrow_codes(whole.indices), pd.Series(pd.arrays.ArrowExtensionArray(whole.dictionary))
+        return _codes_of_dictionary(series)
     if series.dtype == object:
         return _number_texts(series)
     found, uniques = pd.factorize(series)
@@ -67,8 +65,21 @@ def _codes_of(series: pd.Series) -> tuple[Codes, pd.Series]:
     return found.astype(np.int32), pd.Series(list(uniques), dtype=object)
 
 
-def _arrow_codes(indices: Any) -> Codes:
-    return np.asarray(indices.cast("int32").fill_null(-1).to_numpy(), dtype=np.int32)
+def _codes_of_dictionary(series: pd.Series) -> tuple[Codes, pd.Series]:
+    """Codes of an Arrow dictionary, whose chunks may number their values differently: one list of values after the
+    other."""
+    dtype, held = cast(Any, series.dtype), cast(Any, series.array)
+    codes, values = [np.zeros(0, dtype=np.int32)], [pd.Series([], dtype=pd.ArrowDtype(dtype.pyarrow_dtype.value_type))]
+    first = 0
+    last: Any = None
+    for chunk in held.__arrow_array__().chunks:
+        if last is None or not chunk.dictionary.equals(last):
+            first = sum(len(each) for each in values)
+            last = chunk.dictionary
+            values.append(pd.Series(pd.arrays.ArrowExtensionArray(last)))
+        found = chunk.indices.cast("int32").fill_null(-1).to_numpy()
+        codes.append(np.where(found < 0, -1, found + first).astype(np.int32))
+    return np.concatenate(codes), pd.concat(values, ignore_index=True)
 
 
 def _number_texts(cells: Iterable[object]) -> tuple[Codes, pd.Series]:
@@ -84,7 +95,7 @@ def _values_of(values: pd.Series, kind: Type, fill: Key) -> Vector:
         filled = np.array([fill if text is None else text for text in texts], dtype=object)
         return Vector(filled, np.array([text is not None for text in texts], dtype=bool))
     read = block_reader(values, kind, fill)
-    return read_cells(values.to_numpy(dtype=object), kind, fill) if read is None else read(0, len(values))
+    return read_objects(values, kind, fill) if read is None else read(0, len(values))
 
 
 def _is_plain(text: str) -> bool:

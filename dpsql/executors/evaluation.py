@@ -9,7 +9,7 @@ import numpy as np
 
 from dpsql.executors.columns import ColumnStore
 from dpsql.schema import Type
-from dpsql.sql.expressions import Call, Column, Expr, Fact, Vector, columns, evaluate, rebuild
+from dpsql.sql.expressions import Call, Column, Expr, Fact, Vector, columns, evaluate, rebuild, walk
 
 Evaluator = Callable[[int, int], Vector]
 
@@ -41,7 +41,7 @@ class Evaluation:
 
             return evaluate(plain, read, stop - start)
 
-        return run
+        return _in_pieces(run) if _makes_texts(plain) else run
 
     def _lift(self, expr: Call) -> Column:
         column = columns(expr)[0]
@@ -64,7 +64,30 @@ def over_dictionary(expr: Expr, store: ColumnStore) -> Vector:
     column = text_column(expr)
     assert column is not None  # callers ask first
     dictionary = store.encoded(column.name).dictionary
-    return evaluate(expr, lambda _column: dictionary, len(dictionary))
+
+    def run(start: int, stop: int) -> Vector:
+        return evaluate(expr, lambda _column: dictionary.at(slice(start, stop)), stop - start)
+
+    return (_in_pieces(run) if _makes_texts(expr) else run)(0, len(dictionary))
+
+
+PIECE = 1_024
+"""So many cells are computed at once where texts are made on the way, each of which can be long."""
+
+
+def _makes_texts(expr: Expr) -> bool:
+    return any(isinstance(part, Call) and part.type is Type.TEXT for part in walk(expr))
+
+
+def _in_pieces(run: Evaluator) -> Evaluator:
+    def whole(start: int, stop: int) -> Vector:
+        pieces = [run(first, min(first + PIECE, stop)) for first in range(start, stop, PIECE)] or [run(start, stop)]
+        values = np.concatenate([piece.values for piece in pieces])
+        if all(piece.valid is None for piece in pieces):
+            return Vector(values)
+        return Vector(values, np.concatenate([piece.where_valid() for piece in pieces]))
+
+    return whole
 
 
 def _liftable(expr: Expr) -> list[Call]:

@@ -15,6 +15,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokens import Token, TokenType
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
+from dpsql.sql.functions.dates import UNITS
 from dpsql.sql.grammar import RULES
 from dpsql.sql.parse import Statement, span_of
 from dpsql.sql.refusals import CLAUSES, NAMED, WORDS
@@ -42,11 +43,14 @@ def _check_nodes(statement: Statement) -> Counter[str]:
         for argument, value in node.args.items():
             if argument not in rule.args and value is not None and value is not False and value != []:
                 raise _clause_refused(statement, node, argument, value)
-        for word in rule.words:
-            words[word] += 1
+        if kind is not exp.If or type(node.parent) is exp.Case:
+            for word in rule.words:
+                words[word] += 1
         if kind is exp.StrPosition:
             words[_BARE_IN] += 1
-        if kind in _SPOKEN:
+        if node.arg_key == "unit" and isinstance(node.parent, _NAMING_UNITS):
+            words[_UNIT] += 1
+        elif kind in _SPOKEN:
             words[str(node.this).upper()] += 1
         elif kind is exp.DataType:
             words["type"] += 1
@@ -55,6 +59,9 @@ def _check_nodes(statement: Statement) -> Counter[str]:
     return words
 
 
+_NAMING_UNITS = (exp.TimestampTrunc, exp.DateTrunc, exp.DateDiff)
+_UNIT = "a unit in quotes"
+"""DATE_TRUNC('month', d): a bare word there is a column's name, which the parser would take for the unit."""
 _BARE_IN = "IN without a list"
 """POSITION('a' IN text) has one; everywhere else the parser would take a bare word for the list."""
 _SPOKEN = frozenset({exp.Identifier, exp.Literal, exp.Var, exp.Placeholder})
@@ -82,6 +89,8 @@ def _check_words(statement: Statement, words: Counter[str]) -> None:
             if words[_BARE_IN] < 0:
                 place = Span(statement.sql, token.start, token.end)
                 raise SQLSyntaxError("IN wants a list of values in parentheses.", span=place)
+    if words["THEN"] > 0:
+        raise SQLSyntaxError("CASE wants THEN after each WHEN.", span=_token(statement, "CASE"))
 
 
 def _read_otherwise(statement: Statement, token: Token, words: Counter[str]) -> bool:
@@ -94,7 +103,10 @@ def _read_otherwise(statement: Statement, token: Token, words: Counter[str]) -> 
     if token.token_type is TokenType.DOT:
         after = next((each for each in statement.tokens if each.start == token.end + 1), None)
         return after is not None and after.token_type is TokenType.NUMBER
-    if token.token_type is TokenType.STRING:  # INTERVAL '1 day', DATE_TRUNC('month', ...)
+    if token.token_type is TokenType.STRING and word in UNITS and words[_UNIT] > 0:
+        words[_UNIT] -= 1
+        return True
+    if token.token_type is TokenType.STRING:  # INTERVAL '1 day'
         parts = word.split()
         return bool(parts) and all(words[part] > 0 or words[part.rstrip("S")] > 0 for part in parts)
     return False

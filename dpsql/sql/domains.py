@@ -19,6 +19,9 @@ from dpsql.sql.plan import MOST_DERIVED_CELLS
 
 Domain = tuple[Key, ...]
 
+_PIECE = 1_024
+MOST_TEXT = 1 << 22
+"""Characters of all texts of a set together; with more, the groups count as unknown."""
 _CHOOSERS = {"coalesce": slice(None), "nullif": slice(1), "least": slice(None), "greatest": slice(None)}
 
 
@@ -120,10 +123,18 @@ def _evaluated(expr: Expr, used: Sequence[Column], sets: Sequence[Domain]) -> Do
     if rows > MOST_DERIVED_CELLS:
         return None
     grid = list(itertools.product(*sets))
-    cells = {column.name: vector_of([row[i] for row in grid], column.type) for i, column in enumerate(used)}
-    with np.errstate(all="ignore"):
-        found = evaluate(expr, lambda column: cells[column.name], rows)
-    return _sorted(set(cells_of(found, expr.type)))
+    found: set[Key] = set()
+    characters = 0
+    for first in range(0, rows, _PIECE):
+        piece = grid[first : first + _PIECE]
+        cells = {column.name: vector_of([row[i] for row in piece], column.type) for i, column in enumerate(used)}
+        with np.errstate(all="ignore"):
+            values = cells_of(evaluate(expr, lambda column, cells=cells: cells[column.name], len(piece)), expr.type)
+        characters += sum(len(value) for value in values if isinstance(value, str))
+        if characters > MOST_TEXT:
+            return None
+        found.update(values)
+    return _sorted(found)
 
 
 def _sorted(values: set[Key]) -> Domain:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NoReturn
 
 from sqlglot import exp
@@ -14,9 +15,8 @@ from dpsql.sql.facts import Known, narrow
 from dpsql.sql.options import AggregateOptions
 from dpsql.sql.parse import span_of
 from dpsql.sql.plan import Aggregate, AggregateKind, Aggregation, Filter, GroupKey, Query, Source, filters_of
-from dpsql.sql.scopes import Answered, People, Scope, named_columns
-from dpsql.sql.selects import SelectBinder, Statementwide, items_of
-
+from dpsql.sql.scopes import Answered, People, Scope
+from dpsql.sql.selects import SelectBinder, Statementwide, is_star, items_of
 
 INTERVAL_ENDS = {"DP_INTERVAL_LOW": False, "DP_INTERVAL_HIGH": True}
 
@@ -76,7 +76,7 @@ class PrivateSelect(SelectBinder):
         return self.people.declared[column.name.casefold()]
 
     def outer_leaf(self, node: exp.Expr) -> Expr | None:
-        if isinstance(node, exp.Anonymous) and str(node.this).upper() in INTERVAL_ENDS:
+        if _is_interval_end(node):
             return self._interval_end(node)
         return super().outer_leaf(node)
 
@@ -104,6 +104,8 @@ class PrivateSelect(SelectBinder):
         if not isinstance(node, exp.Column) or node.table:
             return None
         named = [item for item, alias in items_of(self.select) if alias and alias.casefold() == node.name.casefold()]
+        if named and any(_is_interval_end(each) for each in named[0].walk()):
+            raise SQLSyntaxError(f"{node.name} is itself about an interval.", span=span_of(self.sql, node))
         return self.released(named[0]) if named else None
 
     def bounded(
@@ -128,7 +130,7 @@ class PrivateSelect(SelectBinder):
         ]
         return self.inner.apply("clamp", node, [argument, *ends])
 
-    def slot_type(self, aggregation: Aggregation) -> Type:
+    def slot_type(self, aggregation: Aggregation) -> Type:  # noqa: ARG002
         """Noisy values are rounded only when they are shown."""
         return Type.REAL
 
@@ -142,12 +144,17 @@ class PrivateSelect(SelectBinder):
     def raw_column(self, column: Column) -> Exception:
         node = self.named.get(column)
         name, span = (column.name, None) if node is None else (node.name, span_of(self.sql, node))
-        average = f"AVG({column}), or " if column.type.numeric else f"COUNT({column}), or "
+        written = str(replace(column, name=name))
+        average = f"AVG({written}), or " if column.type.numeric else f"COUNT({written}), or "
         return RawColumn(
             f'"{name}" is outside an aggregate, so the query would return people\'s own values.',
             span=span,
-            hint=f"Use {average}GROUP BY {column} if you want one row per {column}.",
+            hint=f"Use {average}GROUP BY {written} if you want one row per {written}.",
         )
+
+
+def _is_interval_end(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and str(node.this).upper() in INTERVAL_ENDS
 
 
 class RowWise(SelectBinder):
@@ -167,18 +174,20 @@ class RowWise(SelectBinder):
                 )
         if self.select.args.get("order") is not None:
             raise UnsupportedSQL(
-                "ORDER BY in a sub-query of people's rows changes nothing.", hint="Leave it out, or order the answer."
+                "ORDER BY in a sub-query of people's rows changes nothing.",
+                span=span_of(self.sql, self.select.args["order"]),
+                hint="Leave it out, or order the answer.",
             )
         predicate = self.where()
         source = self.people.source if predicate is None else Filter(self.people.source, predicate)
         outputs: list[tuple[str, Expr]] = []
         for node, alias in items_of(self.select):
-            if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-                outputs += self.scope.columns.values()
+            if is_star(node):
+                self.scope.check_table(node, self.sql)
+                outputs += self.scope.listed
             else:
                 outputs.append((alias or self.text(node), self._row_value(node)))
-        columns, twice = named_columns(outputs)
-        scope = Scope(self.scope.written, self.scope.alias, columns, twice | self.scope.twice)
+        scope = Scope(self.scope.written, self.scope.alias, tuple(outputs))
         return People(scope, source, self.people.table)
 
     def _row_value(self, node: exp.Expr) -> Expr:
@@ -198,11 +207,10 @@ def refuse_star(sql: str, node: exp.Expr) -> NoReturn:
 def answered(query: Query, name: str) -> Answered:
     """The answer of a query as rows that another SELECT may read."""
     finish = query.stages[-1].finish if query.stages else query.finish
-    outputs: list[tuple[str, Expr]] = []
-    for output in finish.outputs:
-        outputs.append((output.name, Column(output.name, shown_type(query, output.expr), Fact())))
-    columns, twice = named_columns(outputs)
-    return Answered(Scope(name, name, columns, twice), query)
+    outputs = tuple(
+        (output.name, Column(output.name, shown_type(query, output.expr), Fact())) for output in finish.outputs
+    )
+    return Answered(Scope(name, name, outputs), query)
 
 
 def shown_type(query: Query, expr: Expr) -> Type:

@@ -12,7 +12,7 @@ from dpsql.sql.expressions import Column, Expr
 from dpsql.sql.parse import span_of
 from dpsql.sql.plan import AggregateKind, Aggregation, Output, Query, Stage
 from dpsql.sql.scopes import Answered
-from dpsql.sql.selects import SelectBinder, Statementwide, fresh, items_of
+from dpsql.sql.selects import SelectBinder, Statementwide, fresh, is_star, items_of
 
 
 class ReleasedSelect(SelectBinder):
@@ -36,9 +36,10 @@ class ReleasedSelect(SelectBinder):
     def bind_outputs(self, items: list[tuple[exp.Expr, str]]) -> None:
         taken: set[str] = set()
         for node, alias in items:
-            if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-                columns = [self.keys.get(expr, expr) for _, expr in self.scope.columns.values()]
-                for (name, _), expr in zip(self.scope.columns.values(), columns, strict=True):
+            if is_star(node):
+                self.scope.check_table(node, self.sql)
+                for name, column in self.scope.listed:
+                    expr = self.keys.get(column, column)
                     if self.grouped and isinstance(expr, Column):
                         raise self.raw_column(expr)
                     self.outputs.append(Output(fresh(name, taken), expr))

@@ -17,12 +17,19 @@ from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.functions.rules import LARGEST_INTEGER
 from dpsql.sql.parameters import Params
 from dpsql.sql.parse import span_of
+from dpsql.sql.refusals import INSIDE
 from dpsql.sql.spellings import NAMES, NODES, written_names
 
 MOST_DEPTH = 150
 """Levels of operations in one expression; a tree this deep is walked well within Python's recursion limit."""
 MOST_SIZE = 20_000
 """Operations in one expression, sub-queries written out: names of names of names could double it at every step."""
+
+_MEETING = frozenset(
+    ["eq", "ne", "lt", "le", "gt", "ge", "in", "distinct", "not_distinct", "least", "greatest", "clamp", "coalesce",
+     "nullif", "case"]
+)  # fmt: skip
+"""Functions whose arguments are of one type, in which a text constant beside a date is read as a date."""
 
 Leaf = Callable[[exp.Expr], Expr | None]
 Bind = Callable[[exp.Expr | None], Expr]
@@ -73,7 +80,9 @@ class ScalarBinder:
         spelling = NODES.get(kind)
         if spelling is not None:
             return self.apply(spelling.function, node, [bind(each) for each in spelling.operands(node)])
-        raise UnsupportedSQL(f"{kind.__name__.upper()} is not supported here.", span=self.span(node))
+        raise UnsupportedSQL(
+            INSIDE.get(kind) or f"{kind.__name__.upper()} is not supported here.", span=self.span(node)
+        )
 
     def apply(self, name: str, node: exp.Expr, args: list[Expr]) -> Expr:
         """The typed, constant-folded call. Raises SQLSyntaxError for a wrong arity, TypeMismatch for wrong types."""
@@ -87,17 +96,17 @@ class ScalarBinder:
             noun = "argument" if count == "1" else "arguments"
             raise SQLSyntaxError(f"{name.upper()} takes {count} {noun}, got {len(args)}.", span=self.span(node))
         args = _typed_nulls(function, args)
-        typed = call(function, *args) or call(function, *self.as_times(node, args))
+        typed = call(function, *args) or call(function, *self.as_times(name, node, args))
         if typed is None:
             raise TypeMismatch(_mismatch(function, args), span=self.span(node), hint=_mismatch_hint(args))
         if typed.size > MOST_SIZE:
             raise SQLSyntaxError(f"an expression of more than {MOST_SIZE:,} operations.", span=self.span(node))
         return folded(typed)
 
-    def as_times(self, node: exp.Expr, args: list[Expr]) -> list[Expr]:
+    def as_times(self, name: str, node: exp.Expr, args: list[Expr]) -> list[Expr]:
         """Where dates, timestamps and text constants meet: all as the finest of them. Other arguments stay."""
         kinds = {arg.type for arg in args}
-        if not kinds & {Type.DATE, Type.TIMESTAMP}:
+        if name not in _MEETING or not kinds & {Type.DATE, Type.TIMESTAMP}:
             return args
         texts = [read_timestamp(str(arg)[1:-1]) for arg in args if _is_text(arg)]
         timed = any(each is not None and each % 86_400_000_000 for each in texts)
@@ -195,6 +204,8 @@ def _between(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
 
 def _membership(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
     value, listed = bind(node.this), [bind(each) for each in node.expressions]
+    if not listed:
+        raise SQLSyntaxError("IN wants at least one value.", span=binder.span(node))
     if all(isinstance(each, Literal) for each in listed):
         return binder.apply("in", node, [value, *listed])
     return binder.balanced("or", node, [binder.apply("eq", node, [value, each]) for each in listed])
@@ -261,6 +272,8 @@ def _mismatch_hint(args: list[Expr]) -> str:
     if Type.OTHER in kinds:
         other = next(arg for arg in args if arg.type is Type.OTHER)
         return f'Columns of the type of "{other}" can only be counted or tested for NULL.'
+    if Type.TEXT in kinds and kinds & {Type.DATE, Type.TIMESTAMP}:
+        return "Text is never turned into a time by itself: write CAST(... AS DATE)."
     if Type.TEXT in kinds and len(kinds) > 1:
         return "Text is never turned into a number by itself: put text in 'quotes', numbers without."
     if kinds & {Type.DATE, Type.TIMESTAMP}:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -18,13 +20,28 @@ from dpsql.sql.plan import Query, Scan, Source
 class Scope:
     """The columns that a SELECT may name. `written` is the source's name in messages, `alias` what qualifies columns.
 
-    `columns`: folded name -> (name, expression); `twice` holds folded names that two columns have.
+    `listed`: names and expressions in order; two columns may have one name, which can then not be used.
     """
 
     written: str
     alias: str
-    columns: Mapping[str, tuple[str, Expr]]
-    twice: frozenset[str] = frozenset()
+    listed: tuple[tuple[str, Expr], ...]
+
+    @cached_property
+    def columns(self) -> Mapping[str, tuple[str, Expr]]:
+        """Columns by folded name, the first of each."""
+        found: dict[str, tuple[str, Expr]] = {}
+        for name, expr in self.listed:
+            found.setdefault(name.casefold(), (name, expr))
+        return found
+
+    @cached_property
+    def twice(self) -> frozenset[str]:
+        """Folded names that two columns have."""
+        if len(self.columns) == len(self.listed):
+            return frozenset()
+        names = Counter(name.casefold() for name, _ in self.listed)
+        return frozenset(name for name, times in names.items() if times > 1)
 
     def column(self, node: exp.Column, sql: str) -> Expr:
         """The expression behind a column's name. Raises UnknownColumn, UnknownTable, AmbiguousColumn."""
@@ -33,10 +50,9 @@ class Scope:
         if found is not None and not node.table and folded not in self.twice:
             return found[1]
         span = span_of(sql, node)
+        self.check_table(node, sql)
         if isinstance(node.this, exp.Star):
             raise RawColumn("SELECT * would return people's own values.", span=span)
-        if node.table and node.table.casefold() != self.alias.casefold():
-            raise UnknownTable(f'no table "{node.table}" in this query, which reads {self.alias}.', span=span)
         if folded in self.twice:
             raise AmbiguousColumn(
                 f'two columns of {self.written} are named "{node.name}".', span=span, hint="Name them apart with AS."
@@ -49,6 +65,13 @@ class Scope:
                 hint="Text is written in 'single quotes'." if node.this.args.get("quoted") else "",
             )
         return found[1]
+
+    def check_table(self, node: exp.Expr, sql: str) -> None:
+        """Refuse `x.name` and `x.*` where x is another table. Raises UnknownTable."""
+        table = node.text("table")
+        if table and table.casefold() != self.alias.casefold():
+            span = span_of(sql, node.args["table"])
+            raise UnknownTable(f'no table "{table}" in this query, which reads {self.alias}.', span=span)
 
     def has(self, node: exp.Expr) -> bool:
         return isinstance(node, exp.Column) and node.name.casefold() in self.columns
@@ -80,40 +103,25 @@ Relation = People | Answered
 
 def table_relation(table: TableSchema, written: str, alias: str) -> People:
     """All rows and columns of a table."""
-    columns = {
-        folded: (column.name, Column(column.name, column.type, _fact(column)))
-        for folded, column in table.by_name.items()
-    }
-    return People(Scope(written, alias, columns), Scan(table), table)
+    listed = tuple((column.name, Column(column.name, column.type, _fact(column))) for column in table.columns)
+    return People(Scope(written, alias, listed), Scan(table), table)
 
 
 def _fact(column: ColumnSchema) -> Fact:
     return between_integers(Fact(value_range(column), column.nullable), column.type)
 
 
-def named_columns(outputs: list[tuple[str, Expr]]) -> tuple[dict[str, tuple[str, Expr]], frozenset[str]]:
-    """Columns of a sub-query by folded name, and the names that stand twice."""
-    columns: dict[str, tuple[str, Expr]] = {}
-    twice = set()
-    for name, expr in outputs:
-        if name.casefold() in columns:
-            twice.add(name.casefold())
-        columns.setdefault(name.casefold(), (name, expr))
-    return columns, frozenset(twice)
-
-
 def renamed(relation: Relation, alias: exp.TableAlias | None, fallback: str, sql: str) -> Relation:
     """The relation under its alias, with new names for its first columns where the alias lists some."""
     name = alias.name if alias is not None and alias.name else fallback
     scope = replace(relation.scope, alias=name, written=name)
-    listed = [each.name for each in alias.args.get("columns") or []] if alias is not None else []
-    if listed:
-        old = list(relation.scope.columns.values())
-        if len(listed) > len(old) or relation.scope.twice:
+    names = [each.name for each in alias.args.get("columns") or []] if alias is not None else []
+    if names:
+        old = relation.scope.listed
+        if len(names) > len(old):
             raise SQLSyntaxError(
-                f"{name} has {len(old)} columns, but {len(listed)} names.", span=span_of(sql, alias) if alias else None
+                f"{name} has {len(old)} columns, but {len(names)} names.", span=span_of(sql, alias) if alias else None
             )
-        named = [*listed, *(each for each, _ in old[len(listed) :])]
-        columns, twice = named_columns([(new, expr) for new, (_, expr) in zip(named, old, strict=True)])
-        scope = replace(scope, columns=columns, twice=twice)
+        new = [*names, *(each for each, _ in old[len(names) :])]
+        scope = replace(scope, listed=tuple((each, expr) for each, (_, expr) in zip(new, old, strict=True)))
     return replace(relation, scope=scope)

@@ -14,7 +14,7 @@ from sqlglot import exp
 from dpsql.errors import Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL
 from dpsql.schema import Type
 from dpsql.sql.dialect import Named, Private
-from dpsql.sql.expressions import Column, Expr, Literal, Report, Slot, rebuild, walk
+from dpsql.sql.expressions import Call, Column, Expr, Literal, Report, Slot, rebuild, walk
 from dpsql.sql.options import AggregateOptions, Options, read_aggregate_options
 from dpsql.sql.parameters import Params
 from dpsql.sql.parse import span_of
@@ -23,8 +23,11 @@ from dpsql.sql.scalars import ScalarBinder
 from dpsql.sql.scopes import Scope
 
 MOST_AGGREGATES = 100
+MOST_ROWS = 10**18
 _DIALECT = Private()
 REPORT_LEVEL = 0.95
+_MOST_NAMED = 64
+"""Columns inside a name for a larger expression are not remembered by it: a text could say it thousands of times."""
 
 AGGREGATES: Mapping[type[exp.Expr], AggregateKind] = {
     exp.Count: AggregateKind.COUNT,
@@ -125,6 +128,7 @@ class SelectBinder:
 
     def released(self, node: exp.Expr) -> Expr:
         """An expression above the aggregation: keys and aggregates alone may remain of the columns."""
+        self.named.clear()
         bound = self.outer.bind(node)
         expr = rebuild(bound, self.keys) if self.keys else bound
         for part in walk(expr):
@@ -166,9 +170,10 @@ class SelectBinder:
         if node is None:
             return None
         value = self.inner.bind(node.expression) if isinstance(node.expression, exp.Literal | exp.Placeholder) else None
-        if isinstance(value, Literal) and isinstance(value.value, int) and value.type is Type.INTEGER:
-            if 0 <= value.value < 10**18:
-                return value.value
+        if isinstance(value, Literal) and value.type is Type.INTEGER and isinstance(value.value, int):
+            found: int | None = value.value if 0 <= value.value < MOST_ROWS else None
+            if found is not None:
+                return found
         raise SQLSyntaxError(f"{clause.upper()} takes a whole number.", span=span_of(self.sql, node))
 
     # Names.
@@ -190,9 +195,10 @@ class SelectBinder:
 
     def column(self, node: exp.Column) -> Expr:
         expr = self.scope.column(node, self.sql)
-        for part in walk(expr):
-            if isinstance(part, Column):
-                self.named.setdefault(part, node)
+        if not isinstance(expr, Call) or expr.size <= _MOST_NAMED:
+            for part in walk(expr):
+                if isinstance(part, Column):
+                    self.named.setdefault(part, node)
         return expr
 
     def by_alias(self, node: exp.Expr) -> Expr | None:
@@ -224,17 +230,18 @@ class SelectBinder:
         if options is not None:
             argument = self.bounded(kind, argument, options, inner)
         epsilon = None if options is None else options.epsilon
-        slot = self.slot_of(Aggregation(kind, argument, self.aggregate_span(inner), epsilon), node)
+        slot = self.slot_of(Aggregation(kind, argument, span_of(self.sql, inner.this or inner), epsilon), node)
         return slot if options is None or options.report_format is None else Report(slot, REPORT_LEVEL)
 
     def bounded(
-        self, kind: AggregateKind, argument: Expr | None, options: AggregateOptions, node: exp.Expr
+        self,
+        kind: AggregateKind,  # noqa: ARG002
+        argument: Expr | None,  # noqa: ARG002
+        options: AggregateOptions,  # noqa: ARG002
+        node: exp.Expr,
     ) -> Expr | None:
         """The argument within an aggregate's own contribution bounds."""
         raise UnsupportedSQL("named arguments belong to aggregates of people's rows.", span=span_of(self.sql, node))
-
-    def aggregate_span(self, node: exp.Expr) -> Span | None:
-        return span_of(self.sql, node.this or node)
 
     def slot_of(self, aggregation: Aggregation, node: exp.Expr) -> Slot:
         if aggregation not in self.aggregations:
@@ -301,12 +308,17 @@ class SelectBinder:
                 if type(node) is not exp.CountIf
                 else f"COUNT_IF({inner.name})"
             )
-        return node.sql(dialect=_DIALECT)
+        return node.sql(dialect=_DIALECT, comments=False)
 
 
 def items_of(select: exp.Select) -> list[tuple[exp.Expr, str]]:
     """The SELECT list: expressions and their aliases."""
     return [(each.this, each.alias) if isinstance(each, exp.Alias) else (each, "") for each in select.expressions]
+
+
+def is_star(node: exp.Expr) -> bool:
+    """`*` or `t.*`."""
+    return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
 
 
 def fresh(name: str, taken: set[str]) -> str:

@@ -13,6 +13,7 @@ from dpsql.sql.functions.dates import NODES, PARTS, UNITS
 from dpsql.sql.scalars import RULES, Bind, ScalarBinder
 
 _NOTHING = Literal(None, Type.INTEGER)
+_INTERVAL = "Write d + INTERVAL 3 DAY, and add another for other units."
 
 
 def _case(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
@@ -124,6 +125,8 @@ def _shifted(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
         if isinstance(node, exp.DateAdd):
             raise SQLSyntaxError("DATE_ADD takes a time and an INTERVAL.", span=binder.span(node))
         return binder.apply("add" if isinstance(node, exp.Add) else "subtract", node, [bind(left), bind(right)])
+    if right.args.get("unit") is None or isinstance(right.args["unit"], exp.IntervalSpan):
+        raise SQLSyntaxError("an INTERVAL is a whole number of one unit.", span=binder.span(node), hint=_INTERVAL)
     unit = _word(binder, right.args.get("unit"), dict(UNITS), "unit", node)
     amount = _amount(binder, right, bind)
     if isinstance(node, exp.Sub):

@@ -1,11 +1,20 @@
-"""Exact plans in plain Python, row by row: slow, and written without the engine's arrays."""
+"""Exact plans in plain Python, row by row: slow, and written without the engine's arrays.
+
+Dates and timestamps are computed with as `datetime`; rows and results hold them as whole numbers, or rows as they are.
+"""
 
 from __future__ import annotations
 
+import calendar
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from fractions import Fraction
 from itertools import product
 from typing import Any
+
+import numpy as np
 
 from dpsql.executors.base import CountRows, ExactPlan, ExactTable, LatticeSum, Part
 from dpsql.schema import Type
@@ -82,10 +91,11 @@ def value(expr: Expr, row: Row) -> Any:
     if isinstance(expr, Literal):
         return expr.value
     if isinstance(expr, Column):
-        return row[expr.name]
+        return _held(row[expr.name], expr.type)
     assert isinstance(expr, Call)
     args = [value(each, row) for each in expr.args]
     name = expr.function.name
+    kinds = [each.type for each in expr.args]
     if name in _NULLS:
         result = _NULLS[name](args)
     elif name in ("least", "greatest"):
@@ -93,14 +103,305 @@ def value(expr: Expr, row: Row) -> Any:
         result = (min if name == "least" else max)(present) if present else None
     elif None in args:
         return None
-    else:
+    elif name in _STRICT:
         result = _STRICT[name](expr.type, args)
+    else:
+        shown = [_time(each, kind) if kind.temporal else each for each, kind in zip(args, kinds, strict=True)]
+        result = _held(_worded(name, shown), expr.type)
     if result is None or expr.type not in (Type.REAL, Type.INTEGER):
         return result
     if expr.type is Type.INTEGER:
         return int(result)
     real = float(result)
     return None if math.isnan(real) else real
+
+
+EPOCH = datetime(1970, 1, 1)
+MICROSECOND = timedelta(microseconds=1)
+
+
+def _held(cell: Any, kind: Type) -> Any:
+    """A cell as the engine holds it: whole numbers for times."""
+    if isinstance(cell, date) and kind is Type.DATE:
+        return cell.toordinal() - EPOCH.toordinal()
+    if isinstance(cell, date):
+        moment = cell if isinstance(cell, datetime) else datetime(cell.year, cell.month, cell.day)
+        return (moment - EPOCH) // MICROSECOND
+    return cell
+
+
+def _time(cell: int, kind: Type) -> date:
+    if kind is Type.DATE:
+        return date.fromordinal(cell + EPOCH.toordinal())
+    return EPOCH + cell * MICROSECOND
+
+
+def _worded(name: str, args: list[Any]) -> Any:
+    """Functions that are many: casts, parts and units of time."""
+    before, _, after = name.partition("_")
+    if before == "extract":
+        return _PARTS[after.removesuffix("_of_date")](_moment(args[0]))
+    if before in ("trunc", "add", "diff") and after in _UNITS:
+        try:
+            return {"trunc": _truncated, "add": _later, "diff": _apart}[before](after, *args)
+        except OverflowError:  # beyond the years 1 to 9999
+            return None
+    source, _, target = name.rpartition("to_")
+    return _cast(source.rstrip("_"), target, args) if target in _CASTS else _TIMES[name](*args)
+
+
+# Casts.
+
+_WIDTHS = {"tinyint": 8, "smallint": 16, "integer": 32, "bigint": 64}
+_NUMBER = r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)\s*"
+_CASTS = (*_WIDTHS, *("u" + width for width in _WIDTHS), "double", "float", "decimal", "boolean", "text", "date",
+          "timestamp")  # fmt: skip
+
+
+def _cast(source: str, target: str, args: list[Any]) -> Any:
+    cell = args[0]
+    if target == "text":
+        return _written(cell)
+    if target in ("date", "timestamp"):
+        found = _read_time(cell) if isinstance(cell, str) else _moment(cell)
+        return None if found is None else found.date() if target == "date" else found
+    if target == "boolean":
+        return _TRUTHS.get(cell.strip().lower()) if isinstance(cell, str) else cell != 0
+    if source == "text":
+        found = re.fullmatch(_NUMBER, cell, re.ASCII)
+        if target == "decimal" and "e" in cell.lower():
+            return None
+        if found is None:
+            infinite = re.fullmatch(r"\s*([+-]?)(inf|infinity)\s*", cell, re.ASCII | re.IGNORECASE)
+            return float(infinite[1] + "inf") if infinite and target in ("double", "float") else None
+        cell = float(found[1]) if target in ("double", "float") else Fraction(found[1])
+    if target in ("double", "float"):
+        narrow = float(cell) if target == "double" else float(np.float32(float(cell)))
+        return None if math.isinf(narrow) and not math.isinf(float(cell)) else narrow
+    if target == "decimal":
+        digits, scale = args[1], args[2]
+        if math.isinf(cell):
+            return None
+        scaled = _away(Fraction(cell) * 10**scale if source == "text" else float(cell) * 10.0**scale)
+        return scaled / 10.0**scale if abs(scaled) < 10**digits else None
+    whole = _away(cell) if source == "text" else round(cell) if math.isfinite(cell) else None
+    return whole if whole is not None and _fits(int(whole), target) else None
+
+
+def _fits(whole: int, target: str) -> bool:
+    if target in ("bigint", "ubigint"):
+        return (0 if target[0] == "u" else -LARGEST) <= whole <= LARGEST
+    bits = _WIDTHS[target.removeprefix("u")]
+    return 0 <= whole < 2**bits if target[0] == "u" else -(2 ** (bits - 1)) <= whole < 2 ** (bits - 1)
+
+
+_TRUTHS = {
+    **dict.fromkeys(("true", "t", "1", "yes", "y"), True),
+    **dict.fromkeys(("false", "f", "0", "no", "n"), False),
+}
+
+
+def _written(cell: Any) -> str:
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    if isinstance(cell, datetime):
+        text = str(cell)
+        return text.rstrip("0") if "." in text else text
+    return str(cell)
+
+
+def _read_time(text: str) -> datetime | None:
+    for form in ("%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f"):
+        try:
+            return datetime.strptime(text.strip(), form)
+        except ValueError:
+            continue
+    return None
+
+
+# Times.
+
+
+def _moment(cell: date) -> datetime:
+    return cell if isinstance(cell, datetime) else datetime(cell.year, cell.month, cell.day)
+
+
+_PARTS: Mapping[str, Callable[[datetime], Any]] = {
+    "century": lambda t: (t.year + 99) // 100,
+    "decade": lambda t: t.year // 10,
+    "year": lambda t: t.year,
+    "isoyear": lambda t: t.isocalendar()[0],
+    "quarter": lambda t: (t.month + 2) // 3,
+    "month": lambda t: t.month,
+    "week": lambda t: t.isocalendar()[1],
+    "day": lambda t: t.day,
+    "dayofyear": lambda t: t.timetuple().tm_yday,
+    "dayofweek": lambda t: t.isoweekday() % 7,
+    "isodow": lambda t: t.isoweekday(),
+    "hour": lambda t: t.hour,
+    "minute": lambda t: t.minute,
+    "second": lambda t: t.second,
+    "millisecond": lambda t: t.second * 1000 + t.microsecond // 1000,
+    "microsecond": lambda t: t.second * 1_000_000 + t.microsecond,
+    "epoch": lambda t: ((t - EPOCH) // MICROSECOND) / 1_000_000,
+}
+_MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200}
+_UNITS = {
+    **_MONTHS,
+    "week": timedelta(weeks=1),
+    "day": timedelta(days=1),
+    "hour": timedelta(hours=1),
+    "minute": timedelta(minutes=1),
+    "second": timedelta(seconds=1),
+    "millisecond": timedelta(milliseconds=1),
+    "microsecond": MICROSECOND,
+}
+
+
+def _truncated(unit: str, at: datetime) -> datetime | None:
+    if unit in _MONTHS:
+        months = (12 * at.year + at.month - 1) // _MONTHS[unit] * _MONTHS[unit]
+        return datetime(months // 12, months % 12 + 1, 1) if months >= 12 else None
+    start = EPOCH - timedelta(days=3) if unit == "week" else EPOCH
+    return start + (at - start) // _UNITS[unit] * _UNITS[unit]
+
+
+def _later(unit: str, at: datetime, count: int) -> datetime | None:
+    if unit not in _MONTHS:
+        return at + count * _UNITS[unit]
+    months = 12 * at.year + at.month - 1 + count * _MONTHS[unit]
+    year, month = months // 12, months % 12 + 1
+    if not 1 <= year <= 9999:
+        return None
+    return at.replace(year=year, month=month, day=min(at.day, calendar.monthrange(year, month)[1]))
+
+
+def _apart(unit: str, first: datetime, second: datetime) -> int:
+    """How many beginnings of units lie between; weeks are seven days."""
+    if unit in _MONTHS:
+        pieces = [(12 * at.year + at.month - 1) // _MONTHS[unit] for at in (first, second)]
+        return pieces[1] - pieces[0]
+    if unit == "week":
+        days = (_midnight(second) - _midnight(first)).days
+        return abs(days) // 7 * (1 if days > 0 else -1)
+    return (second - EPOCH) // _UNITS[unit] - (first - EPOCH) // _UNITS[unit]
+
+
+def _midnight(at: datetime) -> datetime:
+    return datetime(at.year, at.month, at.day)
+
+
+def _make_date(year: int, month: int, day: int) -> date | None:
+    try:
+        return date(year, month, day)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _days_later(day: date, count: int) -> date | None:
+    try:
+        return day + timedelta(days=count)
+    except OverflowError:
+        return None
+
+
+def _last_day(at: date) -> date:
+    return date(at.year, at.month, calendar.monthrange(at.year, at.month)[1])
+
+
+_TIMES: Mapping[str, Callable[..., Any]] = {
+    "add_days": _days_later,
+    "subtract_days": lambda day, count: _days_later(day, -count),
+    "days_between": lambda a, b: (a - b).days,
+    "make_date": _make_date,
+    "last_day": _last_day,
+    "last_day_of_date": _last_day,
+    "dayname": lambda at: calendar.day_name[at.weekday()],
+    "dayname_of_date": lambda at: calendar.day_name[at.weekday()],
+    "monthname": lambda at: calendar.month_name[at.month],
+    "monthname_of_date": lambda at: calendar.month_name[at.month],
+}
+
+
+# Texts.
+
+MOST_CHARACTERS = 16_384
+
+
+def _short(text: str) -> str | None:
+    return text if len(text) <= MOST_CHARACTERS else None
+
+
+def _substring(text: str, start: int, length: int | None = None) -> str | None:
+    first = start - 1 if start >= 0 else len(text) + start
+    last = len(text) if length is None else first + length
+    low, high = min(first, last), max(first, last)
+    if not all(-(2**32) <= each < 2**32 for each in (start, length or 0)):
+        return None
+    return "".join(sign for place, sign in enumerate(text) if low <= place < high)
+
+
+def _left(text: str, count: int) -> str | None:
+    return text[:count] if count < 2**32 else None
+
+
+def _right(text: str, count: int) -> str:
+    return text[max(0, len(text) - count) :] if count >= 0 else text[-count:]
+
+
+def _pad(text: str, count: int, pad: str, *, left: bool) -> str | None:
+    missing = count - len(text)
+    if missing <= 0:
+        return text[: max(0, count)] if count <= MOST_CHARACTERS else None
+    if not pad or count > MOST_CHARACTERS:
+        return None
+    more = (pad * missing)[:missing]
+    return _short(more + text if left else text + more)
+
+
+def _like(text: str, pattern: str, escape: str = "") -> bool | None:
+    if len(escape) > 1 or not escape.isascii() or escape == "%":
+        return None
+    signs, form = iter(pattern), ""
+    for sign in signs:
+        if escape and sign == escape:
+            literal = next(signs, None)
+            if literal is None:
+                return None
+            form += re.escape(literal)
+        else:
+            form += {"%": ".*", "_": "."}.get(sign) or re.escape(sign)
+    return re.fullmatch(form, text, re.DOTALL) is not None
+
+
+def _concat(args: list[Any]) -> str | None:
+    return _short("".join(each for each in args if each is not None))
+
+
+def _concat_ws(args: list[Any]) -> str | None:
+    return None if args[0] is None else _short(args[0].join(each for each in args[1:] if each is not None))
+
+
+_SPACES = " \u00a0\u3000"
+
+
+def _cased(text: str, how: Callable[[str], str]) -> str:
+    """Letter by letter, where that gives one letter."""
+    return "".join(how(sign) if len(how(sign)) == 1 else {"ß": "ẞ"}.get(sign, sign) for sign in text)
+
+
+# Conditions.
+
+
+def _case(args: list[Any]) -> Any:
+    for condition, arm in zip(args[:-1:2], args[1::2], strict=True):
+        if condition is True:
+            return arm
+    return args[-1]
+
+
+def _alike(args: list[Any]) -> bool:
+    return args[0] is None and args[1] is None if None in args else bool(args[0] == args[1])
 
 
 def _and(args: list[Any]) -> Any:
@@ -135,6 +436,11 @@ _NULLS: Mapping[str, Callable[[list[Any]], Any]] = {
     "is_false": lambda args: args[0] is False,
     "coalesce": _coalesce,
     "nullif": _nullif,
+    "case": _case,
+    "not_distinct": _alike,
+    "distinct": lambda args: not _alike(args),
+    "concat": _concat,
+    "concat_ws": _concat_ws,
 }
 
 
@@ -179,10 +485,26 @@ def _away(held: float) -> float:
 def _round(kind: Type, args: list[Any]) -> Any:
     if len(args) == 1:
         return _whole(_away)(kind, args)
-    held, digits = float(args[0]), float(args[1])
+    return _to_digits(kind, args, _away)
+
+
+def _to_digits(kind: Type, args: list[Any], operation: Callable[[float], float]) -> Any:
+    """To some digits after the point, or before it; integers exactly. What a float cannot scale stays as it is."""
+    held, digits = args
+    if kind is Type.INTEGER:
+        power = 10 ** min(max(0, -digits), 30)
+        near = Fraction(held, power)
+        whole = int(_away(near) if operation is _away else math.trunc(near)) * power
+        return whole if abs(whole) <= LARGEST else None
     if math.isinf(held):
         return held
-    rounded = _away(held * 10.0**digits) / 10.0**digits if digits >= 0 else _away(held / 10.0**-digits) * 10.0**-digits
+    digits = max(digits, -308)
+    with np.errstate(all="ignore"):
+        power = np.float64(10.0 ** min(abs(digits), 308)) * (10.0 if abs(digits) > 308 else 1.0)
+        scaled = np.float64(held) * power if digits >= 0 else np.float64(held) / power
+        if not np.isfinite(scaled):
+            return held
+        rounded = float(operation(float(scaled)) / power if digits >= 0 else operation(float(scaled)) * power)
     return rounded if math.isfinite(rounded) else held
 
 
@@ -193,6 +515,29 @@ def _clamp(_kind: Type, args: list[Any]) -> Any:
 def _product(kind: Type, args: list[Any]) -> Any:
     a, b = args
     return a * b if kind is Type.INTEGER else float(a) * float(b)
+
+
+def _trunc(kind: Type, args: list[Any]) -> Any:
+    if len(args) == 1:
+        return _whole(math.trunc)(kind, args)
+    return _to_digits(kind, args, math.trunc)
+
+
+def _real(function: Any, defined: Callable[..., bool] = lambda *_args: True) -> Callable[[Type, list[Any]], Any]:
+    """NumPy's function of floats: which library computes logarithms is not what is tested."""
+
+    def compute(_kind: Type, args: list[Any]) -> Any:
+        floats = [float(each) for each in args]
+        if not defined(*floats):
+            return None
+        with np.errstate(all="ignore"):
+            return float(function(*(np.array([each, 1.0]) for each in floats))[0])  # of one cell it may be another
+
+    return compute
+
+
+def _positive(x: float) -> bool:
+    return x > 0
 
 
 _STRICT: Mapping[str, Callable[[Type, list[Any]], Any]] = {
@@ -215,4 +560,38 @@ _STRICT: Mapping[str, Callable[[Type, list[Any]], Any]] = {
     "ceil": _whole(math.ceil),
     "round": _round,
     "clamp": _clamp,
+    "trunc": _trunc,
+    "sign": lambda _k, a: (a[0] > 0) - (a[0] < 0),
+    "sqrt": _real(np.sqrt, lambda x: x >= 0),
+    "cbrt": _real(np.cbrt),
+    "exp": _real(np.exp),
+    "ln": _real(np.log, _positive),
+    "log10": _real(np.log10, _positive),
+    "log2": _real(np.log2, _positive),
+    "log_base": _real(lambda b, x: np.log10(x) / np.log10(b), lambda b, x: b > 0 and b != 1 and x > 0),
+    "power": _real(np.power, lambda x, y: x != 0 or y >= 0),
+    "degrees": _real(np.degrees),
+    "radians": _real(np.radians),
+    "pi": lambda _k, _a: math.pi,
+    "upper": lambda _k, a: _cased(a[0], str.upper),
+    "lower": lambda _k, a: _cased(a[0], str.lower),
+    "trim": lambda _k, a: a[0].strip(*(a[1:] or [_SPACES])),
+    "ltrim": lambda _k, a: a[0].lstrip(*(a[1:] or [_SPACES])),
+    "rtrim": lambda _k, a: a[0].rstrip(*(a[1:] or [_SPACES])),
+    "length": lambda _k, a: len(a[0]),
+    "strpos": lambda _k, a: a[0].find(a[1]) + 1,
+    "substring": lambda _k, a: _substring(*a),
+    "left": lambda _k, a: _left(*a),
+    "right": lambda _k, a: _right(*a),
+    "reverse": lambda _k, a: "".join(reversed(a[0])),
+    "text_join": lambda _k, a: _short(a[0] + a[1]),
+    "replace": lambda _k, a: _short(a[0].replace(a[1], a[2]) if a[1] else a[0]),
+    "repeat": lambda _k, a: a[0] * a[1] if len(a[0]) * a[1] <= MOST_CHARACTERS else None,
+    "lpad": lambda _k, a: _pad(*a, left=True),
+    "rpad": lambda _k, a: _pad(*a, left=False),
+    "starts_with": lambda _k, a: a[0].startswith(a[1]),
+    "ends_with": lambda _k, a: a[0].endswith(a[1]),
+    "contains": lambda _k, a: a[1] in a[0],
+    "like": lambda _k, a: _like(*a),
+    "ilike": lambda _k, a: _like(*(_cased(each, str.lower) for each in a)),
 }

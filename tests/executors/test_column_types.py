@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 
 import dpsql
 from dpsql.calendar import DAYS, MICROSECONDS, MICROSECONDS_A_DAY, date_of, timestamp_of
-from dpsql.executors import columns
 from dpsql.executors.columns import ColumnStore
 from dpsql.schema import Declaration, Type, resolve
 from dpsql.sources import stored_columns

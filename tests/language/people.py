@@ -69,10 +69,14 @@ def frame(rows: int = 60, seed: int = 7) -> pd.DataFrame:
             "b": np.array(some([True, False]), dtype=bool),
             "nb": pd.array(some([True, False, None]), dtype="boolean"),
             "d": pd.Series(days([*_days("2020-01-20", 30, 2), None, None, None]), dtype="datetime64[us]"),
-            "e": pd.Series(days(["1969-12-31", "2000-02-29", "2020-02-29", "2021-01-03", None]), dtype="datetime64[us]"),
+            "e": pd.Series(
+                days(["1969-12-31", "2000-02-29", "2020-02-29", "2021-01-03", None]), dtype="datetime64[us]"
+            ),
             "w": pd.Series(days([*_days("2019-12-28 05:06:07.25", 24, 3, 7), None, None]), dtype="datetime64[us]"),
             "v": pd.Series(
-                days(["1899-12-31 23:59:59", "2020-02-29 12:30:15.5", "2020-12-31", "2021-06-05 04:03:02.000001", None]),
+                days(
+                    ["1899-12-31 23:59:59", "2020-02-29 12:30:15.5", "2020-12-31", "2021-06-05 04:03:02.000001", None]
+                ),
                 dtype="datetime64[us]",
             ),
             "x": pd.Series(some(_TEXTS), dtype="str"),

@@ -26,19 +26,8 @@ from dpsql.schema import Type
 from dpsql.sql.expressions import Call, Column, Expr, Fact, Literal, Vector, call
 from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.functions.casts import WIDTHS, cast_name
-from tests.language.test_function_records import (
-    LARGEST,
-    SAMPLES,
-    STORED,
-    as_number,
-    column,
-    computed,
-    day,
-    moment,
-    oracle,
-    randoms,
-    selected,
-)
+from tests.language.records import as_number, column, computed, oracle, selected
+from tests.language.samples import LARGEST, SAMPLES, STORED, day, moment, randoms
 
 I, R, B, T, D, M = Type.INTEGER, Type.REAL, Type.BOOLEAN, Type.TEXT, Type.DATE, Type.TIMESTAMP  # noqa: E741
 INTEGERS = (

@@ -28,16 +28,8 @@ from dpsql.intervals import EVERYTHING, Interval, point
 from dpsql.schema import Type
 from dpsql.sql.expressions import Call, Column, Expr, Fact, Literal, Vector, call
 from dpsql.sql.functions import FUNCTIONS
-from tests.language.test_function_records import (
-    SAMPLES,
-    STORED,
-    ULPS,
-    column,
-    computed,
-    randoms,
-    rows_of,
-    selected,
-)
+from tests.language.records import ULPS, column, computed, rows_of, selected
+from tests.language.samples import SAMPLES, STORED, randoms
 
 I, R, B, T = Type.INTEGER, Type.REAL, Type.BOOLEAN, Type.TEXT  # noqa: E741
 

@@ -50,8 +50,10 @@ from dpsql.schema import Declaration, Stored, Type, resolve
 from dpsql.sql.allow import check
 from dpsql.sql.bind import _Binder
 from dpsql.sql.catalog import Catalog
-from dpsql.sql.grammar import RULES
+from dpsql.sql.dialect import Named, PrivacyClause
 from dpsql.sql.expressions import Call
+from dpsql.sql.grammar import RULES
+from dpsql.sql.parameters import params_of
 from dpsql.sql.parse import MOST_NESTING, Statement, parse
 
 GOLDEN = Path(__file__).parent / "refusals.golden"
@@ -983,19 +985,24 @@ VALUES_OF_ARGUMENTS: tuple[Any, ...] = (
 )
 
 
+def bare(kind: type[exp.Expr]) -> exp.Expr:
+    """A node without arguments; a column has a name even then."""
+    return exp.Column(this=exp.to_identifier("x")) if kind is exp.Column else kind()
+
+
 def test_every_argument_of_an_allowed_node_is_read_or_refused():
     for kind, read in ALLOWED.items():
-        assert read <= {*kind.arg_types, *(['privacy'] if kind is exp.Select else [])}, kind
+        assert read <= {*kind.arg_types, *(["privacy"] if kind is exp.Select else [])}, kind
         for argument in {*kind.arg_types, *read}:
             for value in VALUES_OF_ARGUMENTS:
-                node = kind()
+                node = bare(kind)
                 node.args[argument] = value
                 if argument in read:
                     check(Statement("", statement(node), explain=False))
                 else:
                     with pytest.raises(UnsupportedSQL):
                         check(Statement("", statement(node), explain=False))
-        node = kind()
+        node = bare(kind)
         node.args["a_clause_of_tomorrow"] = exp.Literal.number(1)
         with pytest.raises(UnsupportedSQL):
             check(Statement("", statement(node), explain=False))
@@ -1005,10 +1012,33 @@ TAKEN = [
     "SELECT age AS a, COUNT(*), COUNT(s), SUM(hours), AVG(year) FROM t AS x WHERE x.b GROUP BY age",
     "SELECT age AS a FROM t GROUP BY age HAVING COUNT(*) > 1 ORDER BY a DESC NULLS FIRST, 1 LIMIT 5 OFFSET 1",
     "SELECT COUNT(*) FROM t WHERE (s = 'a' AND NOT s <> 'b' OR TRUE) AND s IN ('a') AND r BETWEEN 1 AND 2",
-    "SELECT COUNT(*) FROM t WHERE r IS NULL",
+    'SELECT COUNT(*) FROM t WHERE "r" IS NULL',
     "SELECT COUNT(*) FROM t WHERE r < 1 AND r <= 1 AND r > 1 AND r >= 1 AND r + 1 - 2 * 3 / 4 // 5 % 6 = -r",
     "SELECT SUM(CLAMP(ABS(FLOOR(CEIL(ROUND(r, 1)))), 0, 1)), SUM(LEAST(GREATEST(COALESCE(r, 1), 0), 9)) FROM t",
     "SELECT COUNT(NULLIF(age, NULL)) FROM t",
+    "SELECT DISTINCT s FROM t",
+    "WITH x(a, g) AS (SELECT age, s FROM t) SELECT COUNT(*) FROM (SELECT a FROM x) AS y(c) WHERE y.c > 1",
+    "SELECT g, MIN(n), MAX(n) FROM (SELECT s AS g, COUNT(*) AS n FROM t GROUP BY s) GROUP BY g",
+    "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5, delta = 1e-6) AVG(age, epsilon => 0.1) AS a FROM t",
+    "SELECT SUM(age, contribution_bounds_per_row => (0, 9)), COUNT(*) FILTER (WHERE b), COUNT_IF(b) FROM t",
+    "SELECT COUNT(CASE s WHEN 'a' THEN 1 ELSE 2 END), COUNT(CASE WHEN b THEN 1 END), COUNT(IF(b, 1, 2)) FROM t",
+    "SELECT COUNT(CAST(r AS DECIMAL(5, 2))), COUNT(age::TEXT), COUNT(TRY_CAST(s AS DATE)) FROM t WHERE d > DATE '2020-01-01'",
+    "SELECT COUNT(*) FROM t WHERE s LIKE 'a' AND s NOT LIKE 'b' AND s ILIKE 'a' AND s NOT ILIKE 'b' AND s LIKE 'c' ESCAPE '!'",
+    "SELECT COUNT(*) FROM t WHERE age IS DISTINCT FROM :a AND age IS NOT DISTINCT FROM 1",
+    "SELECT COUNT(d + INTERVAL 1 DAY), COUNT(d - INTERVAL '2' HOUR), COUNT(DATE_ADD(d, INTERVAL (age) MONTH)) FROM t",
+    "SELECT SUM(EXTRACT(YEAR FROM d)), SUM(DATE_DIFF('day', d, d)), SUM(DATE_PART('month', d)) FROM t",
+    "SELECT COUNT(DATE_TRUNC('month', d)), COUNT(DATE_TRUNC('month', CAST(d AS DATE))) FROM t",
+    "SELECT SUM(YEAR(d)), SUM(QUARTER(d)), SUM(MONTH(d)), SUM(WEEK(d)), SUM(DAY(d)), SUM(HOUR(d)) FROM t",
+    "SELECT SUM(MINUTE(d)), SUM(SECOND(d)), SUM(DAYOFWEEK(d)), SUM(ISODOW(d)), SUM(DAYOFYEAR(d)), COUNT(EPOCH(d)) FROM t",
+    "SELECT SUM(DAYOFMONTH(d)), SUM(WEEKOFYEAR(d)) FROM t",
+    "SELECT COUNT(DAYNAME(d)), COUNT(MONTHNAME(d)), COUNT(LAST_DAY(d)), COUNT(MAKE_DATE(2020, age, 1)) FROM t",
+    "SELECT COUNT(TRIM(BOTH 'x' FROM s)), COUNT(LPAD(s, 9, 'x')), COUNT(RPAD(s, 9, 'x')), COUNT(s || 'x') FROM t",
+    "SELECT COUNT(UPPER(LOWER(s))), COUNT(LENGTH(s)), COUNT(STRPOS(s, 'a')), COUNT(SUBSTRING(s, 1, 2)) FROM t",
+    "SELECT COUNT(LEFT(s, 1)), COUNT(RIGHT(s, 1)), COUNT(REVERSE(s)), COUNT(REPEAT(s, 2)) FROM t",
+    "SELECT COUNT(CONCAT(s, 'a')), COUNT(CONCAT_WS('-', s, city)), COUNT(REPLACE(s, 'a', 'b')) FROM t",
+    "SELECT COUNT(*) FROM t WHERE STARTS_WITH(s, 'a') AND ENDS_WITH(s, 'a') AND CONTAINS(s, 'a')",
+    "SELECT SUM(SQRT(age)), SUM(CBRT(age)), SUM(EXP(hours)), SUM(LN(age)), SUM(LOG10(age)), SUM(LOG(3, age)) FROM t",
+    "SELECT SUM(POWER(age, 2)), SUM(DEGREES(age)), SUM(RADIANS(age)), SUM(PI()), SUM(SIGN(r)), SUM(TRUNC(age, 1)) FROM t",
 ]
 
 
@@ -1016,13 +1046,13 @@ def test_every_allowed_node_is_handled_by_the_binder():
     met: set[type[exp.Expr]] = set()
     arguments: set[tuple[type[exp.Expr], str]] = set()
     for sql in TAKEN:
-        dpsql.query({"t": EMPTY}, sql, epsilon=1, **FACTS)
+        dpsql.query({"t": EMPTY}, sql, epsilon=1, params={"a": 1} if ":a" in sql else None, **FACTS)
         for node in parse(sql).select.walk():
             met.add(type(node))
             arguments |= {(type(node), name) for name, value in node.args.items() if value not in (None, False, [])}
     assert met == set(ALLOWED)
     never = {(kind, name) for kind, names in ALLOWED.items() for name in names} - arguments
-    assert {name for _kind, name in never} <= {"quoted", "big_int", "ignore_nulls"}
+    assert not never
 
 
 def _catalog() -> Catalog:
@@ -1030,13 +1060,23 @@ def _catalog() -> Catalog:
         Stored("x", Type.INTEGER, nullable=True, storage="Int64"),
         Stored("s", Type.TEXT, nullable=True, storage="str"),
         Stored("b", Type.BOOLEAN, nullable=True, storage="bool"),
-        Stored("d", Type.OTHER, nullable=True, storage="datetime64[us]"),
+        Stored("d", Type.TIMESTAMP, nullable=True, storage="datetime64[us]"),
+        Stored("o", Type.OTHER, nullable=True, storage="timedelta64[us]"),
     ]
     return Catalog({"t": resolve("t", stored, Declaration.of({"x": (0, 5)}, {"s": ["a"]}))})
 
 
 class _Trees:
-    """Random trees of allowed nodes, in places where the parser would never put them."""
+    """Random trees of allowed nodes, in places where the parser would never put them.
+
+    Lists, words and flags stand where the parser puts lists, words and flags; everything else is anything."""
+
+    LISTS = frozenset({"expressions", "ifs", "columns"})
+    FLAGS = frozenset({"quoted", "desc", "nulls_first", "big_int", "ignore_nulls", "negate", "safe", "coalesce", "is_left",
+        "date_part_boundary"})  # fmt: skip
+    WORDS = ("day", "YEAR", "epsilon", "report_format", "p", "x", "fortnight", "contribution_bounds_per_row")
+    NAMES = ("CLAMP", "clamp", "foo", "abs", "DATE_PART", "DP_INTERVAL_LOW", "PREFIX")
+    SELECTS = frozenset({exp.Select, exp.Subquery, exp.With, exp.CTE})
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -1044,9 +1084,10 @@ class _Trees:
     def leaf(self) -> exp.Expr:
         return self.rng.choice(
             [
-                exp.column("x"), exp.column("s"), exp.column("b"), exp.column("d"), exp.column("none"), exp.Null(),
-                exp.Literal.number("2"), exp.Literal.number("1.5"), exp.Literal.string("a"), exp.Boolean(this=True),
-                exp.Star(), exp.to_identifier("x"), exp.Count(this=exp.Star()),
+                exp.column("x"), exp.column("s"), exp.column("b"), exp.column("d"), exp.column("o"), exp.column("none"),
+                exp.Null(), exp.Literal.number("2"), exp.Literal.number("1.5"), exp.Literal.string("a"),
+                exp.Literal.string("2020-01-01"), exp.Boolean(this=True), exp.Star(), exp.to_identifier("x"),
+                exp.Count(this=exp.Star()), exp.Placeholder(this="p"), exp.Var(this="day"), exp.column("x", table="t"),
             ]
         ).copy()  # fmt: skip
 
@@ -1054,52 +1095,97 @@ class _Trees:
         kind = self.rng.choice(list(ALLOWED))
         if depth <= 0 or kind in (exp.Literal, exp.Identifier, exp.Boolean, exp.Null, exp.Star):
             return self.leaf()
-        if kind is exp.Order:
-            return exp.Order(expressions=[exp.Ordered(this=self.node(depth - 1))])
-        if kind is exp.Anonymous:
-            name = self.rng.choice(["CLAMP", "clamp", "foo", "abs"])
-            return exp.Anonymous(this=name, expressions=[self.node(depth - 1) for _ in range(self.rng.randint(0, 4))])
+        if kind in self.SELECTS and self.rng.random() < 0.8:
+            return exp.Subquery(this=self.select(depth - 1), alias=exp.TableAlias(this=exp.to_identifier("q")))
+        if kind in (exp.Var, exp.Placeholder):
+            return kind(this=self.rng.choice(self.WORDS))
+        if kind in (exp.DataType, exp.DataTypeParam):
+            return exp.DataType.build(self.rng.choice(["INT", "DECIMAL(5, 2)", "TEXT", "DATE", "UUID", "INT[]"]))
         node = kind()
         for name in ALLOWED[kind]:
             if kind.arg_types.get(name) or self.rng.random() < 0.5:
-                node.set(name, self.argument(name, depth))
+                node.set(name, self.argument(kind, name, depth))
         return node
 
-    def argument(self, name: str, depth: int) -> Any:
-        if name in ("quoted", "desc", "nulls_first", "big_int", "ignore_nulls"):
+    def argument(self, kind: type[exp.Expr], name: str, depth: int) -> Any:
+        if name in self.FLAGS:
             return self.rng.choice([True, False, None])
-        if name == "expressions":
-            return [self.node(depth - 1) for _ in range(self.rng.randint(1, 3))]
+        if kind is exp.Anonymous and name == "this":
+            return self.rng.choice(self.NAMES)
+        if name == "position":
+            return self.rng.choice(["LEADING", "TRAILING", "BOTH", None])
+        if name == "to":
+            return exp.DataType.build(self.rng.choice(["INT", "DECIMAL(5, 2)", "TEXT", "DATE", "UUID", "BOOLEAN"]))
+        if kind is exp.Distinct or name == "distinct":
+            return exp.Distinct()
+        if name in self.LISTS:
+            return [self.listed(kind, name, depth) for _ in range(self.rng.randint(1, 3))]
+        if kind in (exp.Kwarg, exp.EQ) and name == "this" and self.rng.random() < 0.5:
+            return exp.Var(this=self.rng.choice(self.WORDS))
+        if name == "unit" and self.rng.random() < 0.7:
+            return exp.Var(this=self.rng.choice(self.WORDS))
+        if kind is exp.Filter and name == "expression":
+            return exp.Where(this=self.node(depth - 1))
+        if kind is Named and name == "this":
+            return self.rng.choice([exp.Count(this=exp.Star()), exp.Sum(this=exp.column("x")), self.node(depth - 1)])
         return self.node(depth - 1)
 
-    def select(self) -> exp.Select:
-        tree = statement(self.node(3))
-        slot = self.rng.choice(["where", "having", "group", "order", "limit", "offset", "expressions", "from_"])
-        node = self.node(3)
-        shapes: dict[str, Callable[[], Any]] = {
-            "where": lambda: exp.Where(this=node),
-            "having": lambda: exp.Having(this=node),
-            "group": lambda: exp.Group(expressions=[node]),
-            "order": lambda: exp.Order(expressions=[exp.Ordered(this=node)]),
-            "limit": lambda: exp.Limit(expression=node),
-            "offset": lambda: exp.Offset(expression=node),
-            "expressions": lambda: [node, exp.column("x")],
-            "from_": lambda: exp.From(this=node),
-        }
-        tree.set(slot, shapes[slot]())
+    def listed(self, kind: type[exp.Expr], name: str, depth: int) -> exp.Expr:
+        if name == "ifs":
+            return exp.If(this=self.node(depth - 1), true=self.node(depth - 1))
+        if name == "columns":
+            return exp.to_identifier(self.rng.choice("xyz"))
+        if kind is PrivacyClause:
+            return exp.EQ(this=exp.Var(this=self.rng.choice(self.WORDS)), expression=self.node(depth - 1))
+        if kind is Named:
+            return exp.Kwarg(this=exp.Var(this=self.rng.choice(self.WORDS)), expression=self.node(depth - 1))
+        if kind is exp.Order:
+            return exp.Ordered(this=self.node(depth - 1))
+        return self.node(depth - 1)
+
+    def select(self, depth: int = 3) -> exp.Select:
+        """A query with one strange clause, over the table or over another such query."""
+        tree = statement(self.node(depth))
+        slot = self.rng.choice([*self.shapes(depth)])
+        tree.set(slot, self.shapes(depth)[slot])
         if slot != "where" and self.rng.random() < 0.7:
             tree.set("where", None)
+        if depth and self.rng.random() < 0.2:
+            tree.set("from_", exp.From(this=exp.Subquery(this=self.select(depth - 1))))
+        if self.rng.random() < 0.2:
+            tree.set("expressions", [exp.column("x"), exp.alias_(exp.column("s"), "g")])
         return tree
+
+    def shapes(self, depth: int) -> dict[str, Any]:
+        node = self.node(depth)
+        named = exp.CTE(this=self.select(depth - 1), alias=exp.TableAlias(this=exp.to_identifier("t"))) if depth else None
+        return {
+            "where": exp.Where(this=node),
+            "having": exp.Having(this=node),
+            "group": exp.Group(expressions=[node]),
+            "order": exp.Order(expressions=[exp.Ordered(this=node)]),
+            "limit": exp.Limit(expression=node),
+            "offset": exp.Offset(expression=node),
+            "expressions": [node, exp.column("x")],
+            "from_": exp.From(this=node),
+            "with_": exp.With(expressions=[named]) if named else None,
+            "privacy": PrivacyClause(expressions=[self.listed(PrivacyClause, "expressions", depth)]),
+            "distinct": exp.Distinct(),
+        }
+
+
+TREES = 700 * int(os.environ.get("DPSQL_FUZZ", "1"))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_random_trees_of_allowed_nodes_are_bound_or_refused(seed: int):
     trees, catalog, bound = _Trees(seed), _catalog(), 0
-    for number in range(700):
+    params = params_of({"p": 1})
+    for number in range(TREES):
         tree = trees.select()
         try:
             check(Statement("SELECT", tree, explain=False))
-            _Binder(Statement("SELECT", tree, explain=False), catalog, ()).query()
+            _Binder(Statement("SELECT", tree, explain=False), catalog, params).query()
             bound += 1
         except QueryRefused:
             continue

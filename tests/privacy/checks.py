@@ -25,8 +25,10 @@ import pandas as pd
 
 import dpsql
 from dpsql import prepare
-from dpsql.executors import columns, pandas
+from dpsql.analysis.filters import known_of
+from dpsql.executors import columns, groups, pandas
 from dpsql.executors.base import ExactTable
+from dpsql.executors.evaluation import evaluator
 from dpsql.privacy import mechanisms, sampling
 from dpsql.privacy.conversion import rho_for
 from dpsql.privacy.loss import PrivacyLoss, as_delta, as_epsilon
@@ -34,8 +36,10 @@ from dpsql.privacy.unit import Neighbours
 from dpsql.release import Release
 from dpsql.schema import Declaration, TableSchema, resolve
 from dpsql.sources import stored_columns
+from dpsql.sql import facts
 from dpsql.sql.catalog import Catalog
-from dpsql.sql.expressions import Vector
+from dpsql.sql.expressions import Expr, Fact, Vector
+from dpsql.sql.plan import filters_of
 
 Row = tuple[Any, ...]
 Group = tuple[Any, ...]
@@ -83,15 +87,17 @@ def calibrated(
     delta: object = 0,
     strategy: str = "auto",
     mechanism: str = "auto",
+    params: dict[str, Any] | None = None,
 ) -> Release:
     """The release of a query about table t: what `query` does before it reads a row. Planned afresh, not cached."""
     prepare._cache.clear()
     loss = PrivacyLoss(as_epsilon(epsilon), as_delta(delta))
     relation = Neighbours.of(neighbours)
     catalog = Catalog({"t": schema})
-    return prepare.prepare(
-        sql, catalog, relation, prepare.Terms(loss.epsilon, loss.delta), strategy=strategy, mechanism=mechanism
-    ).release
+    terms = prepare.Terms(loss.epsilon, loss.delta)
+    made = prepare.prepare(sql, catalog, relation, terms, params=params, strategy=strategy, mechanism=mechanism).release
+    assert made.cost.within(loss), f"{sql}: {made.cost} charged of {loss}"
+    return made
 
 
 def run_exactly(made: Release, schema: TableSchema, frame: pd.DataFrame) -> ExactTable:
@@ -181,10 +187,13 @@ def distances(
 
 
 def _compare(made: Release, one: Cells, other: Cells, met: Distance, where: str) -> None:
-    coordinates, reach = made.coordinates, made.reach
+    """The noisy coordinates of every share against what that share protects, and the silent ones against 0."""
+    coordinates = made.coordinates
     noisy = [i for i, each in enumerate(coordinates) if each.noisy]
+    assert sorted(place for share in made.shares for place in share.places) == noisy, f"noise missing or twice: {where}"
     zero = (0,) * len(coordinates)
     steps = squares = 0
+    per_share = [[0, 0] for _ in made.shares]
     per_coordinate = dict.fromkeys(range(len(coordinates)), 0)
     one_sided = 0
     for group in one.keys() | other.keys():
@@ -192,16 +201,21 @@ def _compare(made: Release, one: Cells, other: Cells, met: Distance, where: str)
         change = [abs(x - y) for x, y in zip(a, b, strict=True)]
         steps += max((change[i] for i in noisy), default=0)
         squares += sum(change[i] ** 2 for i in noisy)
+        for found, share in zip(per_share, made.shares, strict=True):
+            found[0] += max(change[i] for i in share.places)
+            found[1] += sum(change[i] ** 2 for i in share.places)
         for i, by in enumerate(change):
             per_coordinate[i] += by
         if (group in one) != (group in other):
             one_sided += 1
             alone = (one.get(group) or other[group])[made.lattice.selection]
             assert abs(alone) <= made.lattice.one_unit, f"a group of one unit counts {alone} steps: {where}"
-    assert steps <= reach.steps, f"max-norm {steps} of {reach.steps}: {where}"
-    assert squares <= reach.l2_squared, f"squared L2 {squares} of {reach.l2_squared}: {where}"
+    for (largest, squared), share in zip(per_share, made.shares, strict=True):
+        assert largest <= share.reach.steps, f"max-norm {largest} of {share.reach.steps}: {where}"
+        assert squared <= share.reach.l2_squared, f"squared L2 {squared} of {share.reach.l2_squared}: {where}"
     for i, by in per_coordinate.items():
-        limit = reach.steps if coordinates[i].noisy else 0
+        held = made.share_of(i)
+        limit = held.reach.steps if held is not None else 0
         assert by <= limit, f"coordinate {coordinates[i].name} moves {by} of {limit}: {where}"
         assert by <= coordinates[i].sensitivity, f"{coordinates[i].name}: {by} of {coordinates[i].sensitivity}: {where}"
     if made.exact.every_cell:
@@ -214,6 +228,48 @@ def _compare(made: Release, one: Cells, other: Cells, met: Distance, where: str)
     met.one_sided = max(met.one_sided, one_sided)
     for i, by in per_coordinate.items():
         met.coordinate[i] = max(met.coordinate.get(i, 0), by)
+
+
+def rows_add_up(made: Release, schema: TableSchema, shape: Shape, rows: Sequence[Row]) -> None:
+    """The answer of a table is the sum of the answers of its rows, each alone: no row changes what another one adds,
+    whatever dictionaries, blocks and threads they share."""
+    alone = {repr(row): cells_of(made, run_exactly(made, schema, shape.frame([row]))) for row in rows}
+    expected: dict[Group, list[int]] = {}
+    for row in rows:
+        for group, cells in alone[repr(row)].items():
+            held = expected.setdefault(group, [0] * len(cells))
+            expected[group] = [x + y for x, y in zip(held, cells, strict=True)]
+    with mock.patch.multiple(pandas, BLOCK=7, ROWS_A_WORKER=16, MOST_WORKERS=3), mock.patch.object(groups, "BLOCK", 7):
+        found = cells_of(made, run_exactly(made, schema, shape.frame(rows)))
+    assert found == {group: tuple(cells) for group, cells in expected.items()}
+
+
+# Facts: what the analysis says of an expression, beside its values
+
+
+def facts_hold(made: Release, schema: TableSchema, frame: pd.DataFrame) -> None:
+    """Every aggregated expression of a release lies in its range, and is NULL only where it may be, at every row that
+    the filters let through. (The executor clips all the same: a wrong fact is a wrong answer, not a breach.)"""
+    store = columns.ColumnStore(frame, schema)
+    known = known_of(made.exact.source)
+    with np.errstate(all="ignore"):
+        passes = np.ones(len(frame), dtype=bool)
+        for predicate in filters_of(made.exact.source):
+            verdict = evaluator(predicate, store)(0, len(frame))
+            passes &= verdict.values & verdict.where_valid()
+        for each in made.query.plan.aggregations:
+            if each.argument is not None:
+                held = facts.fact(each.argument, known)
+                _check_fact(each.argument, held, evaluator(each.argument, store)(0, len(frame)), passes)
+
+
+def _check_fact(expr: Expr, held: Fact, found: Vector, passes: Any) -> None:
+    valid = found.where_valid()
+    assert held.nullable or valid[passes].all(), f"{expr} is NULL, and was said not to be"
+    if expr.type.numeric or expr.type.temporal:
+        outside = [value for value in found.values[passes & valid].tolist() if value not in held.range]
+        assert not outside, f"{expr}: {outside[:3]} outside {held.range}"
+        assert not held.whole or expr.type.discrete, f"{expr} is said to be whole"
 
 
 # Many releases at once
@@ -451,7 +507,7 @@ def check_thresholds() -> None:
         assert shown[0] <= charged, f"{relation}: shown with {shown[0]}, charged {charged}"
         assert shown[1] > charged, f"{relation}: the threshold could be lower"
         assert made.lattice.one_unit == 1
-        silent = replace(made, noise=Silence(1))
+        silent = replace(made, shares=(replace(made.shares[0], noise=Silence(1)),))
         exact = ExactTable((Vector(np.arange(3)),), np.array([[-1, 0, 1]]) + made.threshold, 3)
         assert silent.privatise(exact).keys[0].values.tolist() == [1, 2]
 

@@ -117,11 +117,11 @@ def _nullif(kind: Type, vectors: Sequence[Vector]) -> Vector:
 # CASE: condition, value, condition, value, ..., value of ELSE.
 
 
-def _case_type(kinds: Sequence[Type], _facts: Sequence[Fact]) -> Type | None:
+def _case_type(kinds: Sequence[Type], facts: Sequence[Fact]) -> Type | None:
     conditions, values = kinds[:-1:2], [*kinds[1::2], kinds[-1]]
     if len(kinds) % 2 == 0 or any(kind is not Type.BOOLEAN for kind in conditions):
         return None
-    return of_one_type(values, _facts)
+    return of_one_type(values, facts)
 
 
 def _case_fact(facts: Sequence[Fact]) -> Fact:

@@ -38,8 +38,8 @@ def of_one_type(kinds: Sequence[Type], _facts: Sequence[Fact]) -> Type | None:
     return None if kind is Type.OTHER else kind
 
 
-def comparable(kinds: Sequence[Type], _facts: Sequence[Fact]) -> Type | None:
-    return None if of_one_type(kinds, _facts) is None else Type.BOOLEAN
+def comparable(kinds: Sequence[Type], facts: Sequence[Fact]) -> Type | None:
+    return None if of_one_type(kinds, facts) is None else Type.BOOLEAN
 
 
 def always(kind: Type, takes: Callable[[Sequence[Type]], bool] = all_numeric) -> TypeRule:
