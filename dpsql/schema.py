@@ -19,7 +19,7 @@ from functools import cached_property
 from dpsql.calendar import DAYS, MICROSECONDS, MICROSECONDS_A_DAY, read_timestamp
 from dpsql.errors import InvalidSchema, did_you_mean
 from dpsql.intervals import EVERYTHING, Interval
-from dpsql.schema_words import Pair, Word, bounds_of, flag_of, items_of, keys_of, moment, shown
+from dpsql.schema_words import Pair, Word, bounds_of, briefly, flag_of, items_of, keys_of, moment, shown
 
 Key = str | int | float | bool | None
 MOST_KEYS = 1_000_000
@@ -279,7 +279,7 @@ def _type(name: str, word: object) -> Type:
     if isinstance(word, str) and word in _TYPE_WORDS:
         return _TYPE_WORDS[word]
     *first, last = (f'"{each}"' for each in _TYPE_WORDS)
-    raise InvalidSchema(f"{name}: type must be {', '.join(first)} or {last}, got {word!r}.")
+    raise InvalidSchema(f"{name}: type must be {', '.join(first)} or {last}, got {briefly(word)}.")
 
 
 _TYPE_WORDS: Mapping[str, Type] = {

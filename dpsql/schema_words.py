@@ -6,8 +6,9 @@ Values come as Python's, NumPy's or pandas' own, and leave as plain Python: what
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Iterable, Mapping
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ Pair = tuple[Number | date, Number | date]
 LARGEST_BOUND = 2**62
 """Bounds beyond this are refused: integers up to it are summed without a thought of overflow."""
 
+_PLAIN = (str, bytes, numbers.Number, date, time, timedelta, np.generic, type(None))
 _ATTOSECONDS = {
     "W": 604_800 * 10**18,
     "D": 86_400 * 10**18,
@@ -57,7 +59,7 @@ def items_of(word: str, facts: object) -> list[tuple[str, object]]:
 def bounds_of(name: str, pair: object) -> Pair:
     """A lower and an upper bound: two numbers, or two dates."""
     if not isinstance(pair, tuple | list) or len(pair) != 2:
-        raise InvalidSchema(f"{name}: bounds are a pair (lower, upper), got {_briefly(pair)}.")
+        raise InvalidSchema(f"{name}: bounds are a pair (lower, upper), got {briefly(pair)}.")
     lower, upper = (_bound(name, each) for each in pair)
     low, high = shown(lower), shown(upper)
     if isinstance(lower, date) != isinstance(upper, date):
@@ -76,7 +78,7 @@ def bounds_of(name: str, pair: object) -> Pair:
 def keys_of(name: str, listed: object, most: int) -> tuple[Word, ...]:
     """A list of at most so many different keys."""
     if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, Iterable):
-        raise InvalidSchema(f"{name}: keys are a list of values, got {_briefly(listed)}.")
+        raise InvalidSchema(f"{name}: keys are a list of values, got {briefly(listed)}.")
     if getattr(listed, "ndim", 1) != 1:  # to go through a DataFrame gives the names of its columns
         raise InvalidSchema(
             f"{name}: keys are one list of values, got a {type(listed).__name__} of rows and columns.",
@@ -96,7 +98,7 @@ def flag_of(name: str, word: object) -> bool:
     """Whether a column can hold NULL."""
     if isinstance(word, bool):
         return word
-    raise InvalidSchema(f"{name}: nullable must be True or False, got {word!r}.")
+    raise InvalidSchema(f"{name}: nullable must be True or False, got {briefly(word)}.")
 
 
 def moment(value: date) -> int:
@@ -137,7 +139,7 @@ def _bound(name: str, value: object) -> Number | date:
     if isinstance(value, date):
         return _plain_date(name, "bound", value)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidSchema(f"{name}: a bound must be a number or a date, got {value!r}.")
+        raise InvalidSchema(f"{name}: a bound must be a number or a date, got {briefly(value)}.")
     if isinstance(value, float) and not math.isfinite(value):
         raise InvalidSchema(f"{name}: a bound must be a finite number, got {value}.")
     if abs(value) > LARGEST_BOUND:
@@ -165,7 +167,7 @@ def _key(name: str, key: object) -> Word:
     if isinstance(key, date):
         return _plain_date(name, "key", key)
     if not isinstance(key, int | float):
-        raise InvalidSchema(f"{name}: a key must be text, a number, a boolean, a date or None, got {key!r}.")
+        raise InvalidSchema(f"{name}: a key must be text, a number, a boolean, a date or None, got {briefly(key)}.")
     if isinstance(key, float) and not math.isfinite(key):
         raise InvalidSchema(f"{name}: a key must be finite, got {key}. For NULL write None.")
     if abs(key) > LARGEST_BOUND:
@@ -185,10 +187,11 @@ def _python(value: Any) -> Any:
     return value
 
 
-def _briefly(value: object) -> str:
-    """A value of Python's own as it is written; of anything else only what it is: it could hold people's data."""
-    own = (str, bytes, int, float, tuple, list, set, Mapping, range)
-    return repr(value) if value is None or isinstance(value, own) else f"a {type(value).__name__}"
+def briefly(value: object) -> str:
+    """A plain value, or a few of them, as they are written; of anything else only its class: it could hold people's
+    data."""
+    several = isinstance(value, tuple | list | set) and len(value) <= 5 and all(isinstance(v, _PLAIN) for v in value)
+    return repr(value) if several or isinstance(value, _PLAIN) else f"a {type(value).__name__}"
 
 
 def _plain_date(name: str, what: str, value: date) -> date:

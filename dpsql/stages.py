@@ -42,15 +42,18 @@ def _run(answer: Answer, stage: Stage) -> Answer:
 
 
 def _columns(answer: Answer) -> Callable[[Any], Vector]:
-    """Reads an answer's columns by name; integers beyond 2^62 are held there."""
+    """Reads an answer's columns by name, whole numbers held within what is known of them."""
     by_name = dict(zip(answer.names, answer.vectors, strict=True))
 
     def read(column: Column) -> Vector:
         vector = by_name[column.name]
-        if column.type is Type.INTEGER and vector.values.dtype == object:
-            held = [max(-_LARGEST_INTEGER, min(_LARGEST_INTEGER, int(value))) for value in vector.values]
-            return Vector(np.array(held, dtype=np.int64), vector.valid)
-        return vector
+        if column.type is not Type.INTEGER:
+            return vector
+        lower, upper = int(column.fact.range.lower), int(column.fact.range.upper)
+        if vector.values.dtype == object:
+            held = np.array([max(lower, min(upper, int(value))) for value in vector.values], dtype=np.int64)
+            return Vector(held, vector.valid)
+        return Vector(np.clip(vector.values, lower, upper), vector.valid)
 
     return read
 

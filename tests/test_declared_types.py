@@ -430,7 +430,21 @@ def test_intervals_around_times_are_times_held_within_the_calendar():
     ]
 
 
+# Words that are none.
+
+
 def test_a_fraction_is_no_key_and_no_bound():
     for said in ({"bounds": (Fraction(1, 2), 1)}, {"keys": [Fraction(1, 2)]}):
         with pytest.raises(InvalidSchema, match=r"got Fraction\(1, 2\)"):
             declared("pay", **said)
+
+
+SECRET = pd.DataFrame({"s": ["needle"]})
+
+
+@pytest.mark.parametrize("held", [SECRET, SECRET["s"], SECRET["s"].array, [SECRET], {"s": SECRET}, object()], ids=type)
+def test_data_in_the_place_of_a_word_is_not_shown(held: Any):
+    for said in ({"bounds": held}, {"bounds": (held, 1)}, {"keys": [held]}, {"types": held}, {"nullable": held}):
+        with pytest.raises(InvalidSchema) as refused:
+            declared("age", **said)
+        assert "needle" not in str(refused.value)

@@ -27,10 +27,11 @@ from dpsql.privacy import ledger, mechanisms, partitions, sampling
 from dpsql.privacy.loss import PrivacyLoss
 from dpsql.privacy.unit import Neighbours, Sensitivity
 from dpsql.result import Result
-from dpsql.sql import expressions, facts
+from dpsql.sql import bind, expressions, facts, functions, options, plan, private, selects
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.expressions import Fact, Vector
-from tests.privacy import checks
+from dpsql.sql.functions import conditional
+from tests.privacy import checks, language
 from tests.privacy.checks import rules
 
 Patch = pytest.MonkeyPatch
@@ -361,6 +362,194 @@ def keep_plans_by_their_text(patch: Patch) -> None:
     patch.setattr(Catalog, "fingerprint", ("the same",))
 
 
+# The whole language
+
+
+def learn_whatever_the_other_side_may_be(patch: Patch) -> None:
+    """A condition that is not TRUE is taken for FALSE, though the other side may be NULL."""
+
+    def not_true(condition: Any, known: Any) -> Any:
+        if isinstance(condition, expressions.Call) and condition.function.name in facts._OPPOSITE:
+            name = facts._OPPOSITE[condition.function.name]
+            return facts._narrow_comparison(name, *condition.args, known)
+        return known
+
+    patch.setattr(facts, "_not_true", not_true)
+
+
+def learn_of_a_nullable_other_side(patch: Patch) -> None:
+    """As it is, but for the question whether the other side can be NULL."""
+    honest = facts.fact
+
+    def not_true(condition: Any, known: Any) -> Any:
+        def fact(expr: Any, known: Any = None) -> Fact:
+            found = honest(expr, known)
+            return replace(found, nullable=found.nullable and expr is not condition.args[1])
+
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(facts, "fact", fact)
+            return honest_not_true(condition, known)
+
+    honest_not_true = facts._not_true
+    patch.setattr(facts, "_not_true", not_true)
+
+
+def forget_that_the_value_itself_may_be_null(patch: Patch) -> None:
+    """What a condition that is not TRUE says of a value is taken to say that it is not NULL."""
+    honest = facts._learn
+    patch.setattr(facts, "_learn", lambda known, expr, limit, **_nullable: honest(known, expr, limit))
+
+
+def narrow_an_arm_by_the_next_condition(patch: Patch) -> None:
+    """ELSE is narrowed as if the last condition were TRUE."""
+    patch.setattr(facts, "_not_true", facts.narrow)
+
+
+def take_an_unknown_condition_for_true(patch: Patch) -> None:
+    """CASE looks at what stands in the cell of a NULL."""
+    honest = conditional._first_true
+    patch.setattr(
+        conditional, "_first_true", lambda conditions: honest([Vector(condition.values) for condition in conditions])
+    )
+
+
+def let_a_filter_of_an_aggregate_pass_everyone(patch: Patch) -> None:
+    honest = selects.SelectBinder.argument
+    patch.setattr(selects.SelectBinder, "argument", lambda self, kind, node, _condition: honest(self, kind, node, None))
+
+
+def drop_the_filter_of_a_subquery(patch: Patch) -> None:
+    honest = private.RowWise.relation
+    patch.setattr(
+        private.RowWise, "relation", lambda self: replace(honest(self), source=plan.scan_of(self.people.source))
+    )
+
+
+def show_derived_groups_that_occur(patch: Patch) -> None:
+    """The domain of a key is read from the data."""
+    honest = pandas.PandasExecutor.execute
+
+    def execute(self: Any, exact: Any) -> Any:
+        return honest(self, replace(exact, every_cell=exact.every_cell and all(key.listed for key in exact.keys)))
+
+    patch.setattr(pandas.PandasExecutor, "execute", execute)
+
+
+def put_outside_values_into_the_first_group(patch: Patch) -> None:
+    patch.setattr(groups, "_outside", lambda _key: 0)
+
+
+def put_unlisted_values_where_null_is(patch: Patch) -> None:
+    """Where NULL is not listed too: the code -1 then is the last group."""
+    honest = groups._dictionary_codes
+
+    def codes(key: Any, store: Any) -> Any:
+        found = honest(key, store)
+        last = len(found.values) - 1
+        return replace(found, read=lambda a, b: np.where(found.read(a, b) < 0, last, found.read(a, b)), complete=True)
+
+    patch.setattr(groups, "_dictionary_codes", codes)
+
+
+def look_up_null_one_place_off(patch: Patch) -> None:
+    """NULL, code -1, gets the value of the dictionary's last text."""
+    honest = evaluation.Evaluation.lookup
+
+    def lookup(self: Any, column: Any, table: Vector, kind: Any) -> Any:
+        places = np.array([*range(len(table) - 1), len(table) - 2])
+        return honest(self, column, table.at(places), kind)
+
+    patch.setattr(evaluation.Evaluation, "lookup", lookup)
+
+
+def let_a_row_see_the_others(patch: Patch) -> None:
+    """A key's code is its place among the values that occur."""
+    honest = groups._consecutive_codes
+
+    def codes(read: Any, key: Any) -> Any:
+        found = honest(read, key)
+        return replace(found, read=lambda a, b: found.read(a, b) - found.read(a, b).clip(0).min(initial=9, where=True))
+
+    patch.setattr(groups, "_consecutive_codes", codes)
+
+
+def lose_a_thread(patch: Patch) -> None:
+    patch.setattr(pandas, "_total", lambda parts: parts[0])
+
+
+def narrow_the_range_of_a_kernel(patch: Patch) -> None:
+    """COALESCE is said to lie where its first argument does."""
+    lie = replace(functions.FUNCTIONS["coalesce"], fact_of=lambda found: found[0])
+    patch.setitem(functions.FUNCTIONS, "coalesce", lie)
+
+
+def say_that_a_cast_never_fails(patch: Patch) -> None:
+    honest = functions.FUNCTIONS["text_to_integer"]
+    lie = replace(honest, fact_of=lambda found: replace(honest.fact_of(found), nullable=False))
+    patch.setitem(functions.FUNCTIONS, "text_to_integer", lie)
+
+
+def do_not_charge_a_share(patch: Patch) -> None:
+    """Aggregates with their own epsilon come free."""
+    honest = prepare.calibrate
+
+    def calibrate(*args: Any, **more: Any) -> Any:
+        made = honest(*args, **more)
+        return replace(made, cost=PrivacyLoss(made.shares[0].epsilon, made.cost.delta)) if made.shares else made
+
+    patch.setattr(prepare, "calibrate", calibrate)
+
+
+def give_each_share_the_whole_epsilon(patch: Patch) -> None:
+    honest = release._shares
+
+    def shares(found: Any, parts: Any, *rest: Any, **more: Any) -> Any:
+        whole = [replace(part, epsilon=Fraction(1)) for part in parts]
+        made = honest(found, whole, *rest, **more)
+        return tuple(replace(each, epsilon=part.epsilon) for each, part in zip(made, parts, strict=True))
+
+    patch.setattr(release, "_shares", shares)
+
+
+def add_no_noise_to_a_share(patch: Patch) -> None:
+    """Only the share that comes first is noisy."""
+    honest = release._shares
+    patch.setattr(release, "_shares", lambda *args, **more: honest(*args, **more)[:1])
+
+
+def let_the_text_raise_epsilon(patch: Patch) -> None:
+    patch.setattr(prepare, "_not_above", lambda *_: None)
+
+
+def let_the_text_pass_the_owners_limit(patch: Patch) -> None:
+    honest = prepare.Terms.loss
+    patch.setattr(prepare.Terms, "loss", lambda self, options: honest(replace(self, max_epsilon=None), options))
+
+
+def obey_options_that_nothing_reads(patch: Patch) -> None:
+    honest = bind._Binder._bind_unread
+
+    def unread(self: Any, names: Any, outer: Any) -> None:
+        before = self.whole.options
+        self.whole.options = None
+        honest(self, names, outer)
+        while names is not None and names is not outer:
+            clause = names.node.this.args.get("privacy")
+            before = before if clause is None else options.read_options(clause, self.sql)
+            names = names.before
+        self.whole.options = before
+
+    patch.setattr(bind._Binder, "_bind_unread", unread)
+
+
+def forget_the_parameters_of_a_plan(patch: Patch) -> None:
+    patch.setattr(prepare, "_typed", lambda _params: ())
+
+
+def forget_the_types_of_parameters(patch: Patch) -> None:
+    patch.setattr(prepare, "_typed", lambda params: tuple((name, literal.value) for name, literal in params))
+
+
 LIES: list[tuple[Lie, Callable[[], None]]] = [
     (halve_a_sensitivity, rules("sum, unbounded")),
     (halve_a_sensitivity, rules("averages by group, bounded")),
@@ -402,6 +591,30 @@ LIES: list[tuple[Lie, Callable[[], None]]] = [
     (count_null_as_a_value, checks.check_answers),
     (let_unknown_pass_a_filter, checks.check_answers),
     (keep_plans_by_their_text, checks.check_plans_are_not_confused),
+    (learn_whatever_the_other_side_may_be, language.check_facts_of_cases),
+    (learn_of_a_nullable_other_side, language.check_facts_of_cases),
+    (forget_that_the_value_itself_may_be_null, language.check_facts_of_cases),
+    (narrow_an_arm_by_the_next_condition, language.check_facts_of_cases),
+    (narrow_the_range_of_a_kernel, language.check_facts_of_functions),
+    (say_that_a_cast_never_fails, language.check_facts_of_functions),
+    (take_an_unknown_condition_for_true, language.check_language_answers),
+    (let_a_filter_of_an_aggregate_pass_everyone, language.check_language_answers),
+    (drop_the_filter_of_a_subquery, language.check_language_answers),
+    (put_outside_values_into_the_first_group, language.check_language_answers),
+    (put_unlisted_values_where_null_is, language.check_language_answers),
+    (look_up_null_one_place_off, language.check_language_answers),
+    (show_derived_groups_that_occur, language.check_public_groups),
+    (show_derived_groups_that_occur, language.check_neighbours),
+    (let_a_row_see_the_others, language.check_rows_are_counted_alone),
+    (lose_a_thread, language.check_rows_are_counted_alone),
+    (do_not_charge_a_share, language.check_shares),
+    (give_each_share_the_whole_epsilon, language.check_shares),
+    (add_no_noise_to_a_share, language.check_neighbours),
+    (let_the_text_raise_epsilon, language.check_options),
+    (let_the_text_pass_the_owners_limit, language.check_options),
+    (obey_options_that_nothing_reads, language.check_options),
+    (forget_the_parameters_of_a_plan, language.check_parameters_are_not_confused),
+    (forget_the_types_of_parameters, language.check_parameters_are_not_confused),
 ]
 
 
@@ -413,7 +626,12 @@ def _fresh_plans() -> Iterator[None]:
     prepare._cache.clear()
 
 
-CHECKS = [getattr(checks, name) for name in dir(checks) if name.startswith("check_") and name != "check_rule"]
+CHECKS = [
+    getattr(module, name)
+    for module in (checks, language)
+    for name in dir(module)
+    if name.startswith("check_") and name != "check_rule"
+]
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

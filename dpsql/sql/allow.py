@@ -51,7 +51,8 @@ def _check_nodes(statement: Statement) -> Counter[str]:
         if node.arg_key == "unit" and isinstance(node.parent, _NAMING_UNITS):
             words[_UNIT] += 1
         elif kind in _SPOKEN:
-            words[str(node.this).upper()] += 1
+            quote = "'" if kind is exp.Literal and node.args.get("is_string") else ""
+            words[quote + str(node.this).upper()] += 1
         elif kind is exp.DataType:
             words["type"] += 1
         elif isinstance(node, _CALLS):
@@ -65,13 +66,13 @@ _UNIT = "a unit in quotes"
 _BARE_IN = "IN without a list"
 """POSITION('a' IN text) has one; everywhere else the parser would take a bare word for the list."""
 _SPOKEN = frozenset({exp.Identifier, exp.Literal, exp.Var, exp.Placeholder})
-_TEXTS = frozenset({TokenType.STRING, TokenType.NUMBER})
 
 
 def _check_words(statement: Statement, words: Counter[str]) -> None:
     tokens = statement.tokens
     for number, token in enumerate(tokens):
-        word = token.text.upper()
+        quoted = token.token_type is TokenType.STRING
+        word = "'" + token.text.upper() if quoted else token.text.upper()
         if word in _FREE:
             continue
         following = tokens[number + 1] if number + 1 < len(tokens) else None
@@ -80,7 +81,7 @@ def _check_words(statement: Statement, words: Counter[str]) -> None:
             words[word] -= 1
         elif token.token_type in _TYPES and words["type"] > 0:
             words["type"] -= 1
-        elif opens and token.token_type not in _TEXTS and words["call"] > 0:
+        elif opens and not quoted and token.token_type is not TokenType.NUMBER and words["call"] > 0:
             words["call"] -= 1
         elif not _read_otherwise(statement, token, words):
             raise SQLSyntaxError(f"{word[:40]} has no meaning here.", span=Span(statement.sql, token.start, token.end))
@@ -103,13 +104,21 @@ def _read_otherwise(statement: Statement, token: Token, words: Counter[str]) -> 
     if token.token_type is TokenType.DOT:
         after = next((each for each in statement.tokens if each.start == token.end + 1), None)
         return after is not None and after.token_type is TokenType.NUMBER
-    if token.token_type is TokenType.STRING and word in UNITS and words[_UNIT] > 0:
+    if token.token_type is not TokenType.STRING:
+        return False
+    if word in UNITS and words[_UNIT] > 0:  # DATE_TRUNC('month', ...)
         words[_UNIT] -= 1
         return True
-    if token.token_type is TokenType.STRING:  # INTERVAL '1 day'
-        parts = word.split()
-        return bool(parts) and all(words[part] > 0 or words[part.rstrip("S")] > 0 for part in parts)
-    return False
+    if words[word] > 0:  # AS 'name'
+        words[word] -= 1
+        return True
+    parts = word.split()  # INTERVAL '1 day'
+    if len(parts) != 2 or words["'" + parts[0]] <= 0:
+        return False
+    unit = parts[1] if words[parts[1]] > 0 else parts[1].rstrip("S")
+    words["'" + parts[0]] -= 1
+    words[unit] -= 1
+    return words[unit] >= 0
 
 
 def _refusal(node: exp.Expr) -> str:

@@ -12,14 +12,18 @@ from typing import Any
 
 import numpy as np
 
+from dpsql.calendar import DAYS, MICROSECONDS
 from dpsql.schema import ColumnSchema, Key, Type
 from dpsql.sql.expressions import DTYPES, Array, Call, Column, Expr, Literal, Vector, blank, call_of, columns, evaluate
 from dpsql.sql.facts import Known, fact
+from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.plan import MOST_DERIVED_CELLS
 
 Domain = tuple[Key, ...]
 
 _PIECE = 1_024
+MOST_UNDECLARED = 1_000
+"""Values at most that are derived from dates or timestamps without declared bounds (months, hours, but not years)."""
 MOST_TEXT = 1 << 22
 """Characters of all texts of a set together; with more, the groups count as unknown."""
 _CHOOSERS = {"coalesce": slice(None), "nullif": slice(1), "least": slice(None), "greatest": slice(None)}
@@ -48,6 +52,8 @@ class Domains:
         if not isinstance(expr, Call):
             return None
         found = self._of_columns(expr)
+        if found is None:
+            found = self._truncated(expr)
         if found is None:
             found = self._chosen(expr)
         if found is None:
@@ -93,6 +99,22 @@ class Domains:
             found.discard(None)
         return _sorted(found)
 
+    def _truncated(self, expr: Call) -> Domain | None:
+        """DATE_TRUNC of a time with bounds: the first instants of all units that these touch."""
+        unit = expr.function.name.removeprefix("trunc_")
+        held = fact(expr.args[0], self.known)
+        if f"diff_{unit}" not in FUNCTIONS or not expr.function.name.startswith("trunc_") or not _is_bounded(expr):
+            return None
+        ends = Vector(np.array([held.range.lower, held.range.upper], dtype=np.int64))
+        first, last = expr.function.kernel(expr.type, [ends]).values.tolist()
+        one = [Vector(np.array([end], dtype=np.int64)) for end in (first, last)]
+        steps = int(FUNCTIONS[f"diff_{unit}"].kernel(Type.INTEGER, one).values[0])
+        if not 0 <= steps < MOST_DERIVED_CELLS:
+            return None
+        start, count = np.full(steps + 1, first, dtype=np.int64), np.arange(steps + 1, dtype=np.int64)
+        found = cells_of(FUNCTIONS[f"add_{unit}"].kernel(expr.type, [Vector(start), Vector(count)]), expr.type)
+        return _sorted({*found, None} if held.nullable else {each for each in found if each is not None})
+
     def _combined(self, expr: Call) -> Domain | None:
         """Any other function, at every combination of its arguments' sets."""
         sets = [self.of(arg) for arg in expr.args]
@@ -103,13 +125,18 @@ class Domains:
         return _evaluated(call_of(expr.function, tuple(places), expr.type), places, own)
 
 
+def _is_bounded(expr: Expr) -> bool:
+    """No date or timestamp in it may be any at all: nobody wants all years from 1 to 9999."""
+    return not any(column.fact.range in (DAYS, MICROSECONDS) for column in columns(expr) if column.type.temporal)
+
+
 def _counted(expr: Expr, known: Known) -> Domain | None:
     """Booleans, and whole numbers and dates in a bounded range of at most so many."""
     held = fact(expr, known)
     if not expr.type.discrete or not held.range.bounded:
         return None
     lower, upper = int(held.range.lower), int(held.range.upper)
-    if upper - lower >= MOST_DERIVED_CELLS:
+    if upper - lower >= (MOST_DERIVED_CELLS if _is_bounded(expr) else MOST_UNDECLARED):
         return None
     boolean = expr.type is Type.BOOLEAN
     values: list[Key] = [bool(value) if boolean else value for value in range(lower, upper + 1)]
@@ -127,14 +154,18 @@ def _evaluated(expr: Expr, used: Sequence[Column], sets: Sequence[Domain]) -> Do
     characters = 0
     for first in range(0, rows, _PIECE):
         piece = grid[first : first + _PIECE]
-        cells = {column.name: vector_of([row[i] for row in piece], column.type) for i, column in enumerate(used)}
-        with np.errstate(all="ignore"):
-            values = cells_of(evaluate(expr, lambda column, cells=cells: cells[column.name], len(piece)), expr.type)
-        characters += sum(len(value) for value in values if isinstance(value, str))
+        columns_of = {each.name: vector_of([row[i] for row in piece], each.type) for i, each in enumerate(used)}
+        made = cells_of(_values(expr, columns_of, len(piece)), expr.type)
+        characters += sum(len(value) for value in made if isinstance(value, str))
         if characters > MOST_TEXT:
             return None
-        found.update(values)
+        found.update(made)
     return _sorted(found)
+
+
+def _values(expr: Expr, read: Mapping[str, Vector], rows: int) -> Vector:
+    with np.errstate(all="ignore"):
+        return evaluate(expr, lambda column: read[column.name], rows)
 
 
 def _sorted(values: set[Key]) -> Domain:

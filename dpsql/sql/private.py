@@ -7,10 +7,12 @@ from typing import NoReturn
 
 from sqlglot import exp
 
+from dpsql.calendar import DAYS, MICROSECONDS
 from dpsql.errors import RawColumn, SQLSyntaxError, TypeMismatch, UnsupportedSQL
+from dpsql.intervals import EVERYTHING, Interval
 from dpsql.schema import ColumnSchema, Type
 from dpsql.sql.domains import Domains
-from dpsql.sql.expressions import Column, Expr, Fact, IntervalEnd, Literal, Slot, walk
+from dpsql.sql.expressions import Column, Expr, Fact, IntervalEnd, Literal, Slot, between_integers, walk
 from dpsql.sql.facts import Known, narrow
 from dpsql.sql.options import AggregateOptions
 from dpsql.sql.parse import span_of
@@ -208,9 +210,20 @@ def answered(query: Query, name: str) -> Answered:
     """The answer of a query as rows that another SELECT may read."""
     finish = query.stages[-1].finish if query.stages else query.finish
     outputs = tuple(
-        (output.name, Column(output.name, shown_type(query, output.expr), Fact())) for output in finish.outputs
+        (output.name, Column(output.name, kind, shown_fact(kind)))
+        for output in finish.outputs
+        for kind in [shown_type(query, output.expr)]
     )
     return Answered(Scope(name, name, outputs), query)
+
+
+LARGEST_SHOWN = 2**60
+
+
+def shown_fact(kind: Type) -> Fact:
+    """What is known of a column of an answer; whole numbers are held within +/-2^60, so that sums of two still fit."""
+    ranges = {Type.INTEGER: Interval(-LARGEST_SHOWN, LARGEST_SHOWN), Type.DATE: DAYS, Type.TIMESTAMP: MICROSECONDS}
+    return between_integers(Fact(ranges.get(kind, EVERYTHING)), kind)
 
 
 def shown_type(query: Query, expr: Expr) -> Type:

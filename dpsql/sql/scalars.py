@@ -183,6 +183,8 @@ class ScalarBinder:
 def _between_dates(name: str, args: list[Expr]) -> tuple[str, list[Expr]]:
     if len(args) != 2 or name not in ("add", "subtract"):
         return name, args
+    if _is_null(args[0]) and args[1].type is Type.DATE:
+        args = [Literal(None, Type.DATE if name == "subtract" else Type.INTEGER), args[1]]
     instead = _TEMPORAL.get((name, args[0].type, args[1].type))
     if instead is None:
         return name, args
@@ -233,6 +235,8 @@ def _typed_nulls(function: Function, args: list[Expr]) -> list[Expr]:
     places = [place for place, arg in enumerate(args) if _is_null(arg)]
     if not places:
         return args
+    if function.name == "case":
+        return _typed_arms(args)
     known = [arg.type for arg in reversed(args) if not _is_null(arg)]
     kinds = list(dict.fromkeys([*known, Type.INTEGER, Type.BOOLEAN, Type.TEXT, Type.TIMESTAMP, Type.DATE]))
     trials = [(kind,) * len(places) for kind in kinds]
@@ -248,6 +252,16 @@ def _typed_nulls(function: Function, args: list[Expr]) -> list[Expr]:
 
 
 _MOST_TRIED = 3
+
+
+def _typed_arms(args: list[Expr]) -> list[Expr]:
+    """CASE: conditions are booleans, and values of the type of those that are not NULL."""
+    values = [*args[1::2], args[-1]]
+    kind = next((value.type for value in reversed(values) if not _is_null(value)), Type.INTEGER)
+    return [
+        arg if not _is_null(arg) else Literal(None, Type.BOOLEAN if place % 2 == 0 and place < len(args) - 1 else kind)
+        for place, arg in enumerate(args)
+    ]
 
 
 def _mismatch(function: Function, args: list[Expr]) -> str:

@@ -132,6 +132,8 @@ def _shifted(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
     if isinstance(node, exp.Sub):
         amount = binder.apply("negate", right, [amount])
     value = bind(left)
+    if isinstance(value, Literal) and value.value is None:
+        value = Literal(None, Type.TIMESTAMP)
     if not value.type.temporal:
         raise TypeMismatch(
             f"an INTERVAL is added to dates and timestamps, not to {value.type}.", span=binder.span(node)

@@ -32,11 +32,11 @@ def same_rows(ours: Iterable[Row], theirs: Iterable[Row]) -> bool:
     return len(left) == len(right) and all(map(_same_row, left, right))
 
 
-def matched(ours: Iterable[Row], theirs: Iterable[Row]) -> tuple[list[Row], list[Row]]:
+def matched(ours: Iterable[Row], theirs: Iterable[Row], tolerance: float = 1e-6) -> tuple[list[Row], list[Row]]:
     """The rows of ours that theirs lacks, and of theirs that ours lacks, in whatever order they come."""
     missing, unmet = list(theirs), []
     for row in ours:
-        place = next((k for k, other in enumerate(missing) if _same_row(row, other)), None)
+        place = next((k for k, other in enumerate(missing) if _same_row(row, other, tolerance)), None)
         if place is None:
             unmet.append(row)
         else:
@@ -44,5 +44,5 @@ def matched(ours: Iterable[Row], theirs: Iterable[Row]) -> tuple[list[Row], list
     return unmet, missing
 
 
-def _same_row(ours: Row, theirs: Row) -> bool:
-    return len(ours) == len(theirs) and all(map(same, ours, theirs))
+def _same_row(ours: Row, theirs: Row, tolerance: float = 1e-6) -> bool:
+    return len(ours) == len(theirs) and all(same(a, b, tolerance) for a, b in zip(ours, theirs, strict=True))

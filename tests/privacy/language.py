@@ -125,13 +125,16 @@ CONDITIONS = (
     "t < TIMESTAMP '1970-01-02'", "COALESCE(b, i > 2)", "LENGTH(g) = 1", "i BETWEEN 0 AND 3", "x IS NULL OR x > 1",
 )  # fmt: skip
 WHOLE = (
-    Asked("SELECT COUNT(*) FILTER (WHERE n > 2), COUNT_IF(b), SUM(i) FILTER (WHERE b), AVG(n) FILTER (WHERE i > 2) FROM t"),
+    Asked("SELECT COUNT(*) FILTER (WHERE n > 2), COUNT_IF(b), SUM(i) FILTER (WHERE b), AVG(n) FILTER (WHERE i > 2) "
+          "FROM t"),
     Asked("SELECT COUNT(*) FILTER (WHERE NULL), SUM(i) FILTER (WHERE TRUE), COUNT(*) FILTER (WHERE TRUE) FROM t"),
     Asked("SELECT SUM(x) FILTER (WHERE x > 0.5), AVG(x) FILTER (WHERE x <= 0.5) FROM t WHERE i >= 0"),
-    Asked("SELECT COUNT(*), SUM(n) FROM t WHERE n > :low AND g <> :name", options={"params": {"low": 1.5, "name": "a"}}),
+    Asked("SELECT COUNT(*), SUM(n) FROM t WHERE n > :low AND g <> :name",
+          options={"params": {"low": 1.5, "name": "a"}}),
     Asked("SELECT SUM(CLAMP(u, :low, :high)) FROM t", options={"params": {"low": -2, "high": 3}}),
     Asked("SELECT SUM(COALESCE(n, :p)) FROM t", options={"params": {"p": None}}),
-    Asked("SELECT COUNT(*) FROM t WHERE d < :day AND b = :yes", options={"params": {"day": dt.date(2020, 2, 9), "yes": True}}),
+    Asked("SELECT COUNT(*) FROM t WHERE d < :day AND b = :yes",
+          options={"params": {"day": dt.date(2020, 2, 9), "yes": True}}),
     Asked("SELECT g, COUNT(*) FROM t GROUP BY g", LIST),
     Asked("SELECT h, COUNT(*), AVG(i) FROM t GROUP BY h", LIST),
     Asked("SELECT n, SUM(x) FROM t GROUP BY n", LIST),
@@ -146,7 +149,8 @@ WHOLE = (
     Asked("SELECT COUNT(*), SUM(a), AVG(c) FROM (SELECT i + n AS a, x AS c FROM t WHERE n > 1) WHERE c > 0.5"),
     Asked("WITH p AS (SELECT *, i * 2 AS twice FROM t WHERE b), q AS (SELECT twice, g FROM p WHERE twice < 8) "
           "SELECT g, SUM(twice) FROM q GROUP BY g", options=DELTA),
-    Asked("SELECT k, COUNT(*) FROM (SELECT CASE WHEN n > 2 THEN 'x' END AS k, i FROM t WHERE i > 0) WHERE i < 5 GROUP BY k"),
+    Asked("SELECT k, COUNT(*) FROM (SELECT CASE WHEN n > 2 THEN 'x' END AS k, i FROM t WHERE i > 0) "
+          "WHERE i < 5 GROUP BY k"),
     Asked("SELECT MAX(c), SUM(s) FROM (SELECT g, COUNT(*) AS c, SUM(i) AS s FROM t GROUP BY g) WHERE c > 1", LIST),
     Asked(f"SELECT {OWN}, AVG(x) FROM t"),
     Asked(f"SELECT {OWN} FROM t"),
@@ -154,8 +158,10 @@ WHOLE = (
     Asked(f"SELECT g, {OWN}, AVG(n) FROM t GROUP BY g", LIST),
     Asked(f"SELECT g, {OWN}, AVG(n), COUNT(n, epsilon => 0.05) FROM t GROUP BY g", options=DELTA),
     Asked("SELECT AVG(i, epsilon => 0.125), AVG(i, epsilon => 0.25), AVG(i) FROM t"),
-    Asked("SELECT SUM(u, contribution_bounds_per_row => (-2, 3)), AVG(i, contribution_bounds_per_group => (0, 1)) FROM t"),
-    Asked(f"{TEXT} (epsilon = 0.5, delta = 1e-7, min_privacy_units_per_group = 3) g, COUNT(*) FROM t GROUP BY g", options=DELTA),
+    Asked("SELECT SUM(u, contribution_bounds_per_row => (-2, 3)), AVG(i, contribution_bounds_per_group => (0, 1)) "
+          "FROM t"),
+    Asked(f"{TEXT} (epsilon = 0.5, delta = 1e-7, min_privacy_units_per_group = 3) g, COUNT(*) FROM t GROUP BY g",
+          options=DELTA),
     Asked(f"{TEXT} (group_selection_strategy = LAPLACE_THRESHOLD) b, SUM(i) FROM t GROUP BY b", options=DELTA),
     Asked(f"{TEXT} (group_selection_strategy = GAUSSIAN_THRESHOLD) h, AVG(x) FROM t GROUP BY h", LIST, DELTA),
     Asked(f"{TEXT} (group_selection_strategy = PUBLIC_GROUPS) h, AVG(x) FROM t GROUP BY h", LIST),
@@ -183,7 +189,7 @@ class Expressions:
         rng = self.rng
         if depth > 2 or rng.random() < 0.3:
             return rng.choice(["i", "n", "x", "u", "n", "i", "0", "1", "2.5", "-1", "NULL"])
-        a, b, c, d = (self.number(depth + 1) for _ in range(4))
+        a, b, c = (self.number(depth + 1) for _ in range(3))
         text, when, p, q = (
             self.text(depth + 1),
             self.date(depth + 1),
@@ -194,7 +200,8 @@ class Expressions:
             f"CASE WHEN {p} THEN {a} ELSE {b} END", f"CASE WHEN {p} THEN {a} WHEN {q} THEN {b} ELSE {c} END",
             f"CASE WHEN {a} < {b} THEN {a} WHEN {c} > {b} THEN {c} ELSE {b} END", f"CASE {a} WHEN {b} THEN {c} END",
             f"CASE WHEN {a} < {b} THEN {b} - {a} ELSE {a} - {b} END", f"CASE WHEN {a} <= 1 THEN 1 ELSE 1 / {a} END",
-            f"IF({p}, {a}, {b})", f"COALESCE({a}, {b})", f"NULLIF({a}, {b})", f"LEAST({a}, {b})", f"GREATEST({a}, {b}, {c})",
+            f"IF({p}, {a}, {b})", f"COALESCE({a}, {b})", f"NULLIF({a}, {b})", f"LEAST({a}, {b})",
+            f"GREATEST({a}, {b}, {c})",
             f"CLAMP({a}, -1, {rng.choice([2, 3, '2.5'])})", f"({a} + {b})", f"({a} - {b})", f"({a} * {b})",
             f"({a} / {b})", f"({a} // {b})", f"({a} % {b})", f"(-{a})", f"ABS({a})", f"SIGN({a})", f"FLOOR({a})",
             f"CEIL({a})", f"ROUND({a}, {rng.choice([0, 1, -1, 'n'])})", f"TRUNC({a})", f"SQRT({a})", f"LN({a})",
@@ -211,8 +218,9 @@ class Expressions:
             return rng.choice(["g", "h", "'a'", "'zz'", "''", "'12'"])
         a, b = self.text(depth + 1), self.text(depth + 1)
         return rng.choice([
-            f"UPPER({a})", f"LOWER({a})", f"TRIM({a})", f"LEFT({a}, {rng.choice(['1', '2', 'n', 'i'])})", f"({a} || {b})",
-            f"CONCAT({a}, {b})", f"REPLACE({a}, {b}, 'q')", f"LPAD({a}, {rng.choice(['3', 'i'])}, {b})", f"REVERSE({a})",
+            f"UPPER({a})", f"LOWER({a})", f"TRIM({a})", f"LEFT({a}, {rng.choice(['1', '2', 'n', 'i'])})",
+            f"({a} || {b})", f"CONCAT({a}, {b})", f"REPLACE({a}, {b}, 'q')",
+            f"LPAD({a}, {rng.choice(['3', 'i'])}, {b})", f"REVERSE({a})",
             f"SUBSTRING({a}, {rng.choice(['2', 'i'])})", f"COALESCE({a}, {b})", f"NULLIF({a}, {b})",
             f"CASE WHEN {self.condition(depth + 1)} THEN {a} ELSE {b} END", "CAST(b AS TEXT)", "CAST(i AS TEXT)",
         ])  # fmt: skip
@@ -236,8 +244,8 @@ class Expressions:
                 f"{a} {sign} {b}", f"{a} {sign} {b}", f"{a} {sign} {rng.choice(['0', '1', '2.5'])}", f"{a} IS NULL",
                 f"{a} IS NOT NULL", f"{a} IN (1, 2.5, -1)", f"{a} NOT IN (0, NULL)", f"{a} BETWEEN 0 AND {b}",
                 f"{a} IS DISTINCT FROM {b}", f"{self.text(depth + 1)} LIKE '{rng.choice(['a%', '%', '_', 'z_'])}'",
-                f"{self.text(depth + 1)} {sign} {self.text(depth + 1)}", f"{self.date(depth + 1)} {sign} {self.date(depth + 1)}", "b",
-                "b IS TRUE", "b IS NOT TRUE",
+                f"{self.text(depth + 1)} {sign} {self.text(depth + 1)}", "b", "b IS TRUE",
+                f"{self.date(depth + 1)} {sign} {self.date(depth + 1)}", "b IS NOT TRUE",
             ])  # fmt: skip
         p, q = self.condition(depth + 1), self.condition(depth + 1)
         return rng.choice([f"({p} AND {q})", f"({p} OR {q})", f"NOT ({p})", f"({p}) IS TRUE", f"NOT ({p} OR {q})"])
@@ -283,7 +291,8 @@ CASES = (
     "CASE WHEN p < q THEN p ELSE q END", "CASE WHEN p < q THEN q - p WHEN q < r THEN r - q ELSE p - r END",
     "CASE WHEN p <= 0 THEN 0 ELSE p END", "CASE WHEN p <= 0 THEN 1 ELSE 1 / p END", "CASE WHEN p > q THEN 0 ELSE p END",
     "CASE WHEN COALESCE(q, 0) >= p THEN 0 ELSE p END", "CASE WHEN p = 1 THEN 5 WHEN p < 1 THEN p ELSE -p END",
-    "CASE WHEN NULLIF(q, 1) < p THEN 3 ELSE p END", "CASE WHEN 2 > p THEN p ELSE 0 END", "CASE WHEN 0 < p THEN 0 ELSE p END",
+    "CASE WHEN NULLIF(q, 1) < p THEN 3 ELSE p END", "CASE WHEN 2 > p THEN p ELSE 0 END",
+    "CASE WHEN 0 < p THEN 0 ELSE p END",
     "CASE WHEN NOT p < 0 THEN p ELSE 0 END", "CASE WHEN p < 0 AND q < 0 THEN p * q ELSE p END",
     "CASE WHEN p < 0 OR q < 0 THEN 0 ELSE p END", "CASE WHEN p IS NULL THEN 0 ELSE p END",
     "CASE WHEN p IN (1, 2) THEN p ELSE 0 END", "CASE WHEN q > 0 THEN CASE WHEN q > 1 THEN p ELSE q END ELSE q END",
@@ -364,6 +373,7 @@ ANSWERS: dict[str, list[tuple[Any, ...]]] = {
         ("a", 0), ("b", 1), ("x", 2), ("y", 0), (None, 2),
     ],
     "SELECT SUM(a) FROM (SELECT k + z AS a, z FROM t WHERE k > 4) WHERE z > 2": [(8,)],
+    "SELECT COUNT(*) FROM (SELECT g FROM t WHERE k > 4)": [(3,)],
     "SELECT COUNT(*) FROM (SELECT z AS k, k AS z FROM t WHERE z > 1) WHERE k = 3": [(1,)],
     "SELECT MAX(c), COUNT(*) FROM (SELECT g, COUNT(*) AS c FROM t GROUP BY g)": [(2, 2)],
 }  # fmt: skip

@@ -134,7 +134,7 @@ def _power_kernel(_kind: Type, vectors: Sequence[Vector]) -> Vector:
     base, exponent = (as_type(each, Type.REAL) for each in vectors)
     fits = (base != 0) | (exponent >= 0)
     with np.errstate(all="ignore"):
-        found = np.power(base, exponent)
+        found = np.power(base, np.array(exponent))  # a constant of stride 0 would take another way through NumPy
     return without_nan(found, and_valid(fits, both_valid(vectors)))
 
 
