@@ -36,6 +36,7 @@ slow: $(TEST_STAMP)
 
 bench: $(TEST_STAMP)
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/language.py
 	$(BIN)/python benchmarks/accuracy.py
 
 clean:

@@ -149,7 +149,9 @@ def calibrate(
         if query.plan.public_cells is None:
             raise _unknown_groups(query)
         raise UnknownGroups(
-            f"{selection} hides groups of few people, which needs delta > 0.", hint="Add delta=1e-6, or leave it out."
+            f"{selection} hides groups of few people, which needs delta > 0.",
+            span=options.places.get("group_selection_strategy") if options is not None else None,
+            hint="Add delta=1e-6, or leave it out.",
         )
     parts = batches(analysis, loss.epsilon, selects=not every_cell)
     found = lattices(analysis, parts, strategy)

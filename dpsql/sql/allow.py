@@ -15,7 +15,6 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokens import Token, TokenType
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
-from dpsql.sql.functions.dates import UNITS
 from dpsql.sql.grammar import RULES
 from dpsql.sql.parse import Statement, span_of
 from dpsql.sql.refusals import CLAUSES, NAMED, WORDS
@@ -98,15 +97,17 @@ def _read_otherwise(statement: Statement, token: Token, words: Counter[str]) -> 
     """Words that come out of the parser in another form: numbers that begin with their point, '1 day', names of time
     units inside text."""
     word = token.text.upper()
-    if token.token_type is TokenType.NUMBER and words[f"0.{word}"] > 0:
-        words[f"0.{word}"] -= 1
-        return True
+    if token.token_type is TokenType.NUMBER:  # .5 is 0.5, and the 1 of INTERVAL 1 DAY a text
+        other = next((each for each in (f"0.{word}", f"'{word}") if words[each] > 0), None)
+        if other is not None:
+            words[other] -= 1
+        return other is not None
     if token.token_type is TokenType.DOT:
         after = next((each for each in statement.tokens if each.start == token.end + 1), None)
         return after is not None and after.token_type is TokenType.NUMBER
     if token.token_type is not TokenType.STRING:
         return False
-    if word in UNITS and words[_UNIT] > 0:  # DATE_TRUNC('month', ...)
+    if words[_UNIT] > 0:  # DATE_TRUNC('month', ...), of which the binder knows the words
         words[_UNIT] -= 1
         return True
     if words[word] > 0:  # AS 'name'

@@ -14,7 +14,7 @@ from dpsql.sql.options import Options, read_options
 from dpsql.sql.parameters import Params, check_all_used
 from dpsql.sql.parse import Statement, span_of
 from dpsql.sql.plan import Query
-from dpsql.sql.private import PrivateSelect, RowWise, answered
+from dpsql.sql.private import PrivateSelect, RowWise, answered, unread
 from dpsql.sql.released import ReleasedSelect
 from dpsql.sql.scopes import Answered, Relation, renamed, table_relation
 from dpsql.sql.selects import Statementwide, is_aggregating
@@ -89,11 +89,13 @@ class _Binder:
                     span=span_of(self.sql, clause),
                     hint="This one reads an answer that is private already.",
                 )
-            return answered(ReleasedSelect(self.whole, select, source).query(), written)
+            query = ReleasedSelect(self.whole, select, source).query()
+            return unread(query) if outermost else answered(query, written)
         if outermost or clause is not None or is_aggregating(select):
             if clause is not None:
                 self.whole.options = read_options(clause, self.sql)
-            return answered(PrivateSelect(self.whole, select, source).query(), written)
+            query = PrivateSelect(self.whole, select, source).query()
+            return unread(query) if outermost else answered(query, written)
         return RowWise(self.whole, select, source).relation()
 
     def _with(self, select: exp.Select, names: _Common | None) -> _Common | None:

@@ -26,7 +26,9 @@ def fact(expr: Expr, known: Known | None = None) -> Fact:
         derived = _case_fact(expr.args, known)
     else:
         derived = expr.function.fact_of([fact(arg, known) for arg in expr.args])
-    said = known.get(expr)
+    said = known.get(expr) if known and not isinstance(expr, Literal) else None
+    if said is None and not isinstance(expr, Call):
+        return derived
     held, nullable = derived.range, derived.nullable
     if said is not None:  # nothing in common means that no row passes the filter: either fact then holds
         held, nullable = held.intersect(said.range) or held, nullable and said.nullable

@@ -206,6 +206,11 @@ def refuse_star(sql: str, node: exp.Expr) -> NoReturn:
     )
 
 
+def unread(query: Query) -> Answered:
+    """The outermost answer, whose columns no SELECT reads."""
+    return Answered(Scope("", "", ()), query)
+
+
 def answered(query: Query, name: str) -> Answered:
     """The answer of a query as rows that another SELECT may read."""
     finish = query.stages[-1].finish if query.stages else query.finish

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from dpsql.sql.dialect import Named
+
 _SAMPLE = "TABLESAMPLE below an aggregate is not stable: one person could decide who else is sampled."
 _JOIN = "joins are not supported: a query reads one table."
 _SET = "set operations ({}) are not supported."
@@ -89,7 +91,8 @@ INSIDE: Mapping[type[exp.Expr], str] = {
     exp.Star: "* stands in COUNT(*) and as an item of SELECT only.",
     exp.Subquery: "sub-queries inside an expression are not supported. They can stand after FROM.",
     exp.Select: "sub-queries inside an expression are not supported. They can stand after FROM.",
-    exp.Tuple: "lists of values (a, b) stand after IN only.",
+    exp.Tuple: "rows of values (a, b) are not supported. Compare the columns one by one, with AND.",
+    Named: "named arguments (name => value) belong to aggregates.",
     exp.Kwarg: "named arguments (name => value) belong to aggregates.",
     exp.Distinct: "DISTINCT inside an aggregate is not supported.",
     exp.Min: "MIN and MAX are not supported over people's rows.",

@@ -26,10 +26,10 @@ def _moment(value: Any) -> Any:
     return datetime(value.year, value.month, value.day) if plain_date else value
 
 
-def same_rows(ours: Iterable[Row], theirs: Iterable[Row]) -> bool:
+def same_rows(ours: Iterable[Row], theirs: Iterable[Row], tolerance: float = 1e-6) -> bool:
     """The same rows in the same order."""
     left, right = list(ours), list(theirs)
-    return len(left) == len(right) and all(map(_same_row, left, right))
+    return len(left) == len(right) and all(_same_row(a, b, tolerance) for a, b in zip(left, right, strict=True))
 
 
 def matched(ours: Iterable[Row], theirs: Iterable[Row], tolerance: float = 1e-6) -> tuple[list[Row], list[Row]]:

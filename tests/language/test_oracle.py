@@ -23,6 +23,8 @@ import pytest
 
 import dpsql
 from tests.language.grammar import PUBLIC, Grammar, RandomQuery
+from tests.language.oracle import same, same_rows
+from tests.language.oracle_queries import GROUPED, ORDERED, PARAMETERS, whole
 from tests.language.people import ask, duck, frame
 
 STREAM = int(os.environ.get("DPSQL_STREAM", "300"))
@@ -38,22 +40,6 @@ def people() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def oracle(people: pd.DataFrame) -> duckdb.DuckDBPyConnection:
     return duck(people)
-
-
-def same(ours: Any, theirs: Any, tolerance: float = 1e-6) -> bool:
-    """Equal, or numbers that agree to six digits."""
-    if isinstance(ours, bool) or isinstance(theirs, bool) or ours is None or theirs is None:
-        return ours is theirs
-    if isinstance(ours, str) or isinstance(theirs, str):
-        return bool(ours == theirs)
-    return math.isclose(ours, theirs, rel_tol=1e-6, abs_tol=tolerance)
-
-
-def same_rows(ours: Iterable[tuple[Any, ...]], theirs: Iterable[tuple[Any, ...]]) -> bool:
-    left, right = list(ours), list(theirs)
-    return len(left) == len(right) and all(
-        len(a) == len(b) and all(map(same, a, b)) for a, b in zip(left, right, strict=True)
-    )
 
 
 # One group, and the same text for both (x / NULLIF(y, 0) where a divisor may be 0).
@@ -373,7 +359,7 @@ def test_every_public_group_is_shown(people: pd.DataFrame):
 
 
 # In order: no two rows tie in what they are ordered by.
-ORDERED = """
+IN_ORDER = """
     SELECT j, COUNT(*) FROM t GROUP BY j ORDER BY j
     SELECT j, COUNT(*) FROM t GROUP BY j ORDER BY j DESC
     SELECT j, SUM(i) FROM t GROUP BY j ORDER BY 2
@@ -399,7 +385,13 @@ ORDERED = """
     SELECT o, COUNT(*) FROM t GROUP BY o ORDER BY o
     SELECT o, COUNT(*) FROM t GROUP BY o ORDER BY o DESC LIMIT 3
 """
-ORDERED_QUERIES = [line.strip() for line in ORDERED.strip().splitlines()]
+ORDERED_QUERIES = [line.strip() for line in IN_ORDER.strip().splitlines()]
+
+
+def test_many_queries_are_written_down():
+    """Beside those of every function (oracle_functions.py) and the random ones."""
+    here = [ONE_GROUP_QUERIES, RESPELT, ONCE_WRONG, BY_GROUP_QUERIES, ORDERED_QUERIES]
+    assert sum(map(len, [*here, whole(), GROUPED, ORDERED, PARAMETERS])) >= 500
 
 
 @pytest.mark.parametrize("sql", ORDERED_QUERIES)
@@ -431,7 +423,7 @@ def test_undeclared_keys_are_refused_without_delta(people: pd.DataFrame):
 
 
 def _expected(query: RandomQuery, rows: Iterable[tuple[Any, ...]]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    """Group -> DuckDB's aggregates and how many rows entered each, and how many rows it has, without the groups that are not to be shown."""
+    """Group -> DuckDB's aggregates, how many rows entered each, and how many it has; only of groups that are shown."""
     keys, aggregates = len(query.keys), len(query.aggregates)
     shown = {}
     for row in rows:
