@@ -8,18 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from dpsql.intervals import Interval
 from dpsql.noise_intervals import aggregate_interval, linear_half_width
 from dpsql.privacy.loss import PrivacyLoss, show
 from dpsql.privacy.unit import Neighbours
 from dpsql.release import Release, Released
 from dpsql.release_lattice import Coordinate, Estimate
 from dpsql.release_shares import Share
-from dpsql.sql.expressions import Slot, columns, walk
+from dpsql.schema import Type
+from dpsql.sql.expressions import Literal, Slot, columns, walk
 from dpsql.sql.plan import AggregateKind, Output, filters_of, format_plan, scan_of
 
 _SIZES = (100, 1_000, 10_000)
 _SHOWN_SIZES = (10, 20, 50, 100)
 _LEVEL = 0.95
+_WIDEST = 100
 
 
 @dataclass(frozen=True)
@@ -140,18 +143,21 @@ class Explanation:
         steps = [("where", str(predicate), "free") for predicate in filters_of(plan.input)]
         steps += [("clip", text, "free") for text in self._clips()]
         if plan.keys:
-            cells = plan.public_cells
-            kind = f"{cells} public groups, all shown" if cells is not None else "groups that occur, small ones hidden"
+            every = release.exact.every_cell
+            kind = f"{plan.public_cells} public groups, all shown" if every else "groups that occur, small ones hidden"
             steps.append(("groups", f"{', '.join(key.name for key in plan.keys)}: {kind}", "free"))
         steps += self._noise_steps()
         if release.threshold is not None:
             steps.append(("shown", f"groups whose noisy count reaches {_threshold(release):.1f}", _delta(release)))
         steps += [(_short(output.name), self._formula(output), "free") for output in release.query.finish.outputs]
-        return steps
+        steps += [("select", str(stage).removeprefix("select "), "free") for stage in release.query.stages]
+        return [(name, _cut(text), cost) for name, text, cost in steps]
 
     def _clips(self) -> list[str]:
         ranges = {
-            str(m.aggregation.argument): m.argument.range for m in self.release.analysis.measured if m.sum is not None
+            str(m.aggregation.argument): str(m.argument.range)
+            for m in self.release.analysis.measured
+            if m.sum is not None
         }
         table = scan_of(self.release.query.plan.input).table
         read = [
@@ -162,7 +168,7 @@ class Explanation:
         for column in read:
             bounds = table.by_name[column.name.casefold()].bounds
             if bounds is not None:
-                ranges.setdefault(column.name, bounds)
+                ranges.setdefault(column.name, _shown(column.type, bounds))
         return [f"{name} to {held}" for name, held in ranges.items()]
 
     def _noise_steps(self) -> list[tuple[str, str, str]]:
@@ -268,6 +274,16 @@ def _delta(release: Release) -> str:
 def _percent(share: float | None) -> str:
     percent = 100 * (share or 0.0)
     return f"{percent:.3g} %" if percent < 99.95 else "100 %" if percent > 99.9999 else f"{percent:.4f} %"
+
+
+def _shown(kind: Type, held: Interval) -> str:
+    ends = [str(Literal(int(end), kind)) for end in (held.lower, held.upper)] if kind.temporal else []
+    return f"[{', '.join(ends)}]" if ends else str(held)
+
+
+def _cut(text: str) -> str:
+    """A step on one line of a terminal; `plan` has it in full."""
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."
 
 
 def _short(name: str) -> str:

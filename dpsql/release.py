@@ -264,6 +264,14 @@ def _unknown_groups(query: Query) -> UnknownGroups:
             hint="Group by fewer columns, or allow delta=1e-6: combinations of few people are then hidden.",
         )
     expr = keys[0].expr
+    if columns(expr) and all(unfiltered(column).range.bounded for column in columns(expr)):
+        coarser = f"DATE_TRUNC('month', {expr})" if expr.type.temporal else f"{expr} // 10"
+        return UnknownGroups(
+            f"GROUP BY {expr} has more public values than are shown at once ({MOST_DERIVED_CELLS:,}).",
+            span=keys[0].span,
+            hint=f"Group by something coarser, such as {coarser}, or allow delta=1e-6: groups of few people are then "
+            "hidden.",
+        )
     inner = [column for column in columns(expr) if not unfiltered(column).range.bounded]
     declare = f'List them: keys={{"{inner[0].name}": [...]}} (costs no delta, shows empty ones too),\n' if inner else ""
     return UnknownGroups(

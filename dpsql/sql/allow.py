@@ -68,29 +68,36 @@ _SPOKEN = frozenset({exp.Identifier, exp.Literal, exp.Var, exp.Placeholder})
 
 
 def _check_words(statement: Statement, words: Counter[str]) -> None:
+    """Words before a bracket last: a call's name may be that of an alias too, as in COUNT(*) AS count."""
     tokens = statement.tokens
-    for number, token in enumerate(tokens):
-        quoted = token.token_type is TokenType.STRING
-        word = "'" + token.text.upper() if quoted else token.text.upper()
-        if word in _FREE:
-            continue
-        following = tokens[number + 1] if number + 1 < len(tokens) else None
-        opens = following is not None and following.token_type is TokenType.L_PAREN
-        if words[word] > 0:
-            words[word] -= 1
-        elif token.token_type in _TYPES and words["type"] > 0:
-            words["type"] -= 1
-        elif opens and not quoted and token.token_type is not TokenType.NUMBER and words["call"] > 0:
-            words["call"] -= 1
-        elif not _read_otherwise(statement, token, words):
-            raise SQLSyntaxError(f"{word[:40]} has no meaning here.", span=Span(statement.sql, token.start, token.end))
-        if token.token_type is TokenType.IN and not opens:
+    opening = {before for before, token in enumerate(tokens[1:]) if token.token_type is TokenType.L_PAREN}
+    plain = [place for place in range(len(tokens)) if place not in opening]
+    for place in (*plain, *sorted(opening)):
+        token = tokens[place]
+        if not _is_known(statement, token, words, opens=place in opening):
+            span = Span(statement.sql, token.start, token.end)
+            raise SQLSyntaxError(f"{token.text.upper()[:40]} has no meaning here.", span=span)
+        if token.token_type is TokenType.IN and place not in opening:
             words[_BARE_IN] -= 1
             if words[_BARE_IN] < 0:
-                place = Span(statement.sql, token.start, token.end)
-                raise SQLSyntaxError("IN wants a list of values in parentheses.", span=place)
+                span = Span(statement.sql, token.start, token.end)
+                raise SQLSyntaxError("IN wants a list of values in parentheses.", span=span)
     if words["THEN"] > 0:
         raise SQLSyntaxError("CASE wants THEN after each WHEN.", span=_token(statement, "CASE"))
+
+
+def _is_known(statement: Statement, token: Token, words: Counter[str], *, opens: bool) -> bool:
+    """Take the token from the words that the nodes account for; False where none is left."""
+    quoted = token.token_type is TokenType.STRING
+    word = "'" + token.text.upper() if quoted else token.text.upper()
+    if word in _FREE:
+        return True
+    called = opens and not quoted and token.token_type is not TokenType.NUMBER
+    kinds = [word, *(["type"] if token.token_type in _TYPES else []), *(["call"] if called else [])]
+    found = next((kind for kind in kinds if words[kind] > 0), None)
+    if found is not None:
+        words[found] -= 1
+    return found is not None or _read_otherwise(statement, token, words)
 
 
 def _read_otherwise(statement: Statement, token: Token, words: Counter[str]) -> bool:

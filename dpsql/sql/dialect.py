@@ -62,6 +62,12 @@ class PrivateParser(DuckDBParser):
     LAMBDAS: ClassVar[dict[TokenType, Any]] = {
         token: parser for token, parser in DuckDBParser.LAMBDAS.items() if token is not TokenType.FARROW
     }
+    # Calls of operators take their arguments the wrong way round, and LOG2(x, y) is read as LOG2(x).
+    FUNCTIONS: ClassVar[dict[str, Any]] = {
+        name: build
+        for name, build in DuckDBParser.FUNCTIONS.items()
+        if name not in ("LIKE", "ILIKE", "GLOB", "LOG2", "LOG10")
+    }
     PLACEHOLDER_PARSERS: ClassVar[dict[TokenType, Any]] = {
         **DuckDBParser.PLACEHOLDER_PARSERS,
         TokenType.COLON: lambda self: self._parse_colon_name(),

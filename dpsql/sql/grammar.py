@@ -109,7 +109,7 @@ _OWN: dict[type[exp.Expr], Rule] = {
     exp.DateTrunc: _rule("this unit"),
     exp.DateDiff: _rule("this expression unit date_part_boundary"),
     exp.DateAdd: _rule("this expression"),
-    exp.Log: _rule("this expression", "2 10"),  # LOG2 and LOG10 are logarithms of those bases
+    exp.Log: _rule("this expression"),
     exp.Trim: _rule("this expression position", "BOTH LEADING TRAILING FROM"),
     exp.Pad: _rule("this expression fill_pattern is_left"),
     exp.Anonymous: _rule("this expressions"),  # names that the binder does not know are refused by it

@@ -79,6 +79,8 @@ def _select(sql: str, tokens: list[Token]) -> exp.Select:
         raise _syntax_error(sql, error) from None
     except RecursionError:
         raise SQLSyntaxError("the query is nested too deeply.") from None
+    except Exception:  # noqa: BLE001 - the parser's own slips on texts that are no queries
+        raise SQLSyntaxError("the text cannot be understood as a query.") from None
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Select):
         kind = "a query" if tree is None else type(tree).__name__.upper()

@@ -116,7 +116,7 @@ class ScalarBinder:
     def as_time(self, node: exp.Expr, arg: Expr, wanted: Type) -> Expr:
         if wanted is Type.TIMESTAMP and arg.type is Type.DATE:
             return self.apply("date_to_timestamp", node, [arg])
-        if isinstance(arg, Literal) and arg.value is None and arg.type.discrete:
+        if isinstance(arg, Literal) and arg.value is None and arg.type is not Type.BOOLEAN:
             return Literal(None, wanted)
         if not _is_text(arg):
             return arg

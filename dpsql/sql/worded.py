@@ -182,13 +182,10 @@ def _pad(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
 
 
 def _logarithm(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
-    """LOG(x) is to base 10, as LOG10; LOG(b, x) and LOG2 name their base."""
+    """LOG(x) is to base 10, LOG(b, x) names its base."""
     if node.args.get("expression") is None:
         return binder.apply("log10", node, [bind(node.this)])
-    base = node.this
-    if isinstance(base, exp.Literal) and not base.args.get("is_string") and str(base.this) in ("2", "10"):
-        return binder.apply(f"log{base.this}", node, [bind(node.expression)])
-    return binder.apply("log_base", node, [bind(base), bind(node.expression)])
+    return binder.apply("log_base", node, [bind(node.this), bind(node.expression)])
 
 
 _named = RULES[exp.Anonymous]

@@ -18,7 +18,7 @@ import pytest
 from sqlglot.errors import TokenError
 
 import dpsql
-from dpsql.errors import DPSQLError
+from dpsql.errors import DPSQLError, InvalidParameter, InvalidPrivacyParameter, QueryRefused
 from dpsql.schema import Declaration, resolve
 from dpsql.sources import stored_columns
 from dpsql.sql import plan_of
@@ -43,7 +43,8 @@ SELECT UPPER(s), SUM(hours) FROM t GROUP BY UPPER(s)
 SELECT EXTRACT(month FROM d) AS m, COUNT(*) FROM t GROUP BY m
 SELECT CASE WHEN age < 30 THEN 'young' WHEN age < 60 THEN 'middle' ELSE 'old' END AS band, COUNT(*) FROM t GROUP BY band
 SELECT SUM(CASE b WHEN TRUE THEN age ELSE 0 END), SUM(IF(b, 1, -1)) FROM t
-SELECT AVG(CAST(age AS DOUBLE)), COUNT(TRY_CAST(s AS INTEGER)), COUNT(age::TEXT), SUM(CLAMP(CAST(r AS DECIMAL(8, 2)), 0, 9)) FROM t
+SELECT AVG(CAST(age AS DOUBLE)), COUNT(TRY_CAST(s AS INTEGER)), COUNT(age::TEXT) FROM t
+SELECT SUM(CLAMP(CAST(r AS DECIMAL(8, 2)), 0, 9)) FROM t
 SELECT COUNT(*) FROM t WHERE s LIKE 'a%' AND city NOT ILIKE '%b_' OR s LIKE '!%' ESCAPE '!'
 SELECT COUNT(*) FROM t WHERE age IS DISTINCT FROM 5 AND r IS NOT DISTINCT FROM 2.5 AND s IS NOT NULL
 SELECT COUNT(*) FROM t WHERE age BETWEEN 20 AND 60 AND year NOT BETWEEN 1 AND 2 AND NOT (hours IN (1, 2, 3))
@@ -58,7 +59,8 @@ SELECT COUNT(d + INTERVAL 1 DAY), COUNT(d - INTERVAL '2' MONTH), COUNT(DATE_ADD(
 SELECT SUM(DATE_DIFF('day', TIMESTAMP '2020-01-01 10:00:00', d)), COUNT(DATE_TRUNC('week', d)) FROM t
 SELECT YEAR(d), COUNT(*) FROM t WHERE d >= DATE '2020-01-01' AND d < '2022-01-01' GROUP BY YEAR(d)
 SELECT COUNT(MAKE_DATE(2020, 1, age)), COUNT(LAST_DAY(d)), COUNT(DAYNAME(d)), SUM(DATE_PART('hour', d)) FROM t
-SELECT COUNT(TRIM(BOTH 'x' FROM s)), COUNT(TRIM(LEADING FROM s)), COUNT(SUBSTRING(s FROM 2 FOR 3)), COUNT(s || 'x') FROM t
+SELECT COUNT(TRIM(BOTH 'x' FROM s)), COUNT(TRIM(LEADING FROM s)), COUNT(SUBSTRING(s FROM 2 FOR 3)) FROM t
+SELECT COUNT(s || 'x') FROM t
 SELECT COUNT(*) FROM t WHERE POSITION('a' IN s) > 0 AND STARTS_WITH(s, 'a') AND LENGTH(CONCAT(s, city)) > 2
 SELECT COUNT(REPLACE(s, 'a', 'b')), COUNT(LPAD(s, 5, '-')), COUNT(LEFT(s, 2)), COUNT(REVERSE(LOWER(s))) FROM t
 SELECT DISTINCT s, b FROM t ORDER BY s DESC
@@ -67,8 +69,10 @@ SELECT city, COUNT(*) FROM t GROUP BY city
 SELECT city, s, AVG(age) FROM t WHERE hours > 0 GROUP BY city, s HAVING AVG(age) > 30 AND COUNT(*) > 10
 SELECT WITH DIFFERENTIAL_PRIVACY s, COUNT(*) FROM t GROUP BY s
 SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5, delta = 1e-7) city, AVG(age) AS a FROM t GROUP BY city
-SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = LAPLACE_THRESHOLD, min_privacy_units_per_group = 3) city, COUNT(*) FROM t GROUP BY city
-SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 1, group_selection_strategy = PUBLIC_GROUPS) s, SUM(age) FROM t GROUP BY s
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = LAPLACE_THRESHOLD) city, COUNT(*) FROM t GROUP BY 1
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (min_privacy_units_per_group = 3) city, COUNT(*) FROM t GROUP BY city
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = PUBLIC_GROUPS) s, SUM(age) FROM t GROUP BY s
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 1, max_rows_contributed = 1) COUNT(*) FROM t
 SELECT AVG(r, contribution_bounds_per_row => (0, 9)) AS a, SUM(age, epsilon => 0.25) AS b, COUNT(*) AS n FROM t
 SELECT COUNT(*, contribution_bounds_per_group => (0, 1)) AS n, SUM(age, report_format => 'JSON') AS j FROM t
 SELECT COUNT(*) AS n, DP_INTERVAL_LOW(n) AS low, DP_INTERVAL_HIGH(n, 0.9) AS high FROM t
@@ -101,9 +105,9 @@ WITH x AS (SELECT * FROM (SELECT age, city FROM t WHERE :low < age)) SELECT city
 CORPUS = [*PLAIN, *NESTED]
 
 TOKENIZER = Private()
-ODD = ["😀", "é", "\u00a0", "\u202e", "\ufeff", "\0", "\ud800", "ＣＯＵＮＴ", "''", '""', "'", '"', "`", "$1", "?", ":x", ";", "--", "/*",
-    "*/", "-- so\n", "/* so */", "\\", "#", "0x1F", "1e999", "99999999999999999999", "\n", "\t", "1_0", ".5", "5.", "->",
-    "=>", "::", "||", "//", "**", "~", "!", "&"]  # fmt: skip
+ODD = ["😀", "é", "\u00a0", "\u202e", "\ufeff", "\0", "\ud800", "ＣＯＵＮＴ", "''", '""', "'", '"', "`", "$1", "?",
+    ":x", ";", "--", "/*", "*/", "-- so\n", "/* so */", "\\", "#", "0x1F", "1e999", "9" * 20, "\n", "\t", "1_0", ".5",
+    "5.", "->", "=>", "::", "||", "//", "**", "~", "!", "&"]  # fmt: skip
 
 
 def words(sql: str) -> list[str]:
@@ -121,8 +125,8 @@ _SORTED = {sort: [word for word in VOCABULARY if sort_of(word) == sort] for sort
 _SIGNS = ["=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "//", "%", "AND", "OR", "||", "IS DISTINCT FROM"]
 ALIKE: dict[str, list[str]] = {
     **{word: listed for listed in _SORTED.values() if len(listed) > 1 for word in listed},
-    **dict.fromkeys(_SIGNS, _SIGNS),
-    **dict.fromkeys(("SUM", "AVG", "COUNT"), ["SUM", "AVG", "COUNT", "COUNT_IF", "ABS", "UPPER", "YEAR"]),
+    **dict(zip(_SIGNS, [_SIGNS] * len(_SIGNS), strict=True)),
+    **{name: ["SUM", "AVG", "COUNT", "COUNT_IF", "ABS", "UPPER", "YEAR"] for name in ("SUM", "AVG", "COUNT")},
 }
 """Words of the same sort for a word: names for a name, numbers for a number."""
 
@@ -202,12 +206,8 @@ def outcome(data: pd.DataFrame, sql: str) -> tuple[str, ...]:
     """The columns of the answer, or the class and text of the refusal."""
     try:
         result = dpsql.query({"t": data}, sql, epsilon=1, delta=1e-6, params=given(sql), **FACTS)
-    except DPSQLError as error:
-        assert isinstance(error, dpsql.errors.QueryRefused | dpsql.errors.InvalidPrivacyParameter | dpsql.errors.InvalidParameter)
-        text = str(error)
-        assert MARK not in text
-        assert str(NUMBER) not in text
-        return type(error).__name__, text
+    except (QueryRefused, InvalidPrivacyParameter, InvalidParameter) as error:
+        return type(error).__name__, str(error)
     shown = result.to_pandas() if isinstance(result, dpsql.Result) else None
     assert str(result)
     return ("answer", *(() if shown is None else map(str, shown.columns)))
@@ -233,6 +233,8 @@ def test_changed_texts_are_answered_or_refused_alike_on_any_data(part: int):
         except Exception as error:  # noqa: BLE001 - whatever it is, the seed must be known
             pytest.fail(f"seed {seed}: {sql!r} raised {type(error).__name__}: {error}")
         assert full == empty, f"seed {seed}: {sql!r}"
+        assert MARK not in full[-1]
+        assert str(NUMBER) not in full[-1]
         met.add(full[0])
     assert "answer" in met  # not all is nonsense
     assert len(met) > 3
@@ -266,9 +268,7 @@ def _without_names(finish: Finish) -> Finish:
     return dataclasses.replace(finish, outputs=tuple(Output("", each.expr) for each in finish.outputs))
 
 
-CATALOG = Catalog(
-    {"t": resolve("t", stored_columns(EMPTY), Declaration.of(FACTS["bounds"], FACTS["keys"], None))}
-)
+CATALOG = Catalog({"t": resolve("t", stored_columns(EMPTY), Declaration.of(FACTS["bounds"], FACTS["keys"], None))})
 
 UNREAD = frozenset({"AS", "ASC", "ALL", "(", ")", ",", "+", ";", '""'})
 """Words that change nothing by what they mean."""
@@ -338,6 +338,5 @@ def test_space_and_comments_mean_nothing(sql: str):
     assert unnamed(" ".join(word if word[0] in "'\"" else word.lower() for word in words(sql))) == whole
 
 
-@pytest.mark.xfail(strict=True, reason="a comment becomes part of the name of a column")
 def test_comments_are_no_part_of_a_name():
     assert plan("SELECT SUM(age /* so */ + 1) FROM t") == plan("SELECT SUM(age + 1) FROM t")

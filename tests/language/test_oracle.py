@@ -22,8 +22,8 @@ import pandas as pd
 import pytest
 
 import dpsql
-from tests.language.grammar import PUBLIC, Grammar, RandomQuery
-from tests.language.oracle import same, same_rows
+from tests.language.grammar import PUBLIC, Grammar, RandomQuery, StagedQuery
+from tests.language.oracle import matched, same, same_rows
 from tests.language.oracle_queries import GROUPED, ORDERED, PARAMETERS, whole
 from tests.language.people import ask, duck, frame
 
@@ -455,6 +455,23 @@ def difference(query: RandomQuery, people: pd.DataFrame, oracle: duckdb.DuckDBPy
             if not same(found, exact, tolerance):
                 return f"{aggregate.ours} of group {row[:keys]} is {found}, not {exact} ({rows} rows)"
     return ""
+
+
+def staged_difference(query: StagedQuery, people: pd.DataFrame, oracle: duckdb.DuckDBPyConnection) -> str:
+    theirs = oracle.execute(query.theirs).fetchall()
+    ours = list(ask(people, query.ours))
+    return "" if matched(ours, theirs) == ([], []) else f"{ours} is not {theirs}"
+
+
+@pytest.mark.parametrize("first", range(FIRST_SEED, FIRST_SEED + STREAM // 4, PER_TEST))
+def test_random_queries_over_answers(first: int, people: pd.DataFrame, oracle: duckdb.DuckDBPyConnection):
+    for seed in range(first, first + PER_TEST):
+        query = Grammar(seed).staged()
+        try:
+            found = staged_difference(query, people, oracle)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the seed must be known
+            pytest.fail(f"seed {seed}: {type(error).__name__} {error}\n{query.ours}\n{query.theirs}")
+        assert not found, f"seed {seed}: {found}\n{query.ours}\n{query.theirs}"
 
 
 @pytest.mark.parametrize("first", range(FIRST_SEED, FIRST_SEED + STREAM, PER_TEST))

@@ -570,29 +570,29 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (SQLSyntaxError, 'FOO',
      'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = FOO) s, COUNT(*) FROM t GROUP BY s'),
     (UnknownGroups, 'city',
-     'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = PUBLIC_GROUPS) city, COUNT(*) '
-     'FROM t GROUP BY city'),
+     ('SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = PUBLIC_GROUPS) city, COUNT(*) '
+      'FROM t GROUP BY city')),
     (UnknownGroups, None,
-     'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = LAPLACE_THRESHOLD) s, COUNT(*) '
-     'FROM t GROUP BY s'),
+     ('SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = LAPLACE_THRESHOLD) s, COUNT(*) '
+      'FROM t GROUP BY s')),
     (UnsupportedSQL, 'LAPLACE_THRESHOLD',
      'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = LAPLACE_THRESHOLD) COUNT(*) FROM t'),
     (UnknownGroups, 'city',
-     'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = GAUSSIAN_THRESHOLD) city, '
-     'COUNT(*) FROM t GROUP BY city'),
+     ('SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = GAUSSIAN_THRESHOLD) city, '
+      'COUNT(*) FROM t GROUP BY city')),
     (UnsupportedSQL, 'TRUNCATED_GEOMETRIC',
-     'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = TRUNCATED_GEOMETRIC) city, '
-     'COUNT(*) FROM t GROUP BY city'),
+     ('SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = TRUNCATED_GEOMETRIC) city, '
+      'COUNT(*) FROM t GROUP BY city')),
     (UnsupportedSQL, '5',
      'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (min_privacy_units_per_group = 5) s, COUNT(*) FROM t GROUP BY s'),
     (SQLSyntaxError, '5',
-     'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (min_privacy_units_per_group = 5, group_selection_strategy '
-     '= PUBLIC_GROUPS) s, COUNT(*) FROM t GROUP BY s'),
+     ('SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (min_privacy_units_per_group = 5, group_selection_strategy '
+      '= PUBLIC_GROUPS) s, COUNT(*) FROM t GROUP BY s')),
     (UnsupportedSQL, '0.5',
      'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_epsilon = 0.5) s, COUNT(*) FROM t GROUP BY s'),
     (InvalidPrivacyParameter, '0.6',
-     'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5, group_selection_epsilon = 0.6) city, '
-     'COUNT(*) FROM t GROUP BY city'),
+     ('SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5, group_selection_epsilon = 0.6) city, '
+      'COUNT(*) FROM t GROUP BY city')),
     (UnsupportedSQL, '1',
      'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_epsilon = 1) city, COUNT(*) FROM t GROUP BY city'),
     (SQLSyntaxError, 'report_format',
@@ -1049,7 +1049,6 @@ FOREIGN = frozenset({
     "SELECT COUNT(*) FROM range(10)",
     "SELECT QUANTILE_CONT(age, 0.5) FROM t",
     "SELECT COUNT(*) FROM t WHERE d > TODAY()",
-    "SELECT SUM(CLAMP(age, lo => 1, hi => 2)) FROM t",
     "SELECT COUNT(*) FROM t WHERE x -> x + 1",
     "SELECT COUNT(*) FROM t WHERE (x -> x + 1)",
 })  # fmt: skip
@@ -1079,8 +1078,6 @@ PLACELESS = frozenset({
     "SELECT COUNT(*) FROM t GROUP BY NULL",
     "SELECT COUNT(*) FROM t GROUP BY TRUE",
     "SELECT MAX() FROM t",
-    "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = LAPLACE_THRESHOLD) "
-    "s, COUNT(*) FROM t GROUP BY s",
     "SELECT COUNT(*, epsilon => 2) FROM t",
     "SELECT COUNT(*, epsilon => 1), SUM(age) FROM t",
     "SELECT COUNT(*, epsilon => 0.6), SUM(age, epsilon => 0.6) FROM t",
@@ -1095,7 +1092,7 @@ def test_a_refusal_says_where(sql: str, request: pytest.FixtureRequest):
     if sql in PLACELESS:
         request.applymarker(UNPLACED)
     error = refusal(lambda: dpsql.query({"t": EMPTY}, sql, epsilon=1, **FACTS))
-    nowhere = ("the query is empty", "has no FROM", "nothing is counted", "the text cannot be read", "only SELECT works")
+    nowhere = ("query is empty", "has no FROM", "nothing is counted", "the text cannot be read", "only SELECT works")
     assert under_the_carets(error) or any(words in error.message for words in nowhere)
 
 
@@ -1566,7 +1563,7 @@ DEEP = [
     ("31 CTEs, none of them read", named(31).replace("FROM t31", "FROM t"), None),
     ("32 CTEs, none of them read", named(32).replace("FROM t32", "FROM t"), "more than 32 sub-queries."),
     ("a CASE of 200 arms", f"SELECT SUM(CASE {SQUARES} ELSE 0 END) FROM t", None),
-    ("a CASE of 200 arms twice over", f"WITH x AS (SELECT CASE {SQUARES} END AS a FROM t) SELECT SUM(a + a) FROM x", None),
+    ("the same twice", f"WITH x AS (SELECT CASE {SQUARES} END AS a FROM t) SELECT SUM(a + a) FROM x", None),
 ]
 
 
@@ -1628,9 +1625,11 @@ SPELT = """
     CASE WHEN age = 1 THEN b WHEN NOT b THEN TRUE ELSE FALSE END AND CASE age WHEN 1 THEN TRUE END AND IF(b, b, NOT b)
     CAST(age AS TEXT) = '1' AND age::VARCHAR = '1' AND TRY_CAST(s AS INT) = 1 AND CAST(r AS DECIMAL(5, 2)) = 1
     age IS DISTINCT FROM 1 AND age IS NOT DISTINCT FROM 2 AND s ^@ 'a' AND POSITION('a' IN s) = 1
-    d > DATE '2020-01-01' AND d + INTERVAL 1 DAY > d - INTERVAL '2' DAYS AND d + INTERVAL '1 day' < TIMESTAMP '2020-01-01'
+    d > DATE '2020-01-01' AND d + INTERVAL 1 DAY > d - INTERVAL '2' DAYS
+    d + INTERVAL '1 day' < TIMESTAMP '2020-01-01'
     EXTRACT(YEAR FROM d) = 1 AND DATE_PART('year', d) = 1 AND DATE_TRUNC('month', d) = d AND DATE_DIFF('day', d, d) = 0
-    TRIM(BOTH 'x' FROM s) = TRIM(s, 'x') AND SUBSTRING(s FROM 1 FOR 2) = SUBSTR(s, 1, 2) AND TRIM(LEADING FROM s) = LTRIM(s)
+    TRIM(BOTH 'x' FROM s) = TRIM(s, 'x') AND TRIM(LEADING FROM s) = LTRIM(s)
+    SUBSTRING(s FROM 1 FOR 2) = SUBSTR(s, 1, 2)
     s || 'x' = CONCAT(s, 'x') AND age ^ 2 = age ** 2 AND LOG2(age) = LOG(2, age) AND LOG(10, age) = LOG10(age)
     age IN(1) AND age NOT IN/* so */(2)
     CEILING(r) = CEIL(r) AND IFNULL(age, 1) = NVL(age, 1) AND MOD(age, 2) = 1
@@ -1806,15 +1805,17 @@ TAKEN = [
     "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5, delta = 1e-6) AVG(age, epsilon => 0.1) AS a FROM t",
     "SELECT SUM(age, contribution_bounds_per_row => (0, 9)), COUNT(*) FILTER (WHERE b), COUNT_IF(b) FROM t",
     "SELECT COUNT(CASE s WHEN 'a' THEN 1 ELSE 2 END), COUNT(CASE WHEN b THEN 1 END), COUNT(IF(b, 1, 2)) FROM t",
-    "SELECT COUNT(CAST(r AS DECIMAL(5, 2))), COUNT(age::TEXT), COUNT(TRY_CAST(s AS DATE)) FROM t WHERE d > DATE '2020-01-01'",
-    "SELECT COUNT(*) FROM t WHERE s LIKE 'a' AND s NOT LIKE 'b' AND s ILIKE 'a' AND s NOT ILIKE 'b' AND s LIKE 'c' ESCAPE '!'",
+    "SELECT COUNT(CAST(r AS DECIMAL(5, 2))), COUNT(age::TEXT), COUNT(TRY_CAST(s AS DATE)) FROM t",
+    "SELECT COUNT(*) FROM t WHERE d > DATE '2020-01-01'",
+    "SELECT COUNT(*) FROM t WHERE s LIKE 'a' AND s NOT LIKE 'b' AND s ILIKE 'a' AND s NOT ILIKE 'b'",
+    "SELECT COUNT(*) FROM t WHERE s LIKE 'c' ESCAPE '!'",
     "SELECT COUNT(*) FROM t WHERE age IS DISTINCT FROM :a AND age IS NOT DISTINCT FROM 1",
     "SELECT COUNT(d + INTERVAL 1 DAY), COUNT(d - INTERVAL '2' HOUR), COUNT(DATE_ADD(d, INTERVAL (age) MONTH)) FROM t",
     "SELECT SUM(EXTRACT(YEAR FROM d)), SUM(DATE_DIFF('day', d, d)), SUM(DATE_PART('month', d)) FROM t",
     "SELECT COUNT(DATE_TRUNC('month', d)), COUNT(DATE_TRUNC('month', CAST(d AS DATE))) FROM t",
     "SELECT SUM(YEAR(d)), SUM(QUARTER(d)), SUM(MONTH(d)), SUM(WEEK(d)), SUM(DAY(d)), SUM(HOUR(d)) FROM t",
-    "SELECT SUM(MINUTE(d)), SUM(SECOND(d)), SUM(DAYOFWEEK(d)), SUM(ISODOW(d)), SUM(DAYOFYEAR(d)), COUNT(EPOCH(d)) FROM t",
-    "SELECT SUM(DAYOFMONTH(d)), SUM(WEEKOFYEAR(d)) FROM t",
+    "SELECT SUM(MINUTE(d)), SUM(SECOND(d)), SUM(DAYOFWEEK(d)), SUM(ISODOW(d)), SUM(DAYOFYEAR(d)) FROM t",
+    "SELECT SUM(DAYOFMONTH(d)), SUM(WEEKOFYEAR(d)), COUNT(EPOCH(d)) FROM t",
     "SELECT COUNT(DAYNAME(d)), COUNT(MONTHNAME(d)), COUNT(LAST_DAY(d)), COUNT(MAKE_DATE(2020, age, 1)) FROM t",
     "SELECT COUNT(TRIM(BOTH 'x' FROM s)), COUNT(LPAD(s, 9, 'x')), COUNT(RPAD(s, 9, 'x')), COUNT(s || 'x') FROM t",
     "SELECT COUNT(UPPER(LOWER(s))), COUNT(LENGTH(s)), COUNT(STRPOS(s, 'a')), COUNT(SUBSTRING(s, 1, 2)) FROM t",
@@ -1822,7 +1823,8 @@ TAKEN = [
     "SELECT COUNT(CONCAT(s, 'a')), COUNT(CONCAT_WS('-', s, city)), COUNT(REPLACE(s, 'a', 'b')) FROM t",
     "SELECT COUNT(*) FROM t WHERE STARTS_WITH(s, 'a') AND ENDS_WITH(s, 'a') AND CONTAINS(s, 'a')",
     "SELECT SUM(SQRT(age)), SUM(CBRT(age)), SUM(EXP(hours)), SUM(LN(age)), SUM(LOG10(age)), SUM(LOG(3, age)) FROM t",
-    "SELECT SUM(POWER(age, 2)), SUM(DEGREES(age)), SUM(RADIANS(age)), SUM(PI()), SUM(SIGN(r)), SUM(TRUNC(age, 1)) FROM t",
+    "SELECT SUM(POWER(age, 2)), SUM(DEGREES(age)), SUM(RADIANS(age)), SUM(PI()), SUM(SIGN(r)) FROM t",
+    "SELECT SUM(TRUNC(age, 1)) FROM t",
 ]
 
 
@@ -1856,8 +1858,8 @@ class _Trees:
     Lists, words and flags stand where the parser puts lists, words and flags; everything else is anything."""
 
     LISTS = frozenset({"expressions", "ifs", "columns"})
-    FLAGS = frozenset({"quoted", "desc", "nulls_first", "big_int", "ignore_nulls", "negate", "safe", "coalesce", "is_left",
-        "date_part_boundary"})  # fmt: skip
+    FLAGS = frozenset({"quoted", "desc", "nulls_first", "big_int", "ignore_nulls", "negate", "safe", "coalesce",
+        "is_left", "date_part_boundary"})  # fmt: skip
     WORDS = ("day", "YEAR", "epsilon", "report_format", "p", "x", "fortnight", "contribution_bounds_per_row")
     NAMES = ("CLAMP", "clamp", "foo", "abs", "DATE_PART", "DP_INTERVAL_LOW", "PREFIX")
     SELECTS = frozenset({exp.Select, exp.Subquery, exp.With, exp.CTE})
@@ -1942,7 +1944,8 @@ class _Trees:
 
     def shapes(self, depth: int) -> dict[str, Any]:
         node = self.node(depth)
-        named = exp.CTE(this=self.select(depth - 1), alias=exp.TableAlias(this=exp.to_identifier("t"))) if depth else None
+        alias = exp.TableAlias(this=exp.to_identifier("t"))
+        named = exp.CTE(this=self.select(depth - 1), alias=alias) if depth else None
         return {
             "where": exp.Where(this=node),
             "having": exp.Having(this=node),

@@ -231,7 +231,7 @@ class Expressions:
             return rng.choice(["d", "t", "DATE '2020-02-29'", "d"])
         a, unit = self.date(depth + 1), rng.choice(["DAY", "MONTH", "YEAR"])
         return rng.choice([
-            f"({a} + INTERVAL ({rng.choice(['i', 'n', '1'])}) {unit})", f"({a} - INTERVAL 1 {unit})",
+            f"({a} + INTERVAL ({rng.choice(['i', 'n', '1'])}) {unit})", f"({a} - INTERVAL (1) {unit})",
             f"DATE_TRUNC('{unit.lower()}', {a})", f"CAST({a} AS DATE)", f"LAST_DAY({a})", f"COALESCE({a}, d)",
             f"CASE WHEN {self.condition(depth + 1)} THEN {a} END",
         ])  # fmt: skip
