@@ -83,6 +83,9 @@ def _text(name: str, value: str) -> Literal:
 
 def _timestamp(name: str, value: datetime) -> Literal:
     try:
-        return Literal(microsecond_number(value), Type.TIMESTAMP)
-    except (TypeError, ValueError, OverflowError):  # pandas' NaT is a datetime
-        raise InvalidParameter(f":{name} is no point in time.", hint="For NULL pass None.") from None
+        found = microsecond_number(value)
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        found = None
+    if not isinstance(found, int):  # pandas' NaT is a datetime
+        raise InvalidParameter(f":{name} is no point in time.", hint="For NULL pass None.")
+    return Literal(found, Type.TIMESTAMP)

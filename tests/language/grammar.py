@@ -189,7 +189,8 @@ class Grammar:
         return Key(f"({condition.ours} OR nb)", f"({condition.theirs} OR nb)", _BOOLEANS, "BOOLEAN")
 
     def _case_key(self) -> Key:
-        tests = [self.condition(1), self.condition(2)]
+        first = self.condition(1)
+        tests = [Text(f"({first.ours} AND b)", f"({first.theirs} AND b)"), self.condition(2)]
         words = [*("pqr"[:2]), *(["r"] if self.rng.random() < 0.5 else [])]
         otherwise = " ELSE 'r'" if "r" in words else ""
         ours, theirs = (
@@ -275,9 +276,10 @@ class Grammar:
 
     def _over_rows(self) -> Text:
         name = self.rng.choice(["SUM", "AVG", "MIN", "MAX", "COUNT", "COUNT_IF", "MIN", "MAX"])
-        if name == "COUNT_IF":
+        if name == "COUNT_IF":  # of no rows, or of NULLs alone, it is NULL in DuckDB
             each = self.condition(2)
-        elif name in ("MIN", "MAX", "COUNT"):
+            return Text(f"COUNT_IF({each.ours})", f"COUNT(CASE WHEN {each.theirs} THEN 1 END)")
+        if name in ("MIN", "MAX", "COUNT"):
             each = self.rng.choice([self.number, self.text, self.condition])(2)
         else:
             each = self.number(2)

@@ -1066,6 +1066,13 @@ def test_what_is_not_supported_is_named_by_a_word_of_the_text(sql: str, request:
 
 
 PLACELESS = frozenset({
+    "SELECT COUNT(*) FROM t WHERE d > INTERVAL 1 DAY",
+    "SELECT COUNT(d + INTERVAL 1.5 DAY) FROM t",
+    "SELECT COUNT(d * INTERVAL 1 DAY) FROM t",
+    "SELECT COUNT(INTERVAL 1 DAY + INTERVAL 1 DAY) FROM t",
+    "SELECT COUNT(INTERVAL 1 DAY - d) FROM t",
+    "SELECT COUNT(INTERVAL 1 DAY) FROM t",
+    "SELECT COUNT(d + INTERVAL 99999999999999999999 DAY) FROM t",
     "SELECT COUNT(*) FROM t WHERE age > $low",
     "SELECT COUNT(*) FROM t GROUP BY ()",
     "SELECT COUNT(*) FROM t GROUP BY",
@@ -1323,6 +1330,51 @@ def test_a_parameter_is_never_text_of_the_query():
     assert answers(table(), sql, params={"p": hostile}) == [(0,)]
     assert answers(table(), sql, params={"p": MARK}) == [(3,)]
     assert answers(table(), sql, params={"p": None}) == [(3,)]
+
+
+CLAUSE = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({}) COUNT(*) FROM t"
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "words"),
+    [
+        ({"epsilon": None}, "", "epsilon"),
+        ({"epsilon": None}, "delta = 1e-9", "epsilon"),
+        ({"epsilon": 1}, "epsilon = 1.0000001", "above the 1 that the call allows"),
+        ({"epsilon": 0.1}, "epsilon = 0.10001", "above the 0.1 that the call allows"),
+        ({"epsilon": 1, "delta": 0}, "delta = 1e-300", "delta"),
+        ({"epsilon": 1, "delta": 1e-6}, "delta = 2e-6", "above the 1e-06 that the call allows"),
+        ({"epsilon": 1, "delta": 1e-6}, "epsilon = 2, delta = 1e-7", "above the 1 that the call allows"),
+    ],
+)
+def test_the_text_cannot_raise_what_the_call_allows(options: dict[str, Any], said: str, words: str):
+    sql = CLAUSE.format(said) if said else "SELECT COUNT(*) FROM t"
+    full = refusal(_q(data={"t": table()}, sql=sql, **options))
+    assert type(full) is InvalidPrivacyParameter
+    assert words in str(full)
+    assert str(full) == str(refusal(_q(data={"t": EMPTY}, sql=sql, **options)))
+
+
+@pytest.mark.parametrize(
+    ("said", "spent"),
+    [
+        ("epsilon = 0.25", "0.25"),
+        ("epsilon = 0.5", "0.5"),
+        ("epsilon = 0.6", None),
+        ("epsilon = 5", None),
+        ("epsilon = 0.25, delta = 1e-7", "0.25"),
+        ("delta = 0.5", "0.125"),  # nothing needs it, nothing is spent
+    ],
+)
+def test_the_text_cannot_raise_what_a_session_allows(said: str, spent: str | None):
+    tables = {"t": dpsql.Table(table(), **FACTS)}
+    session = dpsql.Session(tables, budget=dpsql.Budget(1, 1e-6), max_epsilon=0.5, epsilon=0.125, delta=1e-6)
+    if spent is None:
+        assert type(refusal(lambda: session.query(CLAUSE.format(said)))) is InvalidPrivacyParameter
+        assert not session.ledger()
+    else:
+        session.query(CLAUSE.format(said))
+        assert (session.spent.epsilon, session.spent.delta) == (Fraction(spent), 0)
 
 
 @pytest.mark.parametrize("data", [table(), EMPTY])
@@ -1691,7 +1743,8 @@ EXPLAIN PRIVACY COLUMNS EXCLUDE REPLACE PIVOT VALUES ROLLUP CUBE LATERAL UNNEST 
 MAX IF IIF POWER MOD DIV XOR ESCAPE SIMILAR TO GLOB CURRENT_DATE TOP FETCH ROW PERCENT FOR UPDATE SYMMETRIC ISNULL
 UNKNOWN SUMMARIZE PRAGMA SET -- /* */ é 😀 0x1F 1e5 1e999 1_000 .5 5. e1 $$a$$ E'x' X'1F' N'a' 1d PRECEDING ASOF SEMI
 NATURAL CROSS LEFT AT PRIOR START FINAL SAMPLE COLLATE DEFAULT INTO TABLE ZONE TIME TIMESTAMP JSON RLIKE
-KEY VALUE OF""".split()  # noqa: SIM905
+KEY VALUE OF DIFFERENTIAL_PRIVACY OPTIONS epsilon => DP_INTERVAL_LOW COUNT_IF DAY MONTH YEAR '1' '2020-01-01' RECURSIVE
+MATERIALIZED BOTH LEADING SUBSTRING TRIM LIKE ILIKE CONCAT""".split()  # noqa: SIM905
 SHAPES = ["SELECT {} FROM t", "SELECT COUNT(*) FROM t WHERE {}", "SELECT COUNT({}) FROM t",
     "SELECT age, COUNT(*) FROM t GROUP BY {}", "SELECT COUNT(*) AS n FROM t HAVING {}",
     "SELECT COUNT(*) FROM t ORDER BY {}", "SELECT COUNT(*) FROM t {}", "SELECT COUNT(*) {} FROM t",
