@@ -517,6 +517,16 @@ def add_no_noise_to_a_share(patch: Patch) -> None:
     patch.setattr(release, "_shares", lambda *args, **more: honest(*args, **more)[:1])
 
 
+def draw_once_for_all_shares(patch: Patch) -> None:
+    drawn: dict[int, Any] = {}
+
+    def draw(self: Any, cells: int) -> Any:
+        base = drawn.setdefault(cells, np.random.default_rng().laplace(size=cells))
+        return np.rint(base * float(self.scale)).astype(np.int64)[None, :].repeat(self.dimension, axis=0)
+
+    patch.setattr(mechanisms.CubeLaplace, "draw", draw)
+
+
 def let_the_text_raise_epsilon(patch: Patch) -> None:
     honest = prepare.Terms.loss
 
@@ -615,6 +625,7 @@ LIES: list[tuple[Lie, Callable[[], None]]] = [
     (lose_a_thread, language.check_rows_are_counted_alone),
     (do_not_charge_a_share, language.check_shares),
     (give_each_share_the_whole_epsilon, language.check_shares),
+    (draw_once_for_all_shares, language.check_shares),
     (add_no_noise_to_a_share, language.check_neighbours),
     (let_the_text_raise_epsilon, language.check_options),
     (let_the_text_pass_the_owners_limit, language.check_options),

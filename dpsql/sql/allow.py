@@ -105,10 +105,10 @@ def _read_otherwise(statement: Statement, token: Token, words: Counter[str]) -> 
     units inside text."""
     word = token.text.upper()
     if token.token_type is TokenType.NUMBER:  # .5 is 0.5, and the 1 of INTERVAL 1 DAY a text
-        other = next((each for each in (f"0.{word}", f"'{word}") if words[each] > 0), None)
-        if other is not None:
-            words[other] -= 1
-        return other is not None
+        pointed = any(each.token_type is TokenType.DOT and each.end + 1 == token.start for each in statement.tokens)
+        other = f"0.{word}" if pointed else f"'{word}"
+        words[other] -= 1
+        return words[other] >= 0
     if token.token_type is TokenType.DOT:
         after = next((each for each in statement.tokens if each.start == token.end + 1), None)
         return after is not None and after.token_type is TokenType.NUMBER

@@ -17,7 +17,8 @@ from dpsql.sql.plan import Query
 from dpsql.sql.private import PrivateSelect, RowWise, answered, unread
 from dpsql.sql.released import ReleasedSelect
 from dpsql.sql.scopes import Answered, Relation, renamed, table_relation
-from dpsql.sql.selects import Statementwide, is_aggregating
+from dpsql.sql.select_list import is_aggregating
+from dpsql.sql.selects import Statementwide
 
 MOST_SUBQUERIES = 32
 

@@ -18,7 +18,8 @@ from dpsql.sql.options import AggregateOptions
 from dpsql.sql.parse import span_of
 from dpsql.sql.plan import Aggregate, AggregateKind, Aggregation, Filter, GroupKey, Query, Source, filters_of
 from dpsql.sql.scopes import Answered, People, Scope
-from dpsql.sql.selects import SelectBinder, Statementwide, is_star, items_of
+from dpsql.sql.select_list import is_star, items_of
+from dpsql.sql.selects import SelectBinder, Statementwide
 
 INTERVAL_ENDS = {"DP_INTERVAL_LOW": False, "DP_INTERVAL_HIGH": True}
 

@@ -12,7 +12,8 @@ from dpsql.sql.expressions import Column, Expr
 from dpsql.sql.parse import span_of
 from dpsql.sql.plan import AggregateKind, Aggregation, Output, Query, Stage
 from dpsql.sql.scopes import Answered
-from dpsql.sql.selects import SelectBinder, Statementwide, fresh, is_star, items_of
+from dpsql.sql.select_list import fresh, is_star, items_of
+from dpsql.sql.selects import SelectBinder, Statementwide
 
 
 class ReleasedSelect(SelectBinder):

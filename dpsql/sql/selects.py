@@ -6,7 +6,6 @@ that is a GROUP BY term becomes that key's slot.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -21,6 +20,7 @@ from dpsql.sql.parse import span_of
 from dpsql.sql.plan import AggregateKind, Aggregation, Finish, Order, Output
 from dpsql.sql.scalars import ScalarBinder
 from dpsql.sql.scopes import Scope
+from dpsql.sql.select_list import AGGREGATES, fresh
 
 MOST_AGGREGATES = 100
 MOST_ROWS = 10**18
@@ -28,15 +28,6 @@ _DIALECT = Private()
 REPORT_LEVEL = 0.95
 _MOST_NAMED = 64
 """Columns inside a name for a larger expression are not remembered by it: a text could say it thousands of times."""
-
-AGGREGATES: Mapping[type[exp.Expr], AggregateKind] = {
-    exp.Count: AggregateKind.COUNT,
-    exp.CountIf: AggregateKind.COUNT,
-    exp.Sum: AggregateKind.SUM,
-    exp.Avg: AggregateKind.AVG,
-    exp.Min: AggregateKind.MIN,
-    exp.Max: AggregateKind.MAX,
-}
 
 
 @dataclass
@@ -309,34 +300,3 @@ class SelectBinder:
                 else f"COUNT_IF({inner.name})"
             )
         return node.sql(dialect=_DIALECT, comments=False)
-
-
-def items_of(select: exp.Select) -> list[tuple[exp.Expr, str]]:
-    """The SELECT list: expressions and their aliases."""
-    return [(each.this, each.alias) if isinstance(each, exp.Alias) else (each, "") for each in select.expressions]
-
-
-def is_star(node: exp.Expr) -> bool:
-    """`*` or `t.*`."""
-    return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
-
-
-def fresh(name: str, taken: set[str]) -> str:
-    """The name, with _1, _2 ... after it where it is taken."""
-    made, number = name, 0
-    while made.casefold() in taken:
-        number += 1
-        made = f"{name}_{number}"
-    taken.add(made.casefold())
-    return made
-
-
-def is_aggregating(select: exp.Select) -> bool:
-    """Whether a SELECT makes one row of many: it groups, removes doubles, or holds an aggregate of its own."""
-    if select.args.get("group") or select.args.get("having") or select.args.get("distinct"):
-        return True
-    return any(_has_aggregate(item) for item in select.expressions)
-
-
-def _has_aggregate(node: exp.Expr) -> bool:
-    return any(isinstance(each, exp.AggFunc) for each in node.walk())

@@ -16,6 +16,7 @@ import pytest
 import dpsql
 from dpsql.executors import columns
 from dpsql.executors.columns import ColumnStore
+from dpsql.executors.memory import same_memory
 from dpsql.schema import Declaration, resolve
 from dpsql.sources import stored_columns
 from tests.executors.arrow_columns import arrow, needs_arrow, wrapped
@@ -152,6 +153,20 @@ def test_renamed_categories_of_the_same_codes_are_another_column():
     assert ask(data, sql) == [(2,)]
     data["x"] = data["x"].cat.rename_categories({1: 2, 2: 1})
     assert ask(data, sql) == [(1,)]
+
+
+def test_one_memory_under_other_categories_or_another_mask_is_another_column():
+    numbers, none, first = np.array([0, 1, 0], dtype="int8"), np.zeros(3, dtype=bool), np.array([True, False, False])
+    pairs = [
+        [pd.Categorical.from_codes(numbers, categories=names) for names in (["a", "b"], ["b", "a"])],
+        [pd.arrays.IntegerArray(numbers, mask) for mask in (none, first)],
+    ]
+    for one, other in pairs:
+        columns_of = [pd.Series(each, copy=False) for each in (one, one, other)]
+        assert same_memory(columns_of[0], columns_of[1])
+        assert not same_memory(columns_of[0], columns_of[2])
+        held = [getattr(each, "_codes", getattr(each, "_data", None)) for each in (one, other)]
+        assert np.shares_memory(*held), "else the case says nothing"
 
 
 @needs_arrow

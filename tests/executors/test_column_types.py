@@ -392,6 +392,13 @@ def test_chunks_of_an_arrow_dictionary_that_number_their_values_differently():
     assert cells(column) == ["a", "b", "b", "c", None]
 
 
+@pytest.mark.parametrize("dtype", ["string[python]", object])
+def test_a_lone_surrogate_is_null_and_its_spelling_a_text(dtype: Any):
+    column = pd.Series(["\ud800", "\\ud800", "a", None, "\\ud800"], dtype=dtype)
+    assert cells(column) == [None, "\\ud800", "a", None, "\\ud800"]
+    assert cells(column[::-1]) == ["\\ud800", None, "a", "\\ud800", None]
+
+
 # Moments.
 
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}

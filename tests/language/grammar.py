@@ -126,6 +126,7 @@ class Grammar:
         self.rng = random.Random(seed)
         self.numbers = "ijrnjrni"
         self.booleans = ("b", "nb")
+        self.texts = "scoxsxco"
         self.made: list[Text] = []
         """Numbers that a sub-query has computed."""
         self.named: list[Text] = []
@@ -179,8 +180,11 @@ class Grammar:
         draw = self.rng.random()
         if draw < 0.35:
             return ()
+        texts, named = self.texts, self.named
+        self.texts, self.named = "ox", []  # of columns with lists only what the lists lead to is a key
         drawn = [self._condition_key(), self._case_key()]
         pool = [*LISTED, *DERIVED, *drawn, *(UNKNOWN if draw > 0.8 else ())]
+        self.texts, self.named = texts, named
         return tuple(self.rng.sample(pool, self.rng.choice([1, 1, 2])))
 
     def _condition_key(self) -> Key:
@@ -530,7 +534,7 @@ class Grammar:
         if depth <= 0 or draw < 0.4:
             if self.named and draw < 0.15:
                 return self.rng.choice(self.named)
-            names = ["s", "c", "o", "x", "s", "c", "x", "o"] if self._has("x") else []
+            names = self.texts if self._has("x") else ""
             word = self.rng.choice([*names, *_WORDS])
             return Text(word, word)
         a = self.text(depth - 1)

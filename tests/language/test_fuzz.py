@@ -85,6 +85,9 @@ SELECT CASE WHEN COUNT(*) > 10 THEN AVG(age) END AS a, COUNT(*) BETWEEN 1 AND 9,
 SELECT TRUNC(SUM(age) / 2, 1), CEIL(AVG(hours)), SIGN(COUNT(*)), PI(), 'x' AS label, NULL AS nothing FROM t
 SELECT MOD(age, 3) AS m, COUNT(*) FROM t GROUP BY m HAVING m > 0 ORDER BY COUNT(*) DESC, m
 SELECT b IS TRUE AS yes, age > 40 AS old, COUNT(*) FROM t GROUP BY yes, old
+SELECT COUNT(*) AS count, SUM(age) AS sum, MONTH(d) AS month FROM t GROUP BY month
+SELECT SUM(CASE WHEN b THEN 1 ELSE IF(age > 2, 2, 3) END), SUM(IF(b, CASE age WHEN 1 THEN 2 END, 4)) FROM t
+SELECT COUNT(*) FROM t WHERE age BETWEEN 1 AND CASE WHEN b THEN 2 ELSE 3 END AND b
 FROM t SELECT COUNT(*)
 """.strip().splitlines()
 """Accepted queries without sub-queries: every word of them reaches the plan."""

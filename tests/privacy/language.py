@@ -427,6 +427,19 @@ def check_shares() -> None:
         for share in made.shares:
             scale: Any = share.noise
             assert Fraction(scale.scale) >= Fraction(share.reach.steps) / share.epsilon, f"{sql}: too little noise"
+    _check_draws_of_shares()
+
+
+def _check_draws_of_shares() -> None:
+    """What is drawn for each of two counts is worth its own epsilon, and is not drawn from the other."""
+    schema, draws = PEOPLE.schema(), 40_000
+    made = calibrated(schema, "SELECT COUNT(*, epsilon => 0.25), COUNT(i > n, epsilon => 0.5) FROM t", U)
+    exact = checks.run_exactly(made, schema, PEOPLE.frame(UNIVERSE[:1]))
+    noise = checks.releases(made, exact, draws)[:, 0, :] - made.coordinate_steps(exact.parts)[:, 0].astype(float)
+    for place, epsilon in enumerate((0.25, 0.5)):
+        spent = -checks._log_ratio(noise[:, [place]])
+        assert abs(spent / epsilon - 1) < 6 / draws**0.5, f"noise for {spent} beside a charge of {epsilon}"
+    assert abs(np.corrcoef(noise[:, 0], noise[:, 1])[0, 1]) < 6 / draws**0.5, "one noise for two shares"
 
 
 FRAME = pd.DataFrame({"x": [1, 2]})

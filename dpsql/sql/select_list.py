@@ -1,0 +1,49 @@
+"""The SELECT list: its items, their names, and the aggregates that may be among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from dpsql.sql.plan import AggregateKind
+
+AGGREGATES: Mapping[type[exp.Expr], AggregateKind] = {
+    exp.Count: AggregateKind.COUNT,
+    exp.CountIf: AggregateKind.COUNT,
+    exp.Sum: AggregateKind.SUM,
+    exp.Avg: AggregateKind.AVG,
+    exp.Min: AggregateKind.MIN,
+    exp.Max: AggregateKind.MAX,
+}
+
+
+def items_of(select: exp.Select) -> list[tuple[exp.Expr, str]]:
+    """The SELECT list: expressions and their aliases."""
+    return [(each.this, each.alias) if isinstance(each, exp.Alias) else (each, "") for each in select.expressions]
+
+
+def is_star(node: exp.Expr) -> bool:
+    """`*` or `t.*`."""
+    return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
+
+
+def fresh(name: str, taken: set[str]) -> str:
+    """The name, with _1, _2 ... after it where it is taken."""
+    made, number = name, 0
+    while made.casefold() in taken:
+        number += 1
+        made = f"{name}_{number}"
+    taken.add(made.casefold())
+    return made
+
+
+def is_aggregating(select: exp.Select) -> bool:
+    """Whether a SELECT makes one row of many: it groups, removes doubles, or holds an aggregate of its own."""
+    if select.args.get("group") or select.args.get("having") or select.args.get("distinct"):
+        return True
+    return any(_has_aggregate(item) for item in select.expressions)
+
+
+def _has_aggregate(node: exp.Expr) -> bool:
+    return any(isinstance(each, exp.AggFunc) for each in node.walk())
