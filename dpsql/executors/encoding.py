@@ -60,9 +60,10 @@ def _codes_of(series: pd.Series) -> tuple[Codes, pd.Series]:
     if series.dtype == object:
         return _number_texts(series)
     found, uniques = pd.factorize(series)
-    if not all(_is_plain(text) for text in uniques):
+    texts = list(uniques)
+    if not all(_is_plain(text) for text in texts):
         return _number_texts(series)
-    return found.astype(np.int32), pd.Series(list(uniques), dtype=object)
+    return found.astype(np.int32), pd.Series(texts, dtype=object)
 
 
 def _codes_of_dictionary(series: pd.Series) -> tuple[Codes, pd.Series]:
@@ -91,7 +92,9 @@ def _number_texts(cells: Iterable[object]) -> tuple[Codes, pd.Series]:
 
 def _values_of(values: pd.Series, kind: Type, fill: Key) -> Vector:
     if kind is Type.TEXT:
-        texts = [str.__str__(cell) if is_text(cell) and _is_unicode(cell) else None for cell in values]
+        texts = [
+            str.__str__(cell) if is_text(cell) and _is_unicode(cell) else None for cell in values.to_numpy(dtype=object)
+        ]
         filled = np.array([fill if text is None else text for text in texts], dtype=object)
         return Vector(filled, np.array([text is not None for text in texts], dtype=bool))
     read = block_reader(values, kind, fill)

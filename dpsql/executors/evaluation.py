@@ -59,16 +59,27 @@ def text_column(expr: Expr) -> Column | None:
     return read[0] if len(read) == 1 and read[0].type is Type.TEXT else None
 
 
-def over_dictionary(expr: Expr, store: ColumnStore) -> Vector:
-    """The expression for each distinct value of its one text column, and last for NULL."""
+def over_dictionary(expr: Expr, store: ColumnStore, most: int | None = None) -> Vector:
+    """The expression for each distinct value of its one text column, and last for NULL.
+
+    Texts above `most` characters are NULL, so that what is held is bounded by how many they are."""
     column = text_column(expr)
     assert column is not None  # callers ask first
     dictionary = store.encoded(column.name).dictionary
 
     def run(start: int, stop: int) -> Vector:
-        return evaluate(expr, lambda _column: dictionary.at(slice(start, stop)), stop - start)
+        found = evaluate(expr, lambda _column: dictionary.at(slice(start, stop)), stop - start)
+        return found if most is None or expr.type is not Type.TEXT else short_texts(found, most)
 
     return (_in_pieces(run) if _makes_texts(expr) else run)(0, len(dictionary))
+
+
+def short_texts(vector: Vector, most: int) -> Vector:
+    """Texts of at most so many characters; longer ones are NULL."""
+    fits = np.fromiter((len(text) <= most for text in vector.values), dtype=bool, count=len(vector))
+    if fits.all():
+        return vector
+    return Vector(np.where(fits, vector.values, ""), fits & vector.where_valid())
 
 
 PIECE = 1_024

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpsql.executors.base import ExactPlan
 from dpsql.executors.columns import ColumnStore
 from dpsql.executors.columns import _number as number
-from dpsql.executors.evaluation import Evaluation, Evaluator, evaluator, over_dictionary, text_column
+from dpsql.executors.evaluation import Evaluation, Evaluator, evaluator, over_dictionary, short_texts, text_column
 from dpsql.intervals import Interval
 from dpsql.schema import Key, Type
 from dpsql.sql.domains import cells_of, vector_of
@@ -22,6 +22,8 @@ from dpsql.sql.plan import GroupKey
 
 Codes = NDArray[np.int64]
 BLOCK = 32_768
+MOST_KEY_CHARACTERS = 1_000
+"""A text that an expression makes for an unknown group is NULL above this length: all of them are held at once."""
 MOST_DIRECT_CELLS = 1 << 21
 """Up to so many combinations are counted in place; more are renumbered first."""
 
@@ -127,10 +129,14 @@ def _numbered(expr: Expr, store: ColumnStore) -> tuple[NDArray[np.int32], Vector
         return store.numbered(expr.name)
     read = evaluator(expr, store)
     starts = range(0, store.rows, BLOCK)
-    blocks = [read(start, min(start + BLOCK, store.rows)) for start in starts] or [read(0, 0)]
+    blocks = [_short(read(start, min(start + BLOCK, store.rows)), expr) for start in starts] or [read(0, 0)]
     valid = np.concatenate([block.where_valid() for block in blocks])
     values = np.concatenate([block.values for block in blocks])
     return number(Vector(values, None if valid.all() else valid), expr.type)
+
+
+def _short(block: Vector, expr: Expr) -> Vector:
+    return short_texts(block, MOST_KEY_CHARACTERS) if expr.type is Type.TEXT else block
 
 
 def _dictionary_codes(key: GroupKey, store: ColumnStore) -> KeyCodes:
@@ -138,7 +144,8 @@ def _dictionary_codes(key: GroupKey, store: ColumnStore) -> KeyCodes:
     column = text_column(key.expr)
     assert column is not None  # the caller asked
     encoded = store.encoded(column.name)
-    cells = cells_of(over_dictionary(key.expr, store), key.expr.type)
+    made = isinstance(key.expr, Call) and key.values is None
+    cells = cells_of(over_dictionary(key.expr, store, MOST_KEY_CHARACTERS if made else None), key.expr.type)
     wanted: list[Key] = list(dict.fromkeys(cells)) if key.values is None else list(key.values)
     place = _places(wanted)
     outside = _outside(key)

@@ -42,7 +42,9 @@ def _check_nodes(statement: Statement) -> Counter[str]:
         for argument, value in node.args.items():
             if argument not in rule.args and value is not None and value is not False and value != []:
                 raise _clause_refused(statement, node, argument, value)
-        if kind is not exp.If or node.arg_key == "ifs":  # IF(...) is written without WHEN and THEN
+        if kind is exp.If and node.arg_key != "ifs":
+            pass  # IF(...) is written without WHEN and THEN
+        elif kind is not exp.Column or node.args.get("table") is not None:
             for word in rule.words:
                 words[word] += 1
         if kind is exp.StrPosition:

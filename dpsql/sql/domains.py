@@ -73,8 +73,8 @@ class Domains:
         base = _evaluated(expr, used, own)
         if base is None:
             return None
-        # A NULL that a list of keys leaves out can still lead to a value, as in COALESCE(column, 'none'). Where it does,
-        # a NULL that comes out beside that value is a group as well; where it only leads to NULL, it is left out.
+        # A NULL that a list of keys leaves out can still lead to a value, as in COALESCE(column, 'none'). Where it
+        # does, a NULL that comes out beside that value is a group too; where it only leads to NULL, it is left out.
         wider = [
             values if None in values or not self._column(column).nullable else (*values, None)
             for column, values in zip(used, own, strict=True)
@@ -86,6 +86,24 @@ class Domains:
                 if more is None:
                     return None
                 found.update(more if more != (None,) else ())
+        return _sorted(found)
+
+    def _chosen(self, expr: Call) -> Domain | None:
+        """Functions that return one of their arguments: the sets of those together."""
+        if expr.function.name == "case":
+            arms: Sequence[Expr] = [*expr.args[1::2], expr.args[-1]]
+        elif expr.function.name in _CHOOSERS:
+            arms = expr.args[_CHOOSERS[expr.function.name]]
+        else:
+            return None
+        found: set[Key] = {None} if expr.function.name == "nullif" else set()
+        for arm in arms:
+            values = self.of(arm)
+            if values is None or len(found) + len(values) > MOST_DERIVED_CELLS:
+                return None
+            found |= {_as_type(value, expr.type) for value in values}
+        if not fact(expr, self.known).nullable:
+            found.discard(None)
         return _sorted(found)
 
     def _truncated(self, expr: Call) -> Domain | None:

@@ -392,7 +392,7 @@ def test_chunks_of_an_arrow_dictionary_that_number_their_values_differently():
     assert cells(column) == ["a", "b", "b", "c", None]
 
 
-@pytest.mark.parametrize("dtype", ["string[python]", object])
+@pytest.mark.parametrize("dtype", [pd.StringDtype("python", na_value=np.nan), "string[python]", object], ids=str)
 def test_a_lone_surrogate_is_null_and_its_spelling_a_text(dtype: Any):
     column = pd.Series(["\ud800", "\\ud800", "a", None, "\\ud800"], dtype=dtype)
     assert cells(column) == [None, "\\ud800", "a", None, "\\ud800"]

@@ -1,0 +1,544 @@
+"""The manual of the language, docs/sql.md, says what the code does: every example runs, and every table is complete."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+from sqlglot import exp
+
+import dpsql
+from dpsql.errors import DPSQLError, QueryRefused, UnsupportedSQL
+from dpsql.schema import resolve
+from dpsql.sources import stored_columns
+from dpsql.sql import plan_of
+from dpsql.sql.catalog import Catalog
+from dpsql.sql.expressions import Call, Expr, walk
+from dpsql.sql.functions import FUNCTIONS
+from dpsql.sql.functions.dates import NODES as PART_NODES
+from dpsql.sql.functions.dates import PARTS, UNITS
+from dpsql.sql.options import AggregateOptions, Options
+from dpsql.sql.parse import MOST_CHARACTERS, MOST_NESTING, MOST_TOKENS
+from dpsql.sql.plan import MOST_DERIVED_CELLS, AggregateKind, Query
+from dpsql.sql.private import shown_type
+from dpsql.sql.refusals import CLAUSES, NAMED
+from dpsql.sql.selects import AGGREGATES, MOST_AGGREGATES
+from dpsql.sql.spellings import NAMES, NODES
+from dpsql.sql.worded import RULES
+
+ROOT = Path(__file__).parent.parent.parent
+MANUAL = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
+ROWS = 300
+
+
+def frame() -> pd.DataFrame:
+    """The DataFrame that the manual's examples are about."""
+    draw = np.random.default_rng(7)
+    cities = pd.Series(draw.choice(["Rome", "Paris", "Oslo", "50% off"], ROWS), dtype="str")
+    return pd.DataFrame(
+        {
+            "age": pd.Series(draw.integers(10, 95, ROWS), dtype="Int64").where(draw.random(ROWS) > 0.1),
+            "hours": draw.integers(0, 90, ROWS),
+            "income": np.where(draw.random(ROWS) > 0.1, draw.uniform(-10, 250_000, ROWS), np.nan),
+            "sex": pd.Series(draw.choice(["Female", "Male"], ROWS), dtype="str"),
+            "city": cities.where(draw.random(ROWS) > 0.1),
+            "married": draw.random(ROWS) > 0.5,
+            "born": pd.Timestamp("1950-01-01") + pd.to_timedelta(draw.integers(0, 20_000, ROWS), unit="D"),
+            "seen": pd.Timestamp("2024-01-01") + pd.to_timedelta(draw.integers(0, 31_536_000, ROWS), unit="s"),
+        }
+    )
+
+
+def blocks(info: str) -> list[str]:
+    """The examples between lines of ```, by what stands after the first."""
+    return re.findall(rf"^```{info}\n(.*?)^```$", MANUAL, flags=re.DOTALL | re.MULTILINE)
+
+
+def declared() -> dpsql.Table:
+    """The table as the manual's first lines of Python declare it."""
+    names: dict[str, Any] = {"dpsql": dpsql, "df": frame()}
+    exec(compile(blocks("python")[0], "sql.md", "exec"), names)
+    table = names["people"]
+    assert isinstance(table, dpsql.Table)
+    return table
+
+
+PEOPLE = declared()
+CATALOG = Catalog({"people": resolve("people", stored_columns(PEOPLE.frame), PEOPLE.declaration)})
+
+
+def ask(sql: str) -> Any:
+    return dpsql.query({"people": PEOPLE}, sql, epsilon=1)
+
+
+def bound(sql: str) -> Query:
+    return plan_of(sql, CATALOG)[0].query
+
+
+# Tables
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a table: its heading, and its cells by the names of the columns."""
+
+    heading: str
+    cells: dict[str, str]
+
+    def codes(self, column: str) -> list[str]:
+        """What stands between backticks in a cell."""
+        return [each.replace("\\|", "|") for each in re.findall(r"`([^`]+)`", self.cells[column])]
+
+    def __str__(self) -> str:
+        return f"{self.heading}: {next(iter(self.cells.values()))}"
+
+
+def rows_of(text: str) -> Iterator[Row]:
+    heading, titles = "", None
+    for line in text.splitlines():
+        if line.startswith("#"):
+            heading = line.lstrip("# ")
+        if not line.startswith("|"):
+            titles = None
+            continue
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if titles is None:
+            titles = cells
+        elif not set(line) <= set("|-"):
+            assert len(cells) == len(titles), f"the table has other columns: {line}"
+            yield Row(heading, dict(zip(titles, cells, strict=True)))
+
+
+ROWS_OF_TABLES = list(rows_of(MANUAL))
+
+
+def under(column: str) -> list[Row]:
+    """The rows of all tables with a column of that name."""
+    found = [row for row in ROWS_OF_TABLES if column in row.cells]
+    assert found
+    return found
+
+
+def ids(rows: Iterable[Row]) -> list[str]:
+    return [str(row) for row in rows]
+
+
+# Examples
+
+
+@pytest.mark.parametrize("sql", blocks("sql"))
+def test_example_runs(sql: str):
+    result = ask(sql)
+    if isinstance(result, dpsql.Result):
+        assert len(result.df.columns)
+        assert "nan" not in str(list(result.df.columns))
+    else:
+        assert sql.startswith("EXPLAIN PRIVACY")
+
+
+@pytest.mark.parametrize("block", blocks("sql refused"))
+def test_refused_example_is_refused_in_these_words(block: str):
+    sql, said = block.rstrip().rsplit("\n-- ", 1)
+    with pytest.raises(DPSQLError) as caught:
+        ask(sql)
+    assert f"{type(caught.value).__name__}: {str(caught.value).splitlines()[0]}" == said
+
+
+def test_python_runs():
+    names: dict[str, Any] = {"dpsql": dpsql, "df": frame()}
+    for block in blocks("python"):
+        exec(compile(block, "sql.md", "exec"), names)
+
+
+def test_every_block_is_run():
+    infos = re.findall(r"^```(.+)$", MANUAL, flags=re.MULTILINE)
+    assert set(infos) == {"python", "sql", "sql refused"}
+    assert MANUAL.count("```") == 2 * len(infos)
+
+
+def test_links_lead_somewhere():
+    headings = re.findall(r"^#+ (.+)$", MANUAL, flags=re.MULTILINE)
+    anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    assert set(re.findall(r"\]\(#([^)]+)\)", MANUAL)) <= anchors
+
+
+# Functions
+
+
+def of_rows(expression: str) -> Expr:
+    """An expression over people's rows, bound."""
+    argument = bound(f"SELECT COUNT({expression}) FROM people").plan.aggregations[0].argument
+    assert argument is not None, expression
+    return argument
+
+
+def functions_in(expr: Expr) -> set[str]:
+    return {part.function.name for part in walk(expr) if isinstance(part, Call)}
+
+
+def outermost(expr: Expr) -> str:
+    assert isinstance(expr, Call)
+    return expr.function.name
+
+
+FUNCTION_ROWS = [row for row in under("Function") if row.cells["Example"]]
+PART_ROWS = under("Part")
+CAST_ROWS = under("From")
+SOURCES = {"number": ("age", "income"), "boolean": ("married",), "text": ("city",), "time": ("born", "seen")}
+
+
+NOT_AFTER_INTERVAL = ("y", "w", "d", "h", "m", "s", "ms", "us")
+
+
+def examples() -> Iterator[Expr]:
+    """Every example of a function that the manual has, families written out."""
+    for row in FUNCTION_ROWS:
+        yield from map(of_rows, row.codes("Example"))
+    for row in PART_ROWS:
+        yield from (of_rows(text) for text, _ in of_part(row))
+    for row in CAST_ROWS:
+        for word in row.codes("Words"):
+            for source in row.cells["From"].split(", "):
+                yield from (of_rows(f"CAST({column} AS {word})") for column in SOURCES[source])
+
+
+def of_part(row: Row) -> Iterator[tuple[str, str]]:
+    """What can be written with a part or unit, and the type that it has."""
+    part = row.codes("Part")[0]
+    kind = "real" if part == "epoch" else "integer"
+    for word in row.codes("Words"):
+        yield f"EXTRACT({word} FROM born)", kind
+        yield f"DATE_PART('{word}', seen)", kind
+        if row.cells["Unit"] == "yes":
+            yield f"DATE_TRUNC('{word}', seen)", "timestamp"
+            yield f"DATE_DIFF('{word}', born, seen)", "integer"
+            if word not in NOT_AFTER_INTERVAL:
+                yield f"born + INTERVAL (age) {word}", "timestamp"
+    for name in row.codes("Own functions"):
+        yield f"{name}(born)", kind
+        yield f"{name}(seen)", kind
+
+
+def missing(functions: Iterable[str]) -> set[str]:
+    """The functions that no row of the manual has an example of."""
+    constants = {
+        name.lower() for row in FUNCTION_ROWS for name in row.codes("Function")
+    }  # PI() is folded as it is read
+    found = {name for name in constants if name in FUNCTIONS and FUNCTIONS[name].arity == (0, 0)}
+    return set(functions).difference(found, *map(functions_in, examples()))
+
+
+def test_every_function_has_a_row():
+    assert not missing(FUNCTIONS), "a function was added without a row in docs/sql.md"
+
+
+def test_a_function_without_a_row_is_seen():
+    assert missing([*FUNCTIONS, "soundex"]) == {"soundex"}
+
+
+@pytest.mark.parametrize("row", FUNCTION_ROWS, ids=ids(FUNCTION_ROWS))
+def test_function_runs_and_has_this_type(row: Row):
+    for example in row.codes("Example"):
+        assert of_rows(example).type == row.cells["Result"], example
+        assert len(ask(f"SELECT COUNT({example}) AS n FROM people").df) == 1
+
+
+@pytest.mark.parametrize("row", FUNCTION_ROWS, ids=ids(FUNCTION_ROWS))
+def test_function_has_all_these_names(row: Row):
+    """Each name stands in an example, or means the same as one that does."""
+    written = row.codes("Example")
+    names = row.codes("Function")
+    for name in names:
+        words = name.split(" ")
+        if any(all(_has(example, word) for word in words) for example in written):
+            continue
+        pairs = [(example, other) for example in written for other in names if example.startswith(f"{other}(")]
+        assert any(of_rows(e.replace(f"{other}(", f"{name}(", 1)) == of_rows(e) for e, other in pairs), name
+
+
+def _has(example: str, word: str) -> bool:
+    if not word.isalpha() and not word.isidentifier():
+        return word in example
+    return re.search(rf"\b{word}\b", example) is not None
+
+
+def test_every_name_of_a_function_is_listed():
+    listed = {name for row in FUNCTION_ROWS for name in row.codes("Function")}
+    listed |= {name for row in PART_ROWS for name in row.codes("Own functions")}
+    known = {name for node in NODES if issubclass(node, exp.Func) for name in node.sql_names()}
+    operators = {exp.And, exp.Or, exp.Not, exp.Pow, exp.Mod}
+    assert (known | set(NAMES)) - listed <= {each.__name__.upper() for each in operators}
+    worded = {
+        exp.Case: "CASE", exp.If: "IF", exp.Extract: "EXTRACT", exp.TimestampTrunc: "DATE_TRUNC",
+        exp.DateTrunc: "DATE_TRUNC", exp.DateDiff: "DATE_DIFF", exp.DateAdd: "DATE_ADD", exp.Interval: "INTERVAL",
+        exp.Like: "LIKE", exp.ILike: "ILIKE", exp.Trim: "TRIM", exp.Pad: "LPAD", exp.Log: "LOG", exp.Add: "+",
+        exp.Sub: "-", exp.Between: "BETWEEN", exp.In: "IN", exp.Is: "IS NULL",
+    }  # fmt: skip
+    assert set(worded.values()) <= listed
+    elsewhere = {exp.Cast, exp.TryCast, exp.Boolean, exp.Null, exp.Placeholder, exp.Anonymous, exp.Escape}
+    parts = {getattr(exp, name) for name in PART_NODES}
+    assert set(RULES) == set(worded) | elsewhere | parts, "a way of writing was added: give it a row in docs/sql.md"
+
+
+def test_parts_and_units_are_all_there():
+    assert {word.upper(): row.codes("Part")[0] for row in PART_ROWS for word in row.codes("Words")} == PARTS
+    units = [row for row in PART_ROWS if row.cells["Unit"] == "yes"]
+    assert {word.upper(): row.codes("Part")[0] for row in units for word in row.codes("Words")} == UNITS
+
+
+@pytest.mark.parametrize("row", PART_ROWS, ids=ids(PART_ROWS))
+def test_part_has_these_words_and_types(row: Row):
+    part = row.codes("Part")[0]
+    for text, kind in of_part(row):
+        expr = of_rows(text)
+        assert expr.type == kind, text
+        assert outermost(expr).removesuffix("_of_date").endswith(f"_{part}"), text
+    word = row.codes("Words")[-1]
+    if word in NOT_AFTER_INTERVAL:
+        with pytest.raises(QueryRefused):
+            of_rows(f"born + INTERVAL (age) {word}")
+    if row.cells["Unit"] == "no":
+        with pytest.raises(QueryRefused):
+            of_rows(f"DATE_TRUNC('{word}', seen)")
+    assert len(ask(f"SELECT COUNT(EXTRACT({word} FROM seen)) AS n FROM people").df) == 1
+
+
+@pytest.mark.parametrize("row", CAST_ROWS, ids=ids(CAST_ROWS))
+def test_cast_takes_these_types_and_no_others(row: Row):
+    taken = row.cells["From"].split(", ")
+    for word in row.codes("Words"):
+        for source, columns in SOURCES.items():
+            for column in columns:
+                casts = [f"CAST({column} AS {word})", f"TRY_CAST({column} AS {word})", f"{column}::{word}"]
+                if source in taken:
+                    assert {str(of_rows(cast).type) for cast in casts} == {row.cells["Result"]}, casts[0]
+                    assert len(ask(f"SELECT COUNT({casts[0]}) AS n FROM people").df) == 1
+                else:
+                    with pytest.raises(QueryRefused):
+                        of_rows(casts[0])
+
+
+# Aggregates
+
+AGGREGATE_ROWS = under("Aggregate")
+OUTER_ROWS = under("Aggregate over an answer")
+
+
+def test_every_aggregate_has_a_row():
+    of_people = {name for row in AGGREGATE_ROWS for name in row.codes("Aggregate")}
+    of_answers = {name for row in OUTER_ROWS for name in row.codes("Aggregate over an answer")}
+    only_of_answers = {AggregateKind.MIN, AggregateKind.MAX}
+    names = {node: node.sql_names() for node in AGGREGATES}
+    assert of_people == {n for node, kind in AGGREGATES.items() if kind not in only_of_answers for n in names[node]}
+    assert of_answers == {each[0] for each in names.values()}
+
+
+@pytest.mark.parametrize("row", AGGREGATE_ROWS, ids=ids(AGGREGATE_ROWS))
+def test_aggregate_runs_and_has_this_type(row: Row):
+    for example in row.codes("Example"):
+        for name in row.codes("Aggregate"):
+            text = re.sub(r"^\w+", name, example)
+            query = bound(f"SELECT {text} FROM people")
+            assert shown_type(query, query.finish.outputs[0].expr) == row.cells["Result"], text
+            kind = ask(f"SELECT {text} AS x FROM people").df["x"].dtype.kind
+            assert kind == {"integer": "i", "real": "f"}[row.cells["Result"]], text
+
+
+@pytest.mark.parametrize("row", OUTER_ROWS, ids=ids(OUTER_ROWS))
+def test_aggregate_over_an_answer_runs_and_has_this_type(row: Row):
+    for example in row.codes("Example"):
+        sql = f"SELECT {example} AS x FROM (SELECT age, COUNT(*) AS n FROM people GROUP BY age)"
+        assert bound(sql).stages[0].finish.outputs[0].expr.type == row.cells["Result"], example
+        assert len(ask(sql).df) == 1
+    by_hand = ask("SELECT * FROM (SELECT age, COUNT(*) AS n FROM people GROUP BY age)").df
+    assert len(by_hand) == 90 - 17 + 2, "bounds 17 to 90, and NULL"
+
+
+# Options
+
+OPTION_ROWS = under("Option")
+ARGUMENT_ROWS = under("Argument")
+
+
+def names_of(kind: type[Options] | type[AggregateOptions]) -> set[str]:
+    return {each.name for each in fields(kind)} - {"places"}
+
+
+def test_options_are_all_there():
+    assert [name for row in OPTION_ROWS for name in row.codes("Option")] == [
+        each.name for each in fields(Options) if each.name != "places"
+    ]
+    assert {name for row in ARGUMENT_ROWS for name in row.codes("Argument")} == names_of(AggregateOptions)
+
+
+@pytest.mark.parametrize("row", OPTION_ROWS, ids=ids(OPTION_ROWS))
+def test_option_does_what_it_says(row: Row):
+    name, written = row.codes("Option")[0], row.codes("Example")[0]
+    more = "" if name == "delta" else "delta = 1e-6, "
+    sql = f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({more}{written}) city, COUNT(*) FROM people GROUP BY city"
+    if row.cells["Default"] == "refused":
+        assert row.cells["Refused"] == "always"
+        with pytest.raises(UnsupportedSQL):
+            ask(sql)
+    else:
+        assert len(ask(sql).df) <= 5
+
+
+REFUSED_OPTIONS = {
+    "epsilon": ["epsilon = 2", "epsilon = 0"],
+    "delta": ["delta = 1"],
+    "privacy_unit_column": ["privacy_unit_column = age"],
+    "max_groups_contributed": ["max_groups_contributed = 0"],
+    "max_rows_contributed": ["max_rows_contributed = 0"],
+    "group_selection_strategy": [
+        "group_selection_strategy = TRUNCATED_GEOMETRIC, delta = 1e-6",
+        "group_selection_strategy = PUBLIC_GROUPS, delta = 1e-6",
+        "group_selection_strategy = LAPLACE_THRESHOLD",
+        "group_selection_strategy = GAUSSIAN_THRESHOLD",
+    ],
+    "min_privacy_units_per_group": [],
+    "group_selection_epsilon": ["group_selection_epsilon = 0.1, delta = 1e-6"],
+}
+
+
+@pytest.mark.parametrize("row", OPTION_ROWS, ids=ids(OPTION_ROWS))
+def test_option_is_refused_where_it_says_so(row: Row):
+    for written in REFUSED_OPTIONS[row.codes("Option")[0]]:
+        with pytest.raises(DPSQLError):
+            ask(f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({written}) city, COUNT(*) FROM people GROUP BY city")
+
+
+def test_options_of_groups_are_refused_where_all_are_public_or_there_are_none():
+    with pytest.raises(UnsupportedSQL, match="min_privacy_units_per_group"):
+        ask("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (min_privacy_units_per_group = 5) sex FROM people GROUP BY sex")
+    options = "group_selection_strategy = LAPLACE_THRESHOLD, delta = 1e-6"
+    with pytest.raises(UnsupportedSQL, match="no GROUP BY"):
+        ask(f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({options}) COUNT(*) FROM people")
+
+
+@pytest.mark.parametrize("row", ARGUMENT_ROWS, ids=ids(ARGUMENT_ROWS))
+def test_named_argument_runs(row: Row):
+    frame = ask(f"SELECT SUM(hours, {row.codes('Example')[0]}) AS x, COUNT(*) AS n FROM people").df
+    is_text = isinstance(frame["x"].iloc[0], str)
+    assert is_text == (row.codes("Argument") == ["report_format"])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "COUNT(*, contribution_bounds_per_row => (0, 1))",
+        "COUNT(*, contribution_bounds_per_group => (2, 3))",
+        "SUM(married, contribution_bounds_per_row => (0, 1))",
+        "SUM(married, contribution_bounds_per_group => (0, 1))",
+        "SUM(age, contribution_bounds_per_row => (0, 1), contribution_bounds_per_group => (0, 1))",
+        "SUM(age, epsilon => 2)",
+        "SUM(age, epsilon => 1), COUNT(*)",
+        "SUM(age, report_format => 'PROTO')",
+    ],
+)
+def test_named_argument_is_refused(call: str):
+    with pytest.raises(DPSQLError):
+        ask(f"SELECT {call} FROM people")
+
+
+def test_own_epsilons_alone_are_what_is_charged():
+    session = dpsql.Session({"people": PEOPLE}, budget=dpsql.Budget(epsilon=1))
+    session.query("SELECT COUNT(*, epsilon => 0.25) FROM people", epsilon=1)
+    assert session.spent.epsilon == 0.25
+
+
+# Differences and refusals
+
+DIFFERENCES = under("DuckDB")
+
+
+def shown(value: Any) -> str:
+    """A cell as the manual writes it."""
+    if value is None or value is pd.NaT or value is pd.NA:
+        return "NULL"
+    if isinstance(value, float | np.floating):
+        return "NULL" if math.isnan(value) else str(float(value))
+    return str(value).lower() if isinstance(value, bool | np.bool_) else str(value)
+
+
+def in_duckdb(expression: str) -> str:
+    try:
+        row = duckdb.connect().execute(f"SELECT {expression}").fetchone()
+    except duckdb.Error:
+        return "error"
+    assert row is not None
+    return shown(row[0])
+
+
+def here(expression: str) -> str:
+    try:
+        return shown(ask(f"SELECT {expression} AS x FROM (SELECT COUNT(*) AS n FROM people)").df["x"].iloc[0])
+    except QueryRefused:
+        return "error"
+
+
+@pytest.mark.parametrize("row", DIFFERENCES, ids=ids(DIFFERENCES))
+def test_difference_is_as_it_says(row: Row):
+    expression = row.codes("Expression")[0]
+    assert here(expression) == row.cells["Here"]
+    assert in_duckdb(expression) == row.cells["DuckDB"]
+
+
+REFUSED_ROWS = under("For example")
+
+
+def refused_with(example: str) -> str:
+    """What a refusal says; an item of a SELECT list becomes a query."""
+    sql = example if re.match(r"(SELECT|WITH|DELETE)\b", example) else f"SELECT {example} FROM people"
+    with pytest.raises(QueryRefused) as caught:
+        ask(sql)
+    return caught.value.message
+
+
+@pytest.mark.parametrize("row", REFUSED_ROWS, ids=ids(REFUSED_ROWS))
+def test_refused(row: Row):
+    for example in row.codes("For example"):
+        assert refused_with(example), example
+
+
+NEVER_SAID = {
+    exp.AnyValue: "ANY_VALUE",
+    (exp.CTE, "scalar"): "WITH 1 AS r",
+    (exp.DataType, "values"): "ENUM",
+    (exp.Select, "match"): "MATCH_RECOGNIZE",
+}
+"""Refusals that the parser or another rule comes before, and the words in the table that stand for them."""
+
+
+def test_every_refusal_by_name_has_an_example():
+    written = [example for row in REFUSED_ROWS for example in row.codes("For example")]
+    said = {refused_with(example) for example in written}
+    for key, message in {**NAMED, **CLAUSES}.items():
+        if key in NEVER_SAID:
+            assert any(NEVER_SAID[key] in example for example in written)
+        else:
+            assert message in said, f"no example in docs/sql.md is refused with: {message}"
+
+
+def test_limits_are_those_of_the_code():
+    from dpsql.schema import MOST_KEYS
+    from dpsql.sql.bind import MOST_SUBQUERIES
+    from dpsql.sql.domains import MOST_UNDECLARED
+    from dpsql.sql.functions.text import MOST_CHARACTERS as LONGEST_TEXT
+    from dpsql.sql.scalars import MOST_DEPTH, MOST_SIZE
+
+    limits = MANUAL.split("## Limits")[1]
+    for number in (MOST_CHARACTERS, MOST_TOKENS, MOST_SIZE, MOST_NESTING, MOST_SUBQUERIES, MOST_DEPTH, MOST_AGGREGATES):
+        assert f"{number:,}" in limits
+    groups = MANUAL.split("### GROUP BY")[1].split("\n### ")[0]
+    for number in (MOST_DERIVED_CELLS, MOST_KEYS, MOST_UNDECLARED):
+        assert f"{number:,}" in groups
+    assert f"{LONGEST_TEXT:,}" in MANUAL.split("### Texts")[1].split("\n### ")[0]
