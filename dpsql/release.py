@@ -265,12 +265,16 @@ def _unknown_groups(query: Query) -> UnknownGroups:
         )
     expr = keys[0].expr
     if columns(expr) and all(unfiltered(column).range.bounded for column in columns(expr)):
-        coarser = f"DATE_TRUNC('month', {expr})" if expr.type.temporal else f"{expr} // 10"
+        times = [column for column in columns(expr) if column.type.temporal]
+        fewer = (
+            f'Declare bounds={{"{times[0].name}": ("2020-01-01", "2024-12-31")}}, or put them into WHERE,'
+            if times
+            else f"Group by something coarser, such as {columns(expr)[0]} // 10,"
+        )
         return UnknownGroups(
-            f"GROUP BY {expr} has more public values than are shown at once ({MOST_DERIVED_CELLS:,}).",
+            f"GROUP BY {expr} has too many public values to show them all.",
             span=keys[0].span,
-            hint=f"Group by something coarser, such as {coarser}, or allow delta=1e-6: groups of few people are then "
-            "hidden.",
+            hint=f"{fewer}\nor allow delta=1e-6: groups of few people are then hidden.",
         )
     inner = [column for column in columns(expr) if not unfiltered(column).range.bounded]
     declare = f'List them: keys={{"{inner[0].name}": [...]}} (costs no delta, shows empty ones too),\n' if inner else ""

@@ -92,13 +92,17 @@ def _number_texts(cells: Iterable[object]) -> tuple[Codes, pd.Series]:
 
 def _values_of(values: pd.Series, kind: Type, fill: Key) -> Vector:
     if kind is Type.TEXT:
-        texts = [
-            str.__str__(cell) if is_text(cell) and _is_unicode(cell) else None for cell in values.to_numpy(dtype=object)
-        ]
+        texts = [_text_of(cell) for cell in values.to_numpy(dtype=object)]
         filled = np.array([fill if text is None else text for text in texts], dtype=object)
         return Vector(filled, np.array([text is not None for text in texts], dtype=bool))
     read = block_reader(values, kind, fill)
     return read_objects(values, kind, fill) if read is None else read(0, len(values))
+
+
+def _text_of(cell: object) -> str | None:
+    """The text of a cell as Python's own, whatever its class does."""
+    text = str.__str__(cell) if is_text(cell) else None
+    return None if text is None or not _is_unicode(text) else text
 
 
 def _is_plain(text: str) -> bool:

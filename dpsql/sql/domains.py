@@ -110,13 +110,13 @@ class Domains:
         """DATE_TRUNC of a time with bounds: the first instants of all units that these touch."""
         unit = expr.function.name.removeprefix("trunc_")
         held = fact(expr.args[0], self.known)
-        if f"diff_{unit}" not in FUNCTIONS or not expr.function.name.startswith("trunc_") or not _is_bounded(expr):
+        if f"diff_{unit}" not in FUNCTIONS or not expr.function.name.startswith("trunc_"):
             return None
         ends = Vector(np.array([held.range.lower, held.range.upper], dtype=np.int64))
         first, last = expr.function.kernel(expr.type, [ends]).values.tolist()
         one = [Vector(np.array([end], dtype=np.int64)) for end in (first, last)]
         steps = int(FUNCTIONS[f"diff_{unit}"].kernel(Type.INTEGER, one).values[0])
-        if not 0 <= steps < MOST_DERIVED_CELLS:
+        if not 0 <= steps < _most(expr, self.known):
             return None
         start, count = np.full(steps + 1, first, dtype=np.int64), np.arange(steps + 1, dtype=np.int64)
         found = cells_of(FUNCTIONS[f"add_{unit}"].kernel(expr.type, [Vector(start), Vector(count)]), expr.type)
@@ -132,9 +132,12 @@ class Domains:
         return _evaluated(call_of(expr.function, tuple(places), expr.type), places, own)
 
 
-def _is_bounded(expr: Expr) -> bool:
-    """No date or timestamp in it may be any at all: nobody wants all years from 1 to 9999."""
-    return not any(column.fact.range in (DAYS, MICROSECONDS) for column in columns(expr) if column.type.temporal)
+def _most(expr: Expr, known: Known) -> int:
+    """How many values a derived set may have."""
+    ranges = [(fact(column, known).range, column.type) for column in columns(expr) if column.type.temporal]
+    whole = {Type.DATE: DAYS, Type.TIMESTAMP: MICROSECONDS}
+    loose = any(held.lower == whole[kind].lower or held.upper == whole[kind].upper for held, kind in ranges)
+    return MOST_UNDECLARED if loose else MOST_DERIVED_CELLS
 
 
 def _counted(expr: Expr, known: Known) -> Domain | None:
@@ -143,7 +146,7 @@ def _counted(expr: Expr, known: Known) -> Domain | None:
     if not expr.type.discrete or not held.range.bounded:
         return None
     lower, upper = int(held.range.lower), int(held.range.upper)
-    if upper - lower >= (MOST_DERIVED_CELLS if _is_bounded(expr) else MOST_UNDECLARED):
+    if upper - lower >= _most(expr, known):
         return None
     boolean = expr.type is Type.BOOLEAN
     values: list[Key] = [bool(value) if boolean else value for value in range(lower, upper + 1)]
