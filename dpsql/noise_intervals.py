@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpsql.intervals import EVERYTHING, Interval
 from dpsql.release import Release, Released
 from dpsql.release_lattice import Estimate
-from dpsql.sql.expressions import Call, Expr, Fact, Literal, Slot, walk
+from dpsql.sql.expressions import Call, Expr, Fact, IntervalEnd, Literal, Report, Slot, walk
 from dpsql.sql.plan import AggregateKind
 
 Floats = NDArray[np.float64]
@@ -33,6 +33,8 @@ def interval(release: Release, released: Released, expr: Expr, level: float) -> 
     intervals at level 1 - (1 - level) / m, which together hold by the union bound.
     """
     first = len(release.query.plan.keys)
+    if any(isinstance(part, IntervalEnd | Report) for part in walk(expr)):
+        return None
     used = list(dict.fromkeys(part for part in walk(expr) if isinstance(part, Slot) and part.index >= first))
     if not used:
         return None

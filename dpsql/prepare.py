@@ -108,8 +108,9 @@ def prepare(
 
 
 def _typed(params: Params) -> tuple[object, ...]:
-    """The parameters as a cache's key: 1, 1.0 and TRUE are equal in Python, and are different questions."""
-    return tuple((name, literal.type, literal.value) for name, literal in params)
+    """The parameters as a cache's key: 1, 1.0 and TRUE are equal in Python, as 0.0 and -0.0, and are different
+    questions."""
+    return tuple((name, literal.type, repr(literal.value)) for name, literal in params)
 
 
 def _remember(key: object, prepared: Prepared) -> Prepared:

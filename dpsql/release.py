@@ -101,7 +101,7 @@ class Release:
             index = self.lattice.selection
             shown = np.flatnonzero(steps[index] >= self.threshold)
             shown = shown[order_of((), [key.at(shown) for key in keys], len(shown))]  # not as they came
-            steps, keys = steps[:, shown], tuple(key.at(shown) for key in keys)
+            steps, keys = steps[:, shown], tuple(_without_trace(key.at(shown)) for key in keys)
         units = np.array([each.unit for each in self.coordinates], dtype=np.float64)
         return Released(keys, steps.astype(np.float64) * units[:, None])
 
@@ -126,6 +126,13 @@ class Release:
         if self.threshold is None or self.noise is None:
             return None
         return show_probability(self.noise, units * self.lattice.one_unit, self.threshold)
+
+
+def _without_trace(key: Vector) -> Vector:
+    """The shown cells alone: that some other row had NULL there must not show in how they are held."""
+    if key.valid is None or key.valid.all():
+        return Vector(key.values)
+    return key
 
 
 def calibrate(

@@ -167,6 +167,8 @@ class Call:
     type: Type
     held: Fact = field(compare=False)
     size: int = field(compare=False)
+    branches: bool = field(compare=False)
+    """Whether there is a CASE in it."""
     _hash: int = field(compare=False)
 
     def __hash__(self) -> int:
@@ -222,7 +224,8 @@ def call_of(function: Function, args: tuple[Expr, ...], kind: Type) -> Call:
     """The application of a function, of a result type that is decided already."""
     held = between_integers(function.fact_of([unfiltered(arg) for arg in args]), kind)
     size = 1 + sum(arg.size if isinstance(arg, Call) else 1 for arg in args)
-    return Call(function, args, kind, held, size, hash((function.name, args, kind)))
+    branches = function.name == "case" or any(isinstance(arg, Call) and arg.branches for arg in args)
+    return Call(function, args, kind, held, size, branches, hash((function.name, args, kind)))
 
 
 def call(function: Function, *args: Expr) -> Call | None:

@@ -52,6 +52,15 @@ _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 
 
+def _quick(expr: Expr, known: Known) -> Fact:
+    """`fact`, save for CASE, of which only what holds for all rows is taken: conditions of conditions would otherwise
+    be gone through again at every level."""
+    if not isinstance(expr, Call) or not expr.branches:
+        return fact(expr, known)
+    said = known.get(expr)
+    return expr.held if said is None else Fact(expr.held.range.intersect(said.range) or expr.held.range, said.nullable)
+
+
 def narrow(predicate: Expr, known: Known) -> Known:
     """`known` and what follows from `predicate` being TRUE. A predicate that no rule knows adds nothing."""
     if not isinstance(predicate, Call):
@@ -81,10 +90,10 @@ def _not_true(condition: Expr, known: Known) -> Known:
         left, right = condition.args
         opposite = _OPPOSITE[condition.function.name]
         for value, other, name in ((left, right, opposite), (right, left, _MIRRORED.get(opposite, "ne"))):
-            beyond = fact(other, known)
+            beyond = _quick(other, known)
             if name != "ne" and value.type.ordered_number and other.type.ordered_number and not beyond.nullable:
                 limit = _limit(name, value.type, beyond.range, other.type)
-                known = _learn(known, value, limit, nullable=fact(value, known).nullable)
+                known = _learn(known, value, limit, nullable=_quick(value, known).nullable)
     return known
 
 
@@ -134,7 +143,7 @@ def _narrow_comparison(name: str, left: Expr, right: Expr, known: Known) -> Know
     """A comparison is TRUE only where neither side is NULL and each lies on its side of the other's range."""
     if name == "ne" or not (left.type.ordered_number and right.type.ordered_number):
         return _learn(_learn(known, left, None), right, None)
-    left_range, right_range = fact(left, known).range, fact(right, known).range
+    left_range, right_range = _quick(left, known).range, _quick(right, known).range
     known = _learn(known, left, _limit(name, left.type, right_range, right.type))
     return _learn(known, right, _limit(_MIRRORED[name], right.type, left_range, left.type))
 

@@ -29,10 +29,21 @@ def params_of(given: object) -> Params:
         raise InvalidParameter(
             f"params must map names to values, got {type(given).__name__}.", hint='Write params={"low": 20}.'
         )
-    for name in given:
-        if not isinstance(name, str) or not name.isidentifier():
-            raise InvalidParameter(f"a parameter's name must be an identifier, got {str(name)[:40]!r}.")
-    return tuple(sorted(((str(name), _literal(name, value)) for name, value in given.items()), key=lambda p: p[0]))
+    try:
+        found = [(_name(name), value) for name, value in given.items()]
+    except InvalidParameter:
+        raise
+    except Exception:  # noqa: BLE001 - a mapping of another's making may do anything
+        raise InvalidParameter("params cannot be read as a mapping.", hint='Write params={"low": 20}.') from None
+    return tuple(sorted(((name, _literal(name, value)) for name, value in found), key=lambda p: p[0]))
+
+
+def _name(name: object) -> str:
+    text = str.__str__(name) if issubclass(type(name), str) else None
+    if text is None or not text.isidentifier():
+        got = type(name).__name__ if text is None else repr(text[:40])
+        raise InvalidParameter(f"a parameter's name must be an identifier, got {got}.")
+    return text
 
 
 def check_all_used(params: Params, used: frozenset[str]) -> None:
@@ -44,31 +55,52 @@ def check_all_used(params: Params, used: frozenset[str]) -> None:
 
 
 def _literal(name: str, value: object) -> Literal:
-    if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):
-        value = value.item()
+    try:
+        return _read(name, value)
+    except InvalidParameter:
+        raise
+    except Exception:  # noqa: BLE001 - a value of another's class may do anything when it is looked at
+        raise InvalidParameter(f":{name} cannot be read.", hint=_SCALARS) from None
+
+
+_SCALARS = "A parameter is a number, a text, a boolean, a date, a datetime or None."
+
+
+def _read(name: str, value: object) -> Literal:
+    """The value as Python's own type has it, whatever a subclass says of itself."""
+    kind = type(value)
+    if issubclass(kind, np.generic) and not issubclass(kind, np.datetime64 | np.timedelta64):
+        value = value.item()  # type: ignore[attr-defined]
+        kind = type(value)
     if value is None:
         return Literal(None, Type.INTEGER)
-    if isinstance(value, bool):
-        return Literal(value, Type.BOOLEAN)
-    if isinstance(value, int):
-        if abs(value) > _LARGEST_INTEGER:
-            raise InvalidParameter(f":{name} must lie within +/-2^62.")
-        return Literal(int(value), Type.INTEGER)
-    if isinstance(value, float | Decimal):
-        number = float(value) if not (isinstance(value, Decimal) and value.is_nan()) else math.nan
-        if not math.isfinite(number):
-            raise InvalidParameter(f":{name} must be a finite number.", hint="For NULL pass None.")
-        return Literal(number, Type.REAL)
-    if isinstance(value, str):
+    if kind is bool:
+        return Literal(bool(value), Type.BOOLEAN)
+    if issubclass(kind, int):
+        return _whole(name, int.__index__(value))  # type: ignore[arg-type]
+    if issubclass(kind, float):
+        return _real(name, float.__float__(value))  # type: ignore[arg-type]
+    if issubclass(kind, Decimal):
+        return _real(name, math.nan if Decimal.is_nan(value) else Decimal.__float__(value))  # type: ignore[arg-type]
+    if issubclass(kind, str):
         return _text(name, str.__str__(value))
-    if isinstance(value, datetime):
-        return _timestamp(name, value)
-    if isinstance(value, date):
-        return Literal(day_number(value), Type.DATE)
-    raise InvalidParameter(
-        f":{name} cannot be a {type(value).__name__}.",
-        hint="A parameter is a number, a text, a boolean, a date, a datetime or None.",
-    )
+    if issubclass(kind, datetime):
+        return _timestamp(name, value)  # type: ignore[arg-type]
+    if issubclass(kind, date):
+        return Literal(day_number(date.fromordinal(date.toordinal(value))), Type.DATE)  # type: ignore[arg-type]
+    raise InvalidParameter(f":{name} cannot be a {kind.__name__}.", hint=_SCALARS)
+
+
+def _whole(name: str, value: int) -> Literal:
+    if abs(value) > _LARGEST_INTEGER:
+        raise InvalidParameter(f":{name} must lie within +/-2^62.")
+    return Literal(value, Type.INTEGER)
+
+
+def _real(name: str, value: float) -> Literal:
+    if not math.isfinite(value):
+        raise InvalidParameter(f":{name} must be a finite number.", hint="For NULL pass None.")
+    return Literal(value, Type.REAL)
 
 
 def _text(name: str, value: str) -> Literal:

@@ -12,7 +12,7 @@ from dpsql.errors import RawColumn, SQLSyntaxError, TypeMismatch, UnsupportedSQL
 from dpsql.intervals import EVERYTHING, Interval
 from dpsql.schema import ColumnSchema, Type
 from dpsql.sql.domains import Domains
-from dpsql.sql.expressions import Column, Expr, Fact, IntervalEnd, Literal, Slot, between_integers, walk
+from dpsql.sql.expressions import Column, Expr, Fact, IntervalEnd, Literal, Report, Slot, between_integers, walk
 from dpsql.sql.facts import Known, narrow
 from dpsql.sql.options import AggregateOptions
 from dpsql.sql.parse import span_of
@@ -95,6 +95,8 @@ class PrivateSelect(SelectBinder):
                 span=span_of(self.sql, node),
                 hint=f"Name an output: SELECT COUNT(*) AS n, {name}(n) ...",
             )
+        if any(isinstance(part, IntervalEnd | Report) for part in walk(expr)):
+            raise SQLSyntaxError(f"{name} is about an aggregate itself, not an interval.", span=span_of(self.sql, node))
         level = self.outer.bind(args[1]) if len(args) == 2 else Literal(0.95, Type.REAL)
         if not isinstance(level, Literal) or not isinstance(level.value, float) or not 0 < level.value < 1:
             raise SQLSyntaxError(

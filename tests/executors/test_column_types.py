@@ -647,6 +647,19 @@ def test_a_cell_whose_class_fails_is_null_or_a_value_and_changes_no_other_cell(k
         assert found[1] in (None, 3, 3.0, 3.5, "a"), type(cell)
 
 
+class OddText(str):
+    __slots__ = ()
+    encode = strip = __getitem__ = Hostile.fail
+
+
+def test_a_text_of_another_class_is_its_text():
+    for column in (objects(OddText("a"), "a", OddText("b")), pd.Categorical(objects(OddText("a"), "a", OddText("b")))):
+        found = cells(column)
+        assert found == ["a", "a", "b"]
+        assert {type(text) for text in found} == {str}
+        assert cells(column, "integer") == [None, None, None]
+
+
 def test_texts_of_categories_and_columns_are_read_alike():
     texts = ["2020-01-31", "x", None, "2020-01-31", "\\ud800"]
     expected = [date(2020, 1, 31), None, None, date(2020, 1, 31), None]

@@ -21,7 +21,7 @@ from dpsql.schema import resolve
 from dpsql.sources import stored_columns
 from dpsql.sql import plan_of
 from dpsql.sql.catalog import Catalog
-from dpsql.sql.expressions import Call, Expr, walk
+from dpsql.sql.expressions import Call, Expr, Function, walk
 from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.functions.dates import NODES as PART_NODES
 from dpsql.sql.functions.dates import PARTS, UNITS
@@ -229,9 +229,8 @@ def of_part(row: Row) -> Iterator[tuple[str, str]]:
 
 def missing(functions: Iterable[str]) -> set[str]:
     """The functions that no row of the manual has an example of."""
-    constants = {
-        name.lower() for row in FUNCTION_ROWS for name in row.codes("Function")
-    }  # PI() is folded as it is read
+    # PI() is folded as it is read.
+    constants = {name.lower() for row in FUNCTION_ROWS for name in row.codes("Function")}
     found = {name for name in constants if name in FUNCTIONS and FUNCTIONS[name].arity == (0, 0)}
     return set(functions).difference(found, *map(functions_in, examples()))
 
@@ -270,20 +269,28 @@ def _has(example: str, word: str) -> bool:
     return re.search(rf"\b{word}\b", example) is not None
 
 
+def written_as(function: Function) -> str:
+    """The operator or the name that a function is shown with."""
+    if not isinstance(function.show, str):
+        return function.name.upper()
+    return re.sub(r"\{\w+\}|\(.*", "", function.show).split(" INTERVAL")[0].strip()
+
+
 def test_every_name_of_a_function_is_listed():
     listed = {name for row in FUNCTION_ROWS for name in row.codes("Function")}
     listed |= {name for row in PART_ROWS for name in row.codes("Own functions")}
     known = {name for node in NODES if issubclass(node, exp.Func) for name in node.sql_names()}
     operators = {exp.And, exp.Or, exp.Not, exp.Pow, exp.Mod}
     assert (known | set(NAMES)) - listed <= {each.__name__.upper() for each in operators}
+    assert {sign for each in FUNCTIONS.values() if (sign := written_as(each)) != "CAST"} <= listed
     worded = {
         exp.Case: "CASE", exp.If: "IF", exp.Extract: "EXTRACT", exp.TimestampTrunc: "DATE_TRUNC",
         exp.DateTrunc: "DATE_TRUNC", exp.DateDiff: "DATE_DIFF", exp.DateAdd: "DATE_ADD", exp.Interval: "INTERVAL",
         exp.Like: "LIKE", exp.ILike: "ILIKE", exp.Trim: "TRIM", exp.Pad: "LPAD", exp.Log: "LOG", exp.Add: "+",
-        exp.Sub: "-", exp.Between: "BETWEEN", exp.In: "IN", exp.Is: "IS NULL",
+        exp.Sub: "-", exp.Anonymous: "DATE_PART", exp.Between: "BETWEEN", exp.In: "IN", exp.Is: "IS NULL",
     }  # fmt: skip
     assert set(worded.values()) <= listed
-    elsewhere = {exp.Cast, exp.TryCast, exp.Boolean, exp.Null, exp.Placeholder, exp.Anonymous, exp.Escape}
+    elsewhere = {exp.Cast, exp.TryCast, exp.Boolean, exp.Null, exp.Placeholder, exp.Escape}
     parts = {getattr(exp, name) for name in PART_NODES}
     assert set(RULES) == set(worded) | elsewhere | parts, "a way of writing was added: give it a row in docs/sql.md"
 
