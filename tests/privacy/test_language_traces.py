@@ -238,7 +238,8 @@ class WrongMoment(dt.datetime):
 
 
 VALUES = [EvilText("a"), EvilInteger(3), np.str_("a"), np.bool_(True), Decimal("sNaN"), Decimal("1e400"), 10**5000,
-          "\ud800", 1j, [1], np.datetime64("NaT"), pd.NA, pd.NaT, np.longdouble("1e4000"), b"a", np.array(1), Pretender(),
+          "\ud800", 1j, [1], np.datetime64("NaT"), pd.NA, pd.NaT, np.longdouble("1e4000"), b"a", np.array(1),
+          Pretender(),
           ShortInteger(10**100), RaisingInteger(1), EvilFloat(1.0), WrongDate(2020, 1, 1),
           WrongMoment(2020, 1, 1)]  # fmt: skip
 
