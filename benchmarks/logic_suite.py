@@ -289,7 +289,7 @@ class Suite:
             for place, (column, kind) in enumerate(kinds.items())
             if kind in STORED  # what asks for another is refused: there is no such column
         }
-        frame = pd.DataFrame(columns)
+        frame = pd.DataFrame(columns, index=range(len(rows)))
         numbers = [column for column, kind in kinds.items() if STORED.get(kind) in ("Int64", "float64")]
         bounds = {}
         for column in numbers:

@@ -394,9 +394,9 @@ def test_chunks_of_an_arrow_dictionary_that_number_their_values_differently():
 
 @pytest.mark.parametrize("dtype", [pd.StringDtype("python", na_value=np.nan), "string[python]", object], ids=str)
 def test_a_lone_surrogate_is_null_and_its_spelling_a_text(dtype: Any):
-    column = pd.Series(["\ud800", "\\ud800", "a", None, "\\ud800"], dtype=dtype)
-    assert cells(column) == [None, "\\ud800", "a", None, "\\ud800"]
-    assert cells(column[::-1]) == ["\\ud800", None, "a", "\\ud800", None]
+    spelt = repr("\ud800")  # what pandas' hash table takes it for
+    for order in (["\ud800", spelt, "a", None, spelt], [spelt, "\ud800", "\ud800", "a"]):
+        assert cells(pd.Series(order, dtype=dtype)) == [None if text == "\ud800" else text for text in order]
 
 
 # Moments.

@@ -177,7 +177,7 @@ def test_what_is_written(name: str):
     assert 0 <= least <= (least if most is None else most)
     arity = least if least % 2 or most is not None else least + 1
     args = tuple(Column(f"arg{place}", Type.INTEGER, Fact()) for place in range(arity))
-    shown = str(Call(function, args, Type.INTEGER, Fact(), 1, 0))
+    shown = str(Call(function, args, Type.INTEGER, Fact(), 1, False, 0))
     assert all(f"arg{place}" in shown for place in range(arity))
     assert "{" not in shown
 
