@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
 
+from dpsql.calendar import show_date, show_timestamp
+from dpsql.intervals import Number
 from dpsql.privacy.unit import Neighbours
-from dpsql.schema import ColumnSchema, Key, TableSchema
+from dpsql.schema import ColumnSchema, TableSchema, Type
 from dpsql.session import Session
 from dpsql.shell.show import printable
 
@@ -62,15 +63,25 @@ def list_budget(session: Session) -> str:
 def _facts(column: ColumnSchema) -> tuple[str, ...]:
     said = []
     if column.bounds is not None:
-        said.append(f"from {column.bounds.lower:.12g} to {column.bounds.upper:.12g}")
+        said.append(f"from {_end(column, column.bounds.lower)} to {_end(column, column.bounds.upper)}")
     if column.keys is not None:
-        said.append(f"keys {_some(column.keys)}")
+        said.append(f"keys {_some(column)}")
     kind = f"{column.type}{'' if column.nullable else ' not null'}"
     return printable(column.name), kind, ", ".join(said)
 
 
-def _some(keys: Sequence[Key]) -> str:
-    shown = ", ".join("NULL" if key is None else repr(key) for key in islice(keys, _MOST_KEYS_SHOWN))
+def _end(column: ColumnSchema, end: Number) -> str:
+    """A bound as its owner would write it."""
+    if column.type.temporal:
+        return show_date(int(end)) if column.type is Type.DATE else show_timestamp(int(end))
+    return f"{end:.12g}"
+
+
+def _some(column: ColumnSchema) -> str:
+    keys = column.keys or ()
+    timed = column.type.temporal
+    texts = [_end(column, key) if timed and isinstance(key, int) else repr(key) for key in keys[:_MOST_KEYS_SHOWN]]
+    shown = ", ".join("NULL" if text == "None" else text for text in texts)
     more = len(keys) - _MOST_KEYS_SHOWN
     return f"{shown} and {more:,} more" if more > 0 else shown
 

@@ -105,7 +105,8 @@ def _cell(value: Any, name: str) -> Any:
     if value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and math.isnan(value)):
         return None
     if kind in ("DATE", "TIMESTAMP"):
-        held = value.to_pydatetime()
+        day = type(value) is date  # Arrow's
+        held = datetime(value.year, value.month, value.day) if day else pd.Timestamp(value).to_pydatetime()
         return _clipped(held.date() if kind == "DATE" else held, name)
     if kind == "BOOLEAN":
         return bool(value)

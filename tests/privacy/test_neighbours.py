@@ -10,6 +10,8 @@ import random
 import warnings
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from dpsql.errors import DPSQLError, UnknownGroups
@@ -115,7 +117,7 @@ def test_ranges_without_a_small_common_multiple(relation: str, strategy: str, by
     assert made.reach.steps < 2**60
 
 
-@pytest.mark.parametrize("dtype", [object, "str"])
+@pytest.mark.parametrize("dtype", [object, pd.StringDtype("python", na_value=np.nan)], ids=["object", "str"])
 def test_one_row_does_not_rename_the_texts_of_others(dtype: Any):
     """Rows with the text '\\ud800' (quotes and backslash) beside one row with the lone surrogate U+D800: pandas' hash
     table takes the one for the other."""
