@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,22 +33,15 @@ class PandasExecutor:
         store = self.stores[scan_of(plan.source).table.name]
         with np.errstate(all="ignore"):  # a warning would tell of the row that made it
             run = _Run(plan, store)
-        workers = max(1, min(os.cpu_count() or 1, MOST_WORKERS, store.rows // ROWS_A_WORKER))
-        if workers == 1:
-            return run.table([run.sums(0, store.rows)])
-        share = -(-store.rows // workers)
-        with ThreadPoolExecutor(workers) as pool:  # NumPy lets go of the interpreter while it computes
-            halves = [(first, min(first + share, store.rows)) for first in range(0, store.rows, share)]
-            return run.table(list(pool.map(lambda rows: run.sums(*rows), halves)))
-
-
-MOST_WORKERS = 8
-ROWS_A_WORKER = 1 << 20
-"""A thread is worth its start from so many rows on."""
+            return run.table(run.sums(0, store.rows))
 
 
 class _Run:
-    """One plan over one store. What is read is shared by all workers, what is summed is each one's own."""
+    """One plan over one store.
+
+    In one thread: blocks that fit the processor's cache are so short that threads would wait for the interpreter more
+    than they compute (measured: two are slower than one).
+    """
 
     def __init__(self, plan: ExactPlan, store: ColumnStore) -> None:
         self.plan = plan
@@ -67,32 +58,22 @@ class _Run:
             _SumPart(part, self.cells) if isinstance(part, LatticeSum) else _CountPart(part, self.cells)
             for part in self.plan.parts
         ]
-        with np.errstate(all="ignore"):
-            for start in range(first, last, BLOCK):
-                block = _block(self.passes, self.groups, start, min(start + BLOCK, last))
-                seen = block.counts(None)
-                rows += seen
-                read = {expr: value(block.start, block.stop) for expr, value in self.values.items()}
-                for part in parts:
-                    part.add(block, read, seen)
+        for start in range(first, last, BLOCK):
+            block = _block(self.passes, self.groups, start, min(start + BLOCK, last))
+            seen = block.counts(None)
+            rows += seen
+            read = {expr: value(block.start, block.stop) for expr, value in self.values.items()}
+            for part in parts:
+                part.add(block, read, seen)
         return [rows, *(part.values() for part in parts)]
 
-    def table(self, found: list[list[NDArray[Any]]]) -> ExactTable:
-        """The groups, with the workers' integers added up."""
-        rows, *parts = (_total(each) for each in zip(*found, strict=True))
+    def table(self, found: list[NDArray[Any]]) -> ExactTable:
+        """The groups that are to be seen, with their integers."""
+        rows, *parts = found
         groups = self.groups
         shown = np.flatnonzero(rows) if groups and not self.plan.every_cell else np.arange(self.cells)
         cut = [part[shown] for part in parts]
         return ExactTable(groups.values(shown) if groups else (), _stack(cut, len(shown)), len(shown))
-
-
-def _total(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """The sum of integers of which each lies within 2^62: in Python integers where 64 bits could be too few."""
-    if len(parts) == 1:
-        return parts[0]
-    wide = any(part.dtype == object or int(np.abs(part).max(initial=0)) >= 2**62 // len(parts) for part in parts)
-    held = [part.astype(object) if wide else part for part in parts]
-    return np.asarray(sum(held[1:], held[0]))
 
 
 @dataclass(frozen=True, repr=False)
@@ -195,7 +176,9 @@ def lattice_steps(part: LatticeSum, vector: Vector) -> NDArray[np.int64]:
     values: Any = vector.values
     if part.whole:
         clipped = clip(values.astype(np.int64, copy=False), int(part.lower), int(part.upper))
-        return np.asarray(clip(clipped - int(part.origin), part.least, part.most), dtype=np.int64)
+        steps = clipped - int(part.origin)
+        held = part.least <= part.lower - part.origin and part.upper - part.origin <= part.most
+        return np.asarray(steps if held else clip(steps, part.least, part.most), dtype=np.int64)
     clipped = clip(values.astype(np.float64, copy=False), part.lower, part.upper)
     steps = np.rint((clipped - part.origin) * part.steps_per_unit)
     return np.clip(np.where(np.isfinite(steps), steps, 0), part.least, part.most).astype(np.int64)
