@@ -239,7 +239,7 @@ def rows_add_up(made: Release, schema: TableSchema, shape: Shape, rows: Sequence
         for group, cells in alone[repr(row)].items():
             held = expected.setdefault(group, [0] * len(cells))
             expected[group] = [x + y for x, y in zip(held, cells, strict=True)]
-    with mock.patch.multiple(pandas, BLOCK=7, ROWS_A_WORKER=16, MOST_WORKERS=3), mock.patch.object(groups, "BLOCK", 7):
+    with mock.patch.object(pandas, "BLOCK", 7), mock.patch.object(groups, "BLOCK", 7):
         found = cells_of(made, run_exactly(made, schema, shape.frame(rows)))
     assert found == {group: tuple(cells) for group, cells in expected.items()}
 
