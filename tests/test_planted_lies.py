@@ -473,8 +473,9 @@ def let_a_row_see_the_others(patch: Patch) -> None:
     patch.setattr(groups, "_consecutive_codes", codes)
 
 
-def lose_a_thread(patch: Patch) -> None:
-    patch.setattr(pandas, "_total", lambda parts: parts[0])
+def lose_all_blocks_but_the_first(patch: Patch) -> None:
+    honest = pandas._Run.sums
+    patch.setattr(pandas._Run, "sums", lambda run, first, last: honest(run, first, min(last, pandas.BLOCK)))
 
 
 def narrow_the_range_of_a_kernel(patch: Patch) -> None:
@@ -622,7 +623,7 @@ LIES: list[tuple[Lie, Callable[[], None]]] = [
     (show_derived_groups_that_occur, language.check_public_groups),
     (show_derived_groups_that_occur, language.check_neighbours),
     (let_a_row_see_the_others, language.check_rows_are_counted_alone),
-    (lose_a_thread, language.check_rows_are_counted_alone),
+    (lose_all_blocks_but_the_first, language.check_rows_are_counted_alone),
     (do_not_charge_a_share, language.check_shares),
     (give_each_share_the_whole_epsilon, language.check_shares),
     (draw_once_for_all_shares, language.check_shares),
