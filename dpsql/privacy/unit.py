@@ -30,6 +30,51 @@ class Neighbours(StrEnum):
         )
 
 
+LARGEST_LIMIT = 10**9
+"""Limits of a unit's rows and groups go no further."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContributionBound:
+    """How much of one privacy unit reaches an aggregate: at most `rows` rows, in at most `groups` groups, at most
+    `per_group` rows in any one of them.
+
+    With c_i rows in group i the properties are the largest L1 norm, squared L2 norm and L-infinity norm of (c_i). The
+    largest of sum c_i^2, a convex function, is where as many groups as possible are full and one takes the rest.
+    """
+
+    rows: int
+    groups: int
+    per_group: int
+
+    def __post_init__(self) -> None:
+        if not all(1 <= each <= LARGEST_LIMIT for each in (self.rows, self.groups, self.per_group)):
+            raise ValueError(f"limits must be whole numbers from 1 to {LARGEST_LIMIT}: {self}")
+
+    @property
+    def l1(self) -> int:
+        return min(self.rows, self.groups * self.per_group)
+
+    @property
+    def linf(self) -> int:
+        return min(self.rows, self.per_group)
+
+    @property
+    def l2_squared(self) -> int:
+        full = min(self.groups, self.rows // self.linf)
+        rest = min(self.rows - full * self.linf, self.linf) if full < self.groups else 0
+        return full * self.linf**2 + rest**2
+
+    @property
+    def most_groups(self) -> int:
+        """In how many groups one unit can be at once."""
+        return min(self.rows, self.groups)
+
+
+ONE_ROW = ContributionBound(1, 1, 1)
+"""Each row is a unit of its own, and in one group."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
     """How far apart the exact answers of neighbouring tables can be, in three norms over all cells."""
