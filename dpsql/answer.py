@@ -9,6 +9,7 @@ from dpsql.executors.columns import ColumnStore
 from dpsql.executors.pandas import PandasExecutor
 from dpsql.finish import finish
 from dpsql.notes import warnings_of
+from dpsql.privacy.sampling import fresh_key
 from dpsql.release import Release, Released
 from dpsql.result import Result
 from dpsql.stages import run_stages
@@ -24,7 +25,7 @@ def answer(release: Release, stores: Mapping[str, ColumnStore], footer: str) -> 
     released: Released | None = None
     failed = ""
     try:
-        released = release.privatise(PandasExecutor(stores).execute(release.exact))
+        released = release.privatise(PandasExecutor(stores).execute(release.exact, fresh_key()))
     except Exception as error:  # noqa: BLE001 - whatever it is, it may have seen a row
         failed = type(error).__name__
     if released is None:  # raised out here, so that nothing of the failure hangs on the error as its context

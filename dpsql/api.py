@@ -16,9 +16,9 @@ from dpsql.explain import Explanation
 from dpsql.prepare import Terms, prepare
 from dpsql.privacy.loss import as_delta, as_epsilon
 from dpsql.privacy.unit import Neighbours
+from dpsql.public_tables import resolved
 from dpsql.result import Result
-from dpsql.schema import Declaration, TableSchema, resolve
-from dpsql.sources import stored_columns
+from dpsql.schema import Declaration, TableSchema
 from dpsql.sql.catalog import Catalog
 from dpsql.table import Table, as_table
 
@@ -33,6 +33,9 @@ def query(
     bounds: Any = None,
     keys: Any = None,
     types: Any = None,
+    unit: Any = None,
+    max_rows: Any = None,
+    max_groups: Any = None,
     neighbours: str = "unbounded",
     strategy: str = "auto",
     mechanism: str = "auto",
@@ -43,7 +46,8 @@ def query(
     epsilon: what the whole query costs; delta: needed for GROUP BY with unknown keys and for Gaussian noise, spent only
     there; what the text's own OPTIONS say may be less. params: values for `:name` in the text. bounds: column ->
     (lower, upper); keys: column -> list of group values; types: column -> type; all declared
-    from what is known beforehand, never looked up in the data. neighbours: "unbounded" protects the presence of a row,
+    from what is known beforehand, never looked up in the data. unit: the column that says whose row it is (None: each
+    row is one person's), of which at most max_rows rows count, in at most max_groups groups. neighbours: "unbounded" protects the presence of a row,
     "bounded" its contents (the number of rows is then public). strategy: "auto" or "split"; mechanism: "auto",
     "laplace" or "gaussian".
 
@@ -52,15 +56,15 @@ def query(
     """
     relation = Neighbours.of(neighbours)
     terms = Terms(None if epsilon is None else as_epsilon(epsilon), None if delta is None else as_delta(delta))
-    said = Declaration.of(bounds, keys, types)
+    said = Declaration.of(bounds, keys, types, unit=unit, max_rows=max_rows, max_groups=max_groups)
     sources = _sources(data, said)
-    tables = {name: resolve(name, stored_columns(source.frame), source.declaration) for name, source in sources.items()}
-    catalog = Catalog(_folded(tables), any_name=not isinstance(data, Mapping))
+    tables = resolved(sources)
+    catalog = Catalog(tables, any_name=not isinstance(data, Mapping))
     prepared = prepare(sql, catalog, relation, terms, params=params, strategy=strategy, mechanism=mechanism)
     release = prepared.release
     if prepared.explain_only:
         return Explanation(release)
-    stores = {name: _store(source.frame, tables[name]) for name, source in sources.items()}
+    stores = {name: _store(source.frame, tables[name.casefold()]) for name, source in sources.items()}
     footer = f"spent {release.cost} (calls add up; dpsql.Session keeps count)"
     return answer(release, stores, footer)
 
@@ -72,19 +76,14 @@ def _sources(data: object, said: Declaration) -> dict[str, Table]:
             raise InvalidArgument('data must map names to DataFrames, such as {"people": df}.')
     else:
         tables = {"df": as_table(data)}
-    if said.columns and len(tables) > 1:
+    if len({name.casefold() for name in tables}) < len(tables):
+        raise InvalidArgument("two tables have the same name; names match without regard to case.")
+    if said != Declaration() and len(tables) > 1:
         raise InvalidArgument(
-            "bounds, keys and types are for one table; there are several.",
+            "bounds, keys, types, unit and limits are for one table; there are several.",
             hint='Declare each: {"people": dpsql.Table(df, bounds=...), ...}.',
         )
     return {name: Table.of(table.frame, said.over(table.declaration)) for name, table in tables.items()}
-
-
-def _folded(tables: dict[str, TableSchema]) -> dict[str, TableSchema]:
-    folded = {name.casefold(): table for name, table in tables.items()}
-    if len(folded) < len(tables):
-        raise InvalidArgument("two tables have the same name; names match without regard to case.")
-    return folded
 
 
 _stores: dict[int, ColumnStore] = {}

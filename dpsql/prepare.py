@@ -99,7 +99,7 @@ def prepare(
         return found
     try:
         bound, explain_only = plan_of(sql, catalog, given)
-        analysis = analyse(bound.query.plan, neighbours)
+        analysis = analyse(bound.query.plan, neighbours, bound.options)
         loss = terms.loss(bound.options)
         release = calibrate(bound.query, analysis, loss, strategy=strategy, mechanism=mechanism, options=bound.options)
     except RecursionError:

@@ -7,8 +7,7 @@ steps. COUNT, SUM and AVG of the same columns share their coordinates, and so on
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.analysis.sensitivity import Analysis
-from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, UnknownGroups, UnsupportedSQL
-from dpsql.executors.base import ExactPlan, ExactTable
+from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, UnknownGroups
+from dpsql.executors.base import CountRows, CountUnits, ExactPlan, ExactTable, Part
+from dpsql.privacy.geometric import TruncatedGeometric
 from dpsql.privacy.loss import PrivacyLoss
 from dpsql.privacy.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace
 from dpsql.privacy.partitions import show_probability, threshold
 from dpsql.release_lattice import Coordinate, Estimate, Lattice
 from dpsql.release_order import order_of
+from dpsql.release_selection import Selection, selection_of, unknown_groups
 from dpsql.release_shares import Batch, Share, batches, joined, lattices
-from dpsql.schema import MOST_KEYS
-from dpsql.sql.expressions import Vector, columns, unfiltered
-from dpsql.sql.plan import MOST_DERIVED_CELLS, Query
+from dpsql.sql.expressions import Vector
+from dpsql.sql.plan import Query
 
 if TYPE_CHECKING:
     from dpsql.sql.options import Options
@@ -48,6 +48,14 @@ class Released:
 
 
 @dataclass(frozen=True)
+class Selector:
+    """Chooses groups by their exact number of privacy units, which is the `part`, at a cost of its own."""
+
+    law: TruncatedGeometric
+    part: int
+
+
+@dataclass(frozen=True)
 class Release:
     """A calibrated query. `shares` are its noise vectors, none where nothing private is measured, the one that chooses
     groups first; `cost` is what the ledger is charged."""
@@ -60,6 +68,12 @@ class Release:
     threshold: int | None
     strategy: str
     cost: PrivacyLoss
+    selector: Selector | None = None
+
+    @property
+    def hides(self) -> bool:
+        """Whether groups of few units are hidden."""
+        return self.threshold is not None or self.selector is not None
 
     @property
     def coordinates(self) -> tuple[Coordinate, ...]:
@@ -97,9 +111,11 @@ class Release:
             steps = steps.astype(object) if drawn.dtype == object else steps
             steps[list(share.places)] += drawn
         keys = exact.keys
-        if self.threshold is not None:
-            index = self.lattice.selection
-            shown = np.flatnonzero(steps[index] >= self.threshold)
+        if self.hides:
+            if self.selector is not None:
+                shown = np.flatnonzero(self.selector.law.draw(_within_64_bits(exact.parts[self.selector.part])))
+            else:
+                shown = np.flatnonzero(steps[self.lattice.selection] >= self.threshold)
             shown = shown[order_of((), [key.at(shown) for key in keys], len(shown))]  # not as they came
             steps, keys = steps[:, shown], tuple(_without_trace(key.at(shown)) for key in keys)
         units = np.array([each.unit for each in self.coordinates], dtype=np.float64)
@@ -123,9 +139,15 @@ class Release:
 
     def chance_shown(self, units: int) -> float | None:
         """The chance that a group of so many privacy units is shown; None when all groups are."""
+        if self.selector is not None:
+            return float(self.selector.law.probability(units))
         if self.threshold is None or self.noise is None:
             return None
-        return show_probability(self.noise, units * self.lattice.one_unit, self.threshold)
+        return show_probability(self.noise, units * self.lattice.one_row, self.threshold)
+
+
+def _within_64_bits(counts: NDArray[Any]) -> NDArray[np.int64]:
+    return np.asarray(np.minimum(counts, 2**62), dtype=np.int64)
 
 
 def _without_trace(key: Vector) -> Vector:
@@ -148,40 +170,57 @@ def calibrate(
     InvalidArgument."""
     _one_of("strategy", strategy, STRATEGIES)
     _one_of("mechanism", mechanism, MECHANISMS)
-    selection = _selection(query, options)
-    if selection in ("LAPLACE_THRESHOLD", "GAUSSIAN_THRESHOLD"):
-        mechanism = _mechanism_of(selection, mechanism)
-    every_cell = query.plan.public_cells is not None and selection in (None, "PUBLIC_GROUPS")
-    if not every_cell and not loss.delta:
-        if query.plan.public_cells is None:
-            raise _unknown_groups(query)
-        raise UnknownGroups(
-            f"{selection} hides groups of few people, which needs delta > 0.",
-            span=options.places.get("group_selection_strategy") if options is not None else None,
-            hint="Add delta=1e-6, or leave it out.",
-        )
-    parts = batches(analysis, loss.epsilon, selects=not every_cell)
-    found = lattices(analysis, parts, strategy)
+    chosen = selection_of(query, analysis, options, mechanism)
+    gaussian = (mechanism if chosen.mechanism is None else chosen.mechanism) == "gaussian"
+    if chosen.hides and not loss.delta:
+        raise _delta_is_missing(query, chosen, options)
+    own = chosen.own_share(loss.epsilon, len(analysis.measured))
+    rest = loss.epsilon - own
+    parts = batches(analysis, rest or own, selects=chosen.by_threshold and not own)
+    if own and chosen.by_threshold:
+        parts = (Batch((), own, selects=True), *parts)
+    found = lattices(analysis, parts, strategy, of_units=chosen.least is not None)
     lattice = joined(found, parts)
-    exact = ExactPlan(query.plan.input, query.plan.keys, every_cell, lattice.parts)
     noisy = sum(_is_noisy(one) for one in found)
-    if not noisy:
+    spends = (noisy if gaussian else 0) + chosen.hides
+    delta = loss.delta / spends if spends else Fraction(0)
+    selector = None
+    if chosen.hides and not chosen.by_threshold:
+        lattice, place = _with_count_of_units(lattice, analysis)
+        law = TruncatedGeometric(own, delta, lattice.groups_of_a_unit, chosen.least or 1)
+        selector = Selector(law, place)
+    exact = _exact_plan(query, analysis, chosen, lattice)
+    if not noisy and selector is None:
         return Release(query, analysis, exact, lattice, (), None, strategy, PrivacyLoss(Fraction(0)))
-    gaussian = mechanism == "gaussian"
-    if gaussian and not loss.delta:
+    if gaussian and noisy and not loss.delta:
         raise InvalidPrivacyParameter(
             "Gaussian noise needs delta > 0.", hint='Add delta=1e-6, or use mechanism="laplace".'
         )
-    spends = (noisy if gaussian else 0) + (0 if every_cell else 1)
-    delta = loss.delta / spends if spends else Fraction(0)
     shares = _shares(found, parts, delta, strategy, gaussian=gaussian)
     tau = None
-    if not every_cell:
-        least = options.min_privacy_units_per_group if options is not None else None
+    if chosen.hides and chosen.by_threshold:
         tau = threshold(shares[0].noise, lattice.one_unit, delta / lattice.groups_of_a_unit)
-        tau += ((least or 1) - 1) * lattice.one_unit
+        tau += ((chosen.least or 1) - 1) * lattice.one_unit
     epsilon = sum((part.epsilon for part, one in zip(parts, found, strict=True) if _is_noisy(one)), Fraction(0))
-    return Release(query, analysis, exact, lattice, shares, tau, strategy, PrivacyLoss(epsilon, delta * spends))
+    cost = PrivacyLoss(epsilon + (0 if selector is None else own), delta * spends)
+    return Release(query, analysis, exact, lattice, shares, tau, strategy, cost, selector)
+
+
+def _exact_plan(query: Query, analysis: Analysis, chosen: Selection, lattice: Lattice) -> ExactPlan:
+    """What is asked of an executor: limits only where rows have to be left out."""
+    bounds = analysis.bounds
+    limits = bounds.rows if bounds.enforced else None
+    groups = bounds.units.groups if bounds.enforced and query.plan.keys else None
+    return ExactPlan(query.plan.input, query.plan.keys, chosen.every_cell, lattice.parts, limits, groups)
+
+
+def _with_count_of_units(lattice: Lattice, analysis: Analysis) -> tuple[Lattice, int]:
+    """The lattice with a part that counts units, and its place."""
+    one_row = analysis.bounds.rows.l1 == 1
+    part: Part = CountRows(None) if one_row else CountUnits(None)
+    if part in lattice.parts:
+        return lattice, lattice.parts.index(part)
+    return replace(lattice, parts=(*lattice.parts, part)), len(lattice.parts)
 
 
 def _is_noisy(lattice: Lattice) -> bool:
@@ -204,48 +243,6 @@ def _shares(
     return tuple(shares)
 
 
-def _selection(query: Query, options: Options | None) -> str | None:
-    """How groups are chosen, as the text says; None where it says nothing. Raises a QueryRefused for what rows that are
-    one person each have no use for."""
-    if options is None:
-        return None
-    if options.privacy_unit_column is not None:
-        raise UnsupportedSQL(
-            "privacy_unit_column is not supported: each row is one privacy unit.",
-            span=options.places.get("privacy_unit_column"),
-            hint="Leave it out if every person has one row.",
-        )
-    if options.group_selection_epsilon is not None:
-        raise UnsupportedSQL(
-            "group_selection_epsilon is not supported: groups are chosen by a count that the aggregates share,\n"
-            "which costs nothing of its own.",
-            span=options.places.get("group_selection_epsilon"),
-            hint="Leave it out.",
-        )
-    selection, place = options.group_selection_strategy, options.places.get("group_selection_strategy")
-    if selection == "TRUNCATED_GEOMETRIC":
-        raise UnsupportedSQL(f"{selection} is not supported.", span=place, hint="Write LAPLACE_THRESHOLD.")
-    public = query.plan.public_cells is not None
-    if selection == "PUBLIC_GROUPS" and not public:
-        raise _unknown_groups(query)
-    if options.min_privacy_units_per_group is not None and public and selection in (None, "PUBLIC_GROUPS"):
-        raise UnsupportedSQL(
-            "min_privacy_units_per_group has no use for public groups: all of them are shown.",
-            span=options.places.get("min_privacy_units_per_group"),
-            hint="Leave it out.",
-        )
-    if selection not in (None, "PUBLIC_GROUPS") and not query.plan.keys:
-        raise UnsupportedSQL(f"{selection} chooses groups, and there is no GROUP BY.", span=place, hint="Leave it out.")
-    return selection
-
-
-def _mechanism_of(selection: str, mechanism: str) -> str:
-    wanted = "gaussian" if selection == "GAUSSIAN_THRESHOLD" else "laplace"
-    if mechanism not in ("auto", wanted):
-        raise InvalidArgument(f"{selection} goes with mechanism={wanted!r}, got {mechanism!r}.")
-    return wanted
-
-
 def _noise(reach: Reach, loss: PrivacyLoss, strategy: str, gaussian: bool) -> Noise:
     if gaussian:
         return DiscreteGaussian.calibrate(reach, loss)
@@ -259,34 +256,11 @@ def _one_of(name: str, word: object, words: tuple[str, ...]) -> None:
         raise InvalidArgument(f"{name} must be {', '.join(map(repr, words[:-1]))} or {words[-1]!r}, got {word!r}.")
 
 
-def _unknown_groups(query: Query) -> UnknownGroups:
-    keys = [key for key in query.plan.keys if key.values is None]
-    if not keys:
-        names = ", ".join(str(key.expr) for key in query.plan.keys)
-        cells = math.prod(len(key.values or ()) for key in query.plan.keys)
-        return UnknownGroups(
-            f"GROUP BY {names} has {cells:,} combinations of public values, more than are shown at once "
-            f"({MOST_KEYS if all(key.listed for key in query.plan.keys) else MOST_DERIVED_CELLS:,}).",
-            span=query.plan.keys[0].span,
-            hint="Group by fewer columns, or allow delta=1e-6: combinations of few people are then hidden.",
-        )
-    expr = keys[0].expr
-    if columns(expr) and all(unfiltered(column).range.bounded for column in columns(expr)):
-        times = [column for column in columns(expr) if column.type.temporal]
-        fewer = (
-            f'Declare bounds={{"{times[0].name}": ("2020-01-01", "2024-12-31")}}, or put them into WHERE,'
-            if times
-            else f"Group by something coarser, such as {columns(expr)[0]} // 10,"
-        )
-        return UnknownGroups(
-            f"GROUP BY {expr} has too many public values to show them all.",
-            span=keys[0].span,
-            hint=f"{fewer}\nor allow delta=1e-6: groups of few people are then hidden.",
-        )
-    inner = [column for column in columns(expr) if not unfiltered(column).range.bounded]
-    declare = f'List them: keys={{"{inner[0].name}": [...]}} (costs no delta, shows empty ones too),\n' if inner else ""
+def _delta_is_missing(query: Query, chosen: Selection, options: Options | None) -> UnknownGroups:
+    if query.plan.public_cells is None:
+        return unknown_groups(query)
     return UnknownGroups(
-        f"GROUP BY {expr} would reveal which values of {expr} occur.",
-        span=keys[0].span,
-        hint=f"{declare}or allow delta=1e-6: groups of few people are then hidden.",
+        f"{chosen.strategy} hides groups of few people, which needs delta > 0.",
+        span=options.places.get("group_selection_strategy") if options is not None else None,
+        hint="Add delta=1e-6, or leave it out.",
     )

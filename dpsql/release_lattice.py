@@ -12,16 +12,17 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpsql.analysis.sensitivity import Analysis, Contribution, Measured
-from dpsql.executors.base import CountRows, LatticeSum, Part
+from dpsql.analysis.sensitivity import Analysis, Contribution, Measured, l2_squared_of_change
+from dpsql.executors.base import LARGEST_STEP_COUNT, CountRows, CountUnits, LatticeSum, Part, UnitMean, UnitTotal
 from dpsql.intervals import Interval, Number, point
-from dpsql.privacy.unit import Neighbours
+from dpsql.privacy.unit import ONE_ROW, ContributionBound, Neighbours
 from dpsql.schema import Type
 from dpsql.sql.expressions import Expr
 from dpsql.sql.plan import AggregateKind
 
 _FINEST = 44
 """Lattices have at most 2^44 steps over the range of a value."""
+_FURTHER_OUT = 14
 _FINENESS = 2**20
 """Real values are rounded to a grid this much finer than the noise, at least."""
 
@@ -30,8 +31,9 @@ _FINENESS = 2**20
 class Coordinate:
     """One integer per group, a combination of parts: sum of factor * part over `terms`; `unit` is a step's worth.
 
-    `row`: what one row can add, in steps; `l2_squared`: the squared L2 sensitivity over groups, in steps.
-    `noisy` is False for what neighbours have in common (the number of rows, under bounded neighbours).
+    `row`: what one contribution can add, in steps, and `bound`: how many of them a unit makes; `by_unit`: they are one
+    for each group, not one for each row. `l2_squared`: the squared L2 sensitivity over groups, in steps. `noisy` is
+    False for what neighbours have in common (the number of rows, under bounded neighbours).
     """
 
     name: str
@@ -41,6 +43,8 @@ class Coordinate:
     sensitivity: int
     l2_squared: Fraction
     noisy: bool
+    bound: ContributionBound = ONE_ROW
+    by_unit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +66,10 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """The lowered query. `steps`: the common sensitivity of all noisy coordinates; `selection`: the coordinate that
-    decides which groups are shown, in which one unit counts `one_unit` steps; `groups_of_a_unit`: how many groups can
-    appear or vanish with one unit (1; 2 under bounded neighbours, where a row can leave one group and open another)."""
+    """The lowered query. `steps`: the sensitivity of all noisy coordinates together, the sum over groups of the largest
+    change there; `selection`: the coordinate that decides which groups are shown, in which a unit counts at least
+    `one_row` steps and at most `one_unit`; `groups_of_a_unit`: how many groups can appear or vanish with one unit
+    (under bounded neighbours twice those that it can be in: it can leave some and open others)."""
 
     parts: tuple[Part, ...]
     coordinates: tuple[Coordinate, ...]
@@ -73,6 +78,18 @@ class Lattice:
     selection: int
     one_unit: int
     groups_of_a_unit: int
+    one_row: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Selecting:
+    """A part, what one contribution adds to it (and a unit to a group at most), and how many of them a unit makes."""
+
+    part: Part
+    row: Contribution
+    bound: ContributionBound
+    most: int
+    by_unit: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,25 +101,36 @@ class _Sum:
     step: float
 
 
-def lower(analysis: Analysis, epsilon: Fraction, *, strategy: str, selects: bool) -> Lattice:
-    """Lower an analysed plan's aggregations. `selects`: a count of rows is needed to decide which groups are shown.
+def lower(analysis: Analysis, epsilon: Fraction, *, strategy: str, selects: bool, of_units: bool = False) -> Lattice:
+    """Lower an analysed plan's aggregations. `selects`: a count is needed to decide which groups are shown, and with
+    `of_units` it has to be one of units.
 
     A SUM whose count nobody asks for can be taken as it is, or centred beside a count of its own: whichever has less
     error by public facts.
     """
-    plain = _lattice(analysis, epsilon, selects, centre_all=False)
+    wanted = _Wanted(selects, of_units, centre_all=False)
+    plain = _lattice(analysis, epsilon, wanted)
     if all(each.count is not None for each in plain.estimates):
         return plain
-    centred = _lattice(analysis, epsilon, selects, centre_all=True)
+    centred = _lattice(analysis, epsilon, replace(wanted, centre_all=True))
     return min(plain, centred, key=lambda lattice: _error(lattice, strategy))
 
 
-def _lattice(analysis: Analysis, epsilon: Fraction, selects: bool, *, centre_all: bool) -> Lattice:
-    """The lattice on the integers themselves where their common multiple allows it, else on coarser grids."""
-    fine = _Builder(analysis, epsilon, selects, centre_all=centre_all, coarse=False)
-    lattice = fine.build()
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    selects: bool
+    of_units: bool
+    centre_all: bool
+
+
+def _lattice(analysis: Analysis, epsilon: Fraction, wanted: _Wanted) -> Lattice:
+    """The lattice on the integers themselves where their common multiple allows it, else on coarser grids.
+
+    Noise grows with the contributions of a unit, so the grid may be as much coarser."""
+    scaled = epsilon / analysis.bounds.rows.l1
+    lattice = _Builder(analysis, scaled, wanted, coarse=False).build()
     if lattice is None:
-        lattice = _Builder(analysis, epsilon, selects, centre_all=centre_all, coarse=True).build()
+        lattice = _Builder(analysis, scaled, wanted, coarse=True).build()
     assert lattice is not None  # coarse grids always have a common scale
     return lattice
 
@@ -123,66 +151,139 @@ def _error(lattice: Lattice, strategy: str) -> float:
 class _Builder:
     """Collects parts and coordinates, each once."""
 
-    def __init__(self, analysis: Analysis, epsilon: Fraction, selects: bool, *, centre_all: bool, coarse: bool) -> None:
+    def __init__(self, analysis: Analysis, epsilon: Fraction, wanted: _Wanted, *, coarse: bool) -> None:
         self.analysis = analysis
         self.coarse = coarse
         self.epsilon = epsilon
-        self.selects = selects
-        self.centre_all = centre_all
+        self.selects = wanted.selects
+        self.of_units = wanted.of_units
+        self.centre_all = wanted.centre_all
         self.parts: dict[Part, int] = {}
         self.coordinates: list[Coordinate] = []
 
     def build(self) -> Lattice | None:
         """The lattice; None where integers have no common multiple of reasonable size."""
         measured = self.analysis.measured
-        counted = {_count_of(m) for m in measured if m.aggregation.kind is not AggregateKind.SUM}
+        by_row = [m for m in measured if m.of == "rows"]
+        counted: set[Part] = {_count_of(m) for m in by_row if m.aggregation.kind is not AggregateKind.SUM}
+        selecting = self._selecting()
         if self.selects:
-            counted.add(CountRows(None))
-        self.grids = self._grids([m for m in measured if m.sum is not None])
+            counted.add(selecting.part)
+        self.grids = self._grids([m for m in measured if m.sum is not None and m.of != "total"])
         estimates = [self._estimate(m, counted) for m in measured]
-        selection = self._count(CountRows(None), sure=False) if self.selects else 0
+        place = self._counted(selecting) if self.selects else 0
         steps = self._common_steps()
         if steps is None:
             return None
         coordinates = tuple(
             _times(each, steps // each.sensitivity) if each.noisy else each for each in self.coordinates
         )
-        one_unit = coordinates[selection].terms[0][1] if self.selects else 0
-        groups = 2 if self.analysis.neighbours is Neighbours.BOUNDED else 1
-        return Lattice(tuple(self.parts), coordinates, tuple(estimates), steps, selection, one_unit, groups)
+        one_row = coordinates[place].terms[0][1] if self.selects else 0
+        one_unit = one_row * selecting.most
+        groups = self.analysis.bounds.units.groups * (2 if self.analysis.neighbours is Neighbours.BOUNDED else 1)
+        joint = together([each for each in coordinates if each.noisy], self.analysis, steps)
+        return Lattice(
+            tuple(self.parts), coordinates, tuple(estimates), joint, place, one_unit, groups, one_row=one_row
+        )
 
-    def _estimate(self, m: Measured, counted: set[CountRows]) -> Estimate:
+    def _selecting(self) -> _Selecting:
+        """The count that decides which groups are shown: the requested COUNT(*), for it costs nothing more, unless it
+        has to be one of units; a unit may add several to it, which raises the threshold."""
+        bounds = self.analysis.bounds
+        if bounds.rows.linf == 1 and not self.of_units:
+            return _Selecting(CountRows(None), Contribution(point(1), sure=False), bounds.rows, 1, by_unit=False)
+        for m in self.analysis.measured:
+            if m.aggregation.kind is AggregateKind.COUNT and _count_of(m) == CountRows(None) and not self.of_units:
+                if m.of == "rows":
+                    return _Selecting(CountRows(None), m.count, m.bound, m.bound.linf, by_unit=False)
+                if m.count.range.lower == 0:
+                    most = int(m.count.range.upper)
+                    return _Selecting(_total_of(m), m.count, m.bound, most, by_unit=True)
+        return _Selecting(CountUnits(None), Contribution(point(1), sure=False), bounds.units, 1, by_unit=True)
+
+    def _counted(self, chosen: _Selecting) -> int:
+        return self._add(_count_name(chosen.part), ((self._part(chosen.part), 1),), 1.0, chosen)
+
+    def _estimate(self, m: Measured, counted: set[Part]) -> Estimate:
         kind = m.aggregation.kind
+        if m.of != "rows":
+            return self._estimate_of_units(m)
         count = _count_of(m)
         if m.sum is None:
-            return Estimate(kind, None, self._count(count, m.count.sure), 0.0, point(0), whole=True)
+            return Estimate(kind, None, self._count(m, count), 0.0, point(0), whole=True)
         held = m.argument.range
         whole = kind is AggregateKind.SUM and _is_whole(m)
         public = self.analysis.public_count and m.count.sure
         if kind is AggregateKind.SUM and count not in counted and not self.centre_all and not public:
             return Estimate(kind, self._raw_sum(m), None, 0.0, held, whole)
         centre = float(Fraction(held.lower) + Fraction(held.upper)) / 2
-        place = self._count(count, m.count.sure)
+        place = self._count(m, count)
         return Estimate(kind, self._centred_sum(m, count), place, centre, held, whole)
 
-    def _count(self, part: CountRows, sure: bool) -> int:
-        row = Contribution(point(1), sure)
+    def _estimate_of_units(self, m: Measured) -> Estimate:
+        """Where each unit contributes one number to a group: its presence, its clipped total, or its own average."""
+        kind = m.aggregation.kind
+        if m.of == "presence":
+            argument = m.aggregation.argument
+            units = CountUnits(argument if m.argument.nullable else None)
+            by = _Selecting(units, Contribution(point(1), sure=False), m.bound, 1, by_unit=True)
+            return Estimate(kind, None, self._counted(by), 0.0, point(0), whole=True)
+        if m.of == "mean":
+            grid = self.grids[_argument(m)]
+            count = CountUnits(_argument(m) if m.argument.nullable else None)
+            by = _Selecting(count, Contribution(point(1), sure=False), m.bound, 1, by_unit=True)
+            held = m.sum.range if m.sum is not None else m.argument.range
+            centre = float(Fraction(held.lower) + Fraction(held.upper)) / 2
+            mean = UnitMean(grid.part if m.aggregation.per_unit is None else _far(grid), 0, grid.part.most)
+            place = self._centred(m, grid, mean, count) if grid.part.most else None
+            return Estimate(kind, place, self._counted(by), centre, held, whole=False)
+        if m.sum is None:
+            total = _total_of(m)
+            by = _Selecting(total, m.count, m.bound, total.most, by_unit=True)
+            return Estimate(kind, None, self._counted(by), 0.0, point(0), whole=True)
+        return Estimate(kind, self._unit_sum(m, m.sum), None, 0.0, m.sum.range, _is_whole(m))
+
+    def _count(self, m: Measured, part: CountRows) -> int:
+        row = Contribution(point(1), m.count.sure)
         return self._add(
-            "count" if part.present is None else f"count({part.present})", ((self._part(part), 1),), 1.0, row
+            _count_name(part), ((self._part(part), 1),), 1.0, _Selecting(part, row, m.bound, 1, by_unit=False)
         )
+
+    def _unit_sum(self, m: Measured, total: Contribution) -> int:
+        """The clipped totals of units. Rows have no bounds of their own here: they are held 2^14 times further out than
+        the total, for the lattice has ends."""
+        argument, held = _argument(m), total.range
+        whole = _is_whole(m) and held.magnitude <= self._most_exact()
+        if whole:
+            size, scale = max(1, int(held.magnitude)), 1.0
+        else:
+            size = self._real_steps()
+            scale = size / float(held.magnitude) if held.magnitude else 1.0
+        far = min(size << _FURTHER_OUT, LARGEST_STEP_COUNT - 1)
+        reach = far if whole else far / scale
+        part = LatticeSum(argument, -reach, reach, 0 if whole else 0.0, scale, -far, far, whole=whole)
+        least, most = max(-size, math.floor(held.lower * scale)), min(size, math.ceil(held.upper * scale))
+        row = Contribution(Interval(least, most), sure=False)
+        by = _Selecting(UnitTotal(part, least, most), row, m.bound, most, by_unit=True)
+        return self._add(f"sum({argument})", ((self._part(by.part), 1),), 1 / scale, by)
 
     def _centred_sum(self, m: Measured, count: CountRows) -> int | None:
         grid = self.grids[_argument(m)]
         size = grid.part.most
         if size == 0:
             return None  # one value only: the sum is that value times the count
-        row = Contribution(Interval(-size, size), _surely(m))
-        terms = ((self._part(grid.part), 2), (self._part(count), -size))
+        return self._centred(m, grid, grid.part, count)
+
+    def _centred(self, m: Measured, grid: _Sum, part: Part, count: Part) -> int:
+        """2 q - N for each contribution of q in 0..N."""
+        size = grid.part.most
+        row = Contribution(Interval(-size, size), _surely(m) and m.of == "rows")
+        terms = ((self._part(part), 2), (self._part(count), -size))
         middle = _short(grid.origin + grid.step * size / 2)
         name = (
             f"sum({_argument(m)} - {middle})" if not middle.startswith("-") else f"sum({_argument(m)} + {middle[1:]})"
         )
-        return self._add(name, terms, grid.step / 2, row)
+        return self._add(name, terms, grid.step / 2, _Selecting(part, row, m.bound, size, by_unit=m.of != "rows"))
 
     def _raw_sum(self, m: Measured) -> int:
         argument, held = _argument(m), m.argument.range
@@ -197,7 +298,8 @@ class _Builder:
             part = LatticeSum(argument, held.lower, held.upper, 0, scale, least, most, whole=False)
             step = 1 / scale
         row = Contribution(Interval(part.least, part.most), _surely(m))
-        return self._add(f"sum({argument})", ((self._part(part), 1),), step, row)
+        by = _Selecting(part, row, m.bound, part.most, by_unit=False)
+        return self._add(f"sum({argument})", ((self._part(part), 1),), step, by)
 
     def _grids(self, summed: list[Measured]) -> dict[Expr, _Sum]:
         """A grid for each summed argument. Integers get the grid of all integers, exact, as long as the common multiple
@@ -206,7 +308,7 @@ class _Builder:
         common = 1
         for m in summed:
             width = m.argument.range.upper - m.argument.range.lower
-            exact = _is_whole(m) and math.lcm(common, max(1, int(width))) <= self._most_exact()
+            exact = m.of == "rows" and _is_whole(m) and math.lcm(common, max(1, int(width))) <= self._most_exact()
             sizes[_argument(m)] = int(width) if exact else 0
             common = math.lcm(common, max(1, sizes[_argument(m)]))
         return {_argument(m): self._grid(m, sizes[_argument(m)]) for m in summed}
@@ -237,14 +339,12 @@ class _Builder:
     def _part(self, part: Part) -> int:
         return self.parts.setdefault(part, len(self.parts))
 
-    def _add(self, name: str, terms: tuple[tuple[int, int], ...], unit: float, row: Contribution) -> int:
+    def _add(self, name: str, terms: tuple[tuple[int, int], ...], unit: float, by: _Selecting) -> int:
         for place, each in enumerate(self.coordinates):
             if each.terms == terms:
                 return place
-        norms = self.analysis.of(row)
-        l1 = round(norms.l1)  # of whole numbers, and whole
-        l2 = _l2_squared(row, self.analysis)
-        self.coordinates.append(Coordinate(name, terms, unit, row, l1, l2, noisy=l1 > 0))
+        l1, l2 = _exact_norms(by.row, by.bound, self.analysis)
+        self.coordinates.append(Coordinate(name, terms, unit, by.row, l1, l2, l1 > 0, by.bound, by.by_unit))
         return len(self.coordinates) - 1
 
     def _common_steps(self) -> int | None:
@@ -274,16 +374,65 @@ def _times(each: Coordinate, factor: int) -> Coordinate:
     )
 
 
-def _l2_squared(row: Contribution, analysis: Analysis) -> Fraction:
-    """The squared L2 norm of `norms`, in exact integers."""
-    largest, width = Fraction(max(abs(row.least), abs(row.most))), Fraction(row.most - row.least)
+def _exact_norms(row: Contribution, bound: ContributionBound, analysis: Analysis) -> tuple[int, Fraction]:
+    """L1 and squared L2 of `norms`, in exact integers."""
+    if not analysis.private:
+        return 0, Fraction(0)
+    largest, width = int(max(abs(row.least), abs(row.most))), int(row.most - row.least)
     if analysis.neighbours is Neighbours.UNBOUNDED:
-        return largest * largest
-    return max(2 * largest * largest, width * width) if analysis.grouped else width * width
+        return largest * bound.l1, Fraction(largest * largest * bound.l2_squared)
+    if not analysis.grouped:
+        return width * bound.linf, Fraction((width * bound.linf) ** 2)
+    return 2 * largest * bound.l1, Fraction(l2_squared_of_change(row, bound))
+
+
+def together(noisy: list[Coordinate], analysis: Analysis, steps: int) -> int:
+    """The most that one unit can move all coordinates together: the sum over groups of the largest change there.
+
+    Contributions of one kind move every coordinate by at most its own part of the common sensitivity, so their sum is
+    `steps`. Where some count once for each row (a steps each) and others once for each group (b steps), a unit with c
+    rows in a group moves it by at most max(a c, b). That is convex in c, so where b > a the sum is largest with one
+    row in as many groups as possible and the other rows filling one group after the other."""
+    rows = [each for each in noisy if not each.by_unit]
+    units = [each for each in noisy if each.by_unit]
+    if not rows or not units or not analysis.grouped:
+        return steps
+    a = max(int(max(abs(each.row.least), abs(each.row.most))) for each in rows)
+    b = max(int(max(abs(each.row.least), abs(each.row.most))) for each in units)
+    bound = rows[0].bound
+    groups, full = bound.most_groups, bound.linf
+    if a >= b:
+        total = max(a * bound.l1, b * groups)
+    else:
+        spare = min(bound.rows - groups, groups * (full - 1))
+        filled, rest = divmod(spare, full - 1) if full > 1 else (0, 0)
+        total = groups * b + filled * max(0, a * full - b) + max(0, a * (1 + rest) - b)
+    return total * (2 if analysis.neighbours is Neighbours.BOUNDED else 1)
 
 
 def _log2(number: Fraction) -> int:
     return math.floor(math.log2(number))
+
+
+def _far(grid: _Sum) -> LatticeSum:
+    """The grid with ends so far out that averages of units are clipped, not the values of their rows."""
+    far = min(grid.part.most << _FURTHER_OUT, LARGEST_STEP_COUNT - 1)
+    reach = far * grid.step
+    return replace(grid.part, lower=grid.origin - reach, upper=grid.origin + reach, least=-far, most=far)
+
+
+def _total_of(m: Measured) -> UnitTotal:
+    """The clipped number of rows of each unit."""
+    held = m.count.range
+    return UnitTotal(_count_of(m), math.floor(held.lower), math.ceil(held.upper))
+
+
+def _count_name(part: Part) -> str:
+    if isinstance(part, UnitTotal):
+        part = part.of
+    present = part.present if isinstance(part, CountRows | CountUnits) else None
+    what = "units" if isinstance(part, CountUnits) else "count"
+    return what if present is None else f"{what}({present})"
 
 
 def _count_of(m: Measured) -> CountRows:

@@ -57,7 +57,9 @@ def batches(analysis: Analysis, epsilon: Fraction, *, selects: bool) -> tuple[Ba
     return (Batch(rest, epsilon - taken, selects), *alone)
 
 
-def lattices(analysis: Analysis, parts: Sequence[Batch], strategy: str) -> tuple[Lattice, ...]:
+def lattices(
+    analysis: Analysis, parts: Sequence[Batch], strategy: str, *, of_units: bool = False
+) -> tuple[Lattice, ...]:
     """The lattice of each batch."""
     return tuple(
         lower(
@@ -65,6 +67,7 @@ def lattices(analysis: Analysis, parts: Sequence[Batch], strategy: str) -> tuple
             batch.epsilon,
             strategy=strategy,
             selects=batch.selects,
+            of_units=of_units,
         )
         for batch in parts
     )

@@ -1,8 +1,9 @@
-"""The declared facts of tables: types, bounds, keys, nullability. The data owner's word, never read from the data.
+"""The declared facts of tables: types, bounds, keys, nullability, units. The data owner's word, never read from the
+data.
 
-A `Declaration` is what the owner writes, for some columns; `resolve` joins it with the column names and storage types
-of a source into a `TableSchema`, which says everything about every column and is all that the language and the
-analysis know of a table.
+A `Declaration` is what the owner writes, for some columns and the table as a whole; `resolve` joins it with the column
+names and storage types of a source into a `TableSchema`, which says everything about every column and is all that the
+language and the analysis know of a table. `link` follows the units of tables that lead to other tables.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from enum import StrEnum
 from fractions import Fraction
@@ -19,11 +20,11 @@ from functools import cached_property
 from dpsql.calendar import DAYS, MICROSECONDS, MICROSECONDS_A_DAY, read_timestamp
 from dpsql.errors import InvalidSchema, did_you_mean
 from dpsql.intervals import EVERYTHING, Interval
-from dpsql.schema_words import Pair, Word, bounds_of, briefly, flag_of, items_of, keys_of, moment, shown
+from dpsql.schema_units import Limits, TableWords, Unit, UnitWord, followed
+from dpsql.schema_words import Pair, Word, bounds_of, briefly, flag_of, items_of, keys_of, moment, shown, shown_pair
 
 Key = str | int | float | bool | None
 MOST_KEYS = 1_000_000
-
 
 _NUMERIC = frozenset(["integer", "real"])
 _TEMPORAL = frozenset(["date", "timestamp"])
@@ -80,10 +81,26 @@ class ColumnSchema:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """One table whose rows are one privacy unit each."""
+    """One table. Each row is a privacy unit of its own, unless a unit is declared or the table is public.
+
+    unit_word: the unit as declared, `unit`: what it means, None until `link` has followed its path; limits: how much of
+    one unit may count; unique: keys that no two rows share; max_matches: columns of a public table, each with the most
+    rows that have one value in it; rows: how many rows a public table has. Columns are in their stored spelling.
+    """
 
     name: str
     columns: tuple[ColumnSchema, ...]
+    unit_word: UnitWord | None = None
+    unit: Unit | None = None
+    limits: Limits = field(default_factory=Limits)
+    public: bool = False
+    unique: tuple[tuple[str, ...], ...] = ()
+    max_matches: tuple[tuple[str, int], ...] = ()
+    rows: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.rows is not None and not self.public:
+            raise ValueError(f"the number of rows of {self.name} is private")
 
     @cached_property
     def by_name(self) -> Mapping[str, ColumnSchema]:
@@ -93,12 +110,12 @@ class TableSchema:
     @cached_property
     def fingerprint(self) -> str:
         """All declared facts as text; two schemas with the same fingerprint analyse alike."""
-        return repr((self.name, self.columns))
+        return repr([getattr(self, each.name) for each in fields(self)])
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """The owner's words about one table, column by column; validated when made.
+    """The owner's words about one table, column by column and as a whole (`table`); validated when made.
 
     bounds: column -> (lower, upper), numbers or dates; keys: column -> list of values; types: column -> "integer",
     "real" (or "decimal", which is read as real), "boolean", "text", "date" or "timestamp"; nullable: column -> False
@@ -110,17 +127,19 @@ class Declaration:
     keys: Mapping[str, tuple[Word, ...]] = field(default_factory=dict)
     types: Mapping[str, Type] = field(default_factory=dict)
     nullable: Mapping[str, bool] = field(default_factory=dict)
+    table: TableWords = field(default_factory=TableWords)
 
     @classmethod
     def of(
-        cls, bounds: object = None, keys: object = None, types: object = None, nullable: object = None
+        cls, bounds: object = None, keys: object = None, types: object = None, nullable: object = None, **table: object
     ) -> Declaration:
-        """A declaration from what a caller wrote, every word of it checked."""
+        """A declaration from what a caller wrote, every word of it checked; `table` are the words of TableWords.of."""
         return cls(
             {name: bounds_of(name, pair) for name, pair in items_of("bounds", bounds)},
             {name: keys_of(name, listed, MOST_KEYS) for name, listed in items_of("keys", keys)},
             {name: _type(name, word) for name, word in items_of("types", types)},
             {name: flag_of(name, word) for name, word in items_of("nullable", nullable)},
+            TableWords.of(**table),
         )
 
     def over(self, other: Declaration) -> Declaration:
@@ -130,6 +149,7 @@ class Declaration:
             {**other.keys, **self.keys},
             {**other.types, **self.types},
             {**other.nullable, **self.nullable},
+            self.table.over(other.table),
         )
 
     @property
@@ -148,8 +168,9 @@ class Stored:
     storage: str
 
 
-def resolve(table: str, stored: Iterable[Stored], said: Declaration) -> TableSchema:
-    """The schema of a table from its stored columns and the owner's word. Raises InvalidSchema."""
+def resolve(table: str, stored: Iterable[Stored], said: Declaration, *, rows: int | None = None) -> TableSchema:
+    """The schema of a table from its stored columns and the owner's word; a unit that is a path is left for `link`.
+    The number of rows is kept for public tables only. Raises InvalidSchema."""
     columns = list(stored)
     folded: dict[str, str] = {}
     for column in columns:
@@ -165,7 +186,24 @@ def resolve(table: str, stored: Iterable[Stored], said: Declaration) -> TableSch
         near = did_you_mean(unknown[0], folded.values())
         raise InvalidSchema(f'declared column "{unknown[0]}" is not in {table}.{near}')
     facts = _by_stored_name(said, folded)
-    return TableSchema(table, tuple(_resolve_column(column, facts) for column in columns))
+    resolved = TableSchema(table, tuple(_resolve_column(column, facts) for column in columns))
+    words = said.table.resolved(table, resolved.by_name)
+    return replace(
+        resolved,
+        unit_word=words.unit,
+        unit=Unit(words.unit.column) if words.unit and not words.unit.table else None,
+        limits=words.limits,
+        public=words.public is True,
+        unique=words.unique,
+        max_matches=words.max_matches,
+        rows=rows if words.public else None,
+    )
+
+
+def link(tables: Mapping[str, TableSchema]) -> dict[str, TableSchema]:
+    """The tables, by folded name, with every unit followed to its end: to a column of its own table, or through
+    look-ups in others. Raises InvalidSchema where a path does not lead to a unit."""
+    return {name: replace(table, unit=followed(name, tables)) for name, table in tables.items()}
 
 
 def _by_stored_name(said: Declaration, folded: Mapping[str, str]) -> Declaration:
@@ -192,7 +230,7 @@ def _resolve_column(stored: Stored, said: Declaration) -> ColumnSchema:
     values = None if keys is None else _key_values(name, kind, keys)
     for key, value in zip(keys or (), values or (), strict=True):
         if clip is not None and bounds is not None and isinstance(value, int | float) and value not in clip:
-            raise InvalidSchema(f"{name}: key {shown(key)} lies outside the bounds {_pair(bounds)}.")
+            raise InvalidSchema(f"{name}: key {shown(key)} lies outside the bounds {shown_pair(bounds)}.")
     return ColumnSchema(name, kind, nullable, clip, values, stored.storage)
 
 
@@ -226,7 +264,7 @@ def _bounds_of_another_type(stored: Stored, kind: Type, bounds: Pair) -> Invalid
     name = stored.name
     if kind.temporal:
         return InvalidSchema(
-            f'{name}: "{name}" is {kind}, so its bounds are dates, got {_pair(bounds)}.',
+            f'{name}: "{name}" is {kind}, so its bounds are dates, got {shown_pair(bounds)}.',
             hint=f'Write them as dates or ISO text: bounds={{"{name}": ("2000-01-01", "2030-12-31")}}.',
         )
     what, word = ("dates", "date") if isinstance(bounds[0], date) else ("numbers", "real")
@@ -235,10 +273,6 @@ def _bounds_of_another_type(stored: Stored, kind: Type, bounds: Pair) -> Invalid
         f'{name}: bounds are for {what}, but "{name}" is {kind} ({stored.storage}).',
         hint=f'If it holds {what}, say so: types={{"{name}": "{word}"}}.' if readable else "",
     )
-
-
-def _pair(bounds: Pair) -> str:
-    return f"({shown(bounds[0])}, {shown(bounds[1])})"
 
 
 _KEY_TYPES: Mapping[Type, tuple[type, ...]] = {

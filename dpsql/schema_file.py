@@ -12,16 +12,17 @@ from dpsql.errors import InvalidSchema, did_you_mean
 from dpsql.privacy.ledger import Budget
 from dpsql.privacy.unit import Neighbours
 from dpsql.schema import Declaration
+from dpsql.schema_units import TABLE_WORDS
 
 _TOP = ("budget", "neighbours", "tables")
 _BUDGET = ("epsilon", "delta", "accountant")
-_TABLE = ("path", "neighbours", "columns")
+_TABLE = ("path", "neighbours", "columns", *TABLE_WORDS)
 _COLUMN = ("type", "bounds", "keys", "nullable")
 
 
 @dataclass(frozen=True)
 class TableEntry:
-    """One table of the file: where its data are, if said, and what is declared of its columns."""
+    """One table of the file: where its data are, if said, and what is declared of it and its columns."""
 
     declaration: Declaration
     path: Path | None = None
@@ -85,8 +86,10 @@ def _table(name: str, entry: Any, folder: Path) -> TableEntry:
             raise InvalidSchema(f"{where} column {column} must be a table such as {{ bounds = [0, 100] }}.")
         _known(f"{where} column {column}", facts, _COLUMN)
     declaration = Declaration.of(
-        *({column: facts[word] for column, facts in columns.items() if word in facts} for word in _ORDER)
+        *({column: facts[word] for column, facts in columns.items() if word in facts} for word in _ORDER),
+        **{word: entry[word] for word in TABLE_WORDS if word in entry},
     )
+    declaration.table.check(where)
     return TableEntry(declaration, None if path is None else folder / path)
 
 

@@ -1,4 +1,4 @@
-"""What an owner writes of a column, made plain: pairs of bounds, lists of keys, flags. Raises InvalidSchema.
+"""What an owner writes of a column, made plain: bounds, lists of keys, flags, whole numbers. Raises InvalidSchema.
 
 Values come as Python's, NumPy's or pandas' own, and leave as plain Python: whatever subclass they came as.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from typing import Any
@@ -38,11 +40,11 @@ _ATTOSECONDS = {
     "fs": 1000,
     "as": 1,
 }
-_EXAMPLES = {"bounds": "(0, 120)", "keys": '["a", "b"]', "types": '"integer"', "nullable": "False"}
+_EXAMPLES = {"bounds": "(0, 120)", "keys": '["a", "b"]', "types": '"integer"', "nullable": "False", "max_matches": "3"}
 
 
 def items_of(word: str, facts: object) -> list[tuple[str, object]]:
-    """The columns of `bounds`, `keys`, `types` or `nullable`, and what is said of each."""
+    """The columns of `bounds`, `keys` and the like, and what is said of each."""
     if facts is None:
         return []
     if not isinstance(facts, Mapping):
@@ -76,7 +78,9 @@ def bounds_of(name: str, pair: object) -> Pair:
 
 
 def keys_of(name: str, listed: object, most: int) -> tuple[Word, ...]:
-    """A list of at most so many different keys."""
+    """A list of at most so many different keys; or those in the column of that name of an earlier answer."""
+    if not hasattr(listed, "ndim") and getattr(getattr(listed, "df", None), "ndim", None) == 2:
+        listed = _released(name, listed)
     if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, Iterable):
         raise InvalidSchema(f"{name}: keys are a list of values, got {briefly(listed)}.")
     if getattr(listed, "ndim", 1) != 1:  # to go through a DataFrame gives the names of its columns
@@ -84,7 +88,7 @@ def keys_of(name: str, listed: object, most: int) -> tuple[Word, ...]:
             f"{name}: keys are one list of values, got a {type(listed).__name__} of rows and columns.",
             hint=f'Write the values that "{name}" can have: keys={{"{name}": ["a", "b"]}}.',
         )
-    keys = tuple(_key(name, each) for each in listed)
+    keys = tuple(_key(name, each) for each in _without_nan(listed))
     if not keys:
         raise InvalidSchema(f"{name}: the list of keys is empty.")
     if len(keys) > most:
@@ -94,11 +98,83 @@ def keys_of(name: str, listed: object, most: int) -> tuple[Word, ...]:
     return keys
 
 
+def _released(name: str, answer: Any) -> list[Any]:
+    """The distinct values of a column of an answer, in order, and None last if it has NULLs. An answer is anything with
+    a frame `.df`, such as a Result."""
+    frame = answer.df
+    same = [each for each in frame.columns if isinstance(each, str) and each.casefold() == name.casefold()]
+    if len(same) != 1:
+        columns = ", ".join(f'"{each}"' for each in frame.columns)
+        raise InvalidSchema(
+            f'{name}: an answer given for its keys has one column "{name}"; this has {columns or "none"}.',
+            hint=f"Select it by that name: SELECT {name}, COUNT(*) ... GROUP BY {name}.",
+        )
+    column = frame[same[0]]
+    return [*dict.fromkeys(column.dropna()), *([None] if column.isna().any() else [])]
+
+
+def _without_nan(listed: Iterable[Any]) -> Iterable[Any]:
+    """The values of a Series or an Index with None for what they hold as NULL; of any other list the values."""
+    if not hasattr(listed, "isna"):
+        return listed
+    return [None if null else each for each, null in zip(listed, listed.isna(), strict=True)]
+
+
+def whole_of(word: str, value: object, most: int, hint: str) -> int:
+    """A whole number from 1 to `most`, said for this word."""
+    value = _python(value)
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most:
+        return int(value)
+    got = "one of many digits" if isinstance(value, int) and abs(value) > LARGEST_BOUND else briefly(value)
+    raise InvalidSchema(f"{word} must be a whole number from 1 to {most:,}, got {got}.", hint=hint)
+
+
 def flag_of(name: str, word: object) -> bool:
     """Whether a column can hold NULL."""
     if isinstance(word, bool):
         return word
     raise InvalidSchema(f"{name}: nullable must be True or False, got {briefly(word)}.")
+
+
+def unique_of(listed: object) -> tuple[tuple[str, ...], ...]:
+    """Columns, and lists of columns that are a key together."""
+    if not isinstance(listed, list | tuple):
+        raise InvalidSchema(f"unique must be a list of columns, got {briefly(listed)}.", hint=_UNIQUE_HINT)
+    keys = tuple(_columns_of(each) for each in listed)
+    for key, times in Counter(frozenset(name.casefold() for name in key) for key in keys).items():
+        if times > 1:
+            raise InvalidSchema(f"unique lists {' and '.join(sorted(key))} twice.")
+    return keys
+
+
+def _columns_of(key: object) -> tuple[str, ...]:
+    names = (key,) if isinstance(key, str) else key
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
+        raise InvalidSchema(f"unique lists columns, or lists of columns, got {briefly(key)}.", hint=_UNIQUE_HINT)
+    if len({name.casefold() for name in names}) < len(names):
+        raise InvalidSchema(f"unique names a column twice in one key, {briefly(key)}.")
+    return tuple(str.__str__(name) for name in names)
+
+
+_UNIQUE_HINT = 'Write unique=["code"], and for a key of two columns unique=[["country", "year"]].'
+
+_TOKEN = re.compile(r'\s*(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<arrow>->)|(?P<dot>\.)|(?P<bare>(?:(?!->)[^\s".])+))\s*')
+
+
+def names_and_signs(text: str) -> list[tuple[str, str]]:
+    """The tokens of a path, `orders.key -> "my table".id`: "n" and a name, or one of the signs "." and ">" and "".
+    A double quote that is never closed is the sign "?", and the last."""
+    tokens: list[tuple[str, str]] = []
+    place = 0
+    while place < len(text):
+        found = _TOKEN.match(text, place)
+        if found is None:  # the pattern fails at nothing else
+            return [*tokens, ("?", "")]
+        place = found.end()
+        sign = {"arrow": ">", "dot": "."}.get(str(found.lastgroup), "n")
+        name = found["bare"] if found["quoted"] is None else found["quoted"].replace('""', '"')
+        tokens.append((sign, name or ""))
+    return tokens
 
 
 def moment(value: date) -> int:
@@ -130,6 +206,11 @@ def plain(value: Word) -> str | int | float | bool | None:
 def shown(value: Word) -> str:
     """The value as it is written in Python, dates as ISO text."""
     return repr(plain(value)) if isinstance(value, str | date) else str(value)
+
+
+def shown_pair(bounds: Pair) -> str:
+    """Bounds as they are written in Python."""
+    return f"({shown(bounds[0])}, {shown(bounds[1])})"
 
 
 def _bound(name: str, value: object) -> Number | date:

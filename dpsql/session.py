@@ -16,10 +16,10 @@ from dpsql.prepare import Prepared, Terms, prepare
 from dpsql.privacy.ledger import Budget, Entry, Ledger
 from dpsql.privacy.loss import PrivacyLoss, as_delta, as_epsilon, show
 from dpsql.privacy.unit import Neighbours
+from dpsql.public_tables import resolved
 from dpsql.result import Result
-from dpsql.schema import resolve
 from dpsql.schema_file import Schema
-from dpsql.sources import read_table, stored_columns
+from dpsql.sources import read_table
 from dpsql.sql.catalog import Catalog
 from dpsql.table import Table, as_table
 
@@ -60,15 +60,11 @@ class Session:
             raise InvalidArgument(
                 f"tables must map names to DataFrames, got {type(tables).__name__}.", hint='Write {"people": df}.'
             )
-        for name, source in (tables or {}).items():
-            self._add(name, as_table(source), schema)
-        for name in schema.tables if schema else ():
-            if name.casefold() not in self._catalog.tables:
-                self._read(name, schema)
+        self._take({name: as_table(source) for name, source in (tables or {}).items()}, schema)
 
     def add(self, name: str, source: pd.DataFrame | Table) -> None:
         """One more table. A name is taken once: a table cannot be put in another's place. Raises InvalidSchema."""
-        self._add(name, as_table(source), None)
+        self._take({name: as_table(source)}, None)
 
     def query(
         self,
@@ -169,25 +165,27 @@ class Session:
         more = f" · {most or 'no'} more {'query' if most == 1 else 'queries'} like this" if counts else ""
         return f"spent {cost} · left epsilon {show(left.epsilon)} of {show(self.budget.loss.epsilon)}{more}"
 
-    def _add(self, name: object, table: Table, schema: Schema | None) -> None:
-        if not isinstance(name, str) or not name:
-            raise InvalidSchema(f"a table's name must be text, got {name!r}.")
-        if name.casefold() in self._catalog.tables:
-            raise InvalidSchema(f'there is a table "{name}" already.')
-        said = table.declaration
-        entries = {each.casefold(): entry for each, entry in schema.tables.items()} if schema else {}
-        if name.casefold() in entries:
-            said = said.over(entries[name.casefold()].declaration)
-        resolved = resolve(name, stored_columns(table.frame), said)
-        self._stores[name] = ColumnStore(table.frame, resolved)
-        self._catalog = Catalog({**self._catalog.tables, name.casefold(): resolved})
-
-    def _read(self, name: str, schema: Schema | None) -> None:
-        assert schema is not None
-        entry = schema.tables[name]
-        if entry.path is not None:
-            frame, said = read_table(entry.path, entry.declaration)
-            self._add(name, Table.of(frame, said), None)
+    def _take(self, tables: Mapping[Any, Table], schema: Schema | None) -> None:
+        """Add tables, and those of the schema that have a path; all of them or, where one is refused, none."""
+        entries = {name.casefold(): entry for name, entry in schema.tables.items()} if schema else {}
+        found: dict[str, Table] = {}
+        for name, table in tables.items():
+            if not isinstance(name, str) or not name:
+                raise InvalidSchema(f"a table's name must be text, got {name!r}.")
+            if name.casefold() in self._catalog.tables or name.casefold() in map(str.casefold, found):
+                raise InvalidSchema(f'there is a table "{name}" already.')
+            said = table.declaration
+            if name.casefold() in entries:
+                said = said.over(entries[name.casefold()].declaration)
+            found[name] = Table.of(table.frame, said)
+        for name, entry in (schema.tables if schema else {}).items():
+            if name.casefold() not in map(str.casefold, found) and entry.path is not None:
+                frame, said = read_table(entry.path, entry.declaration)
+                found[name] = Table.of(frame, said)
+        linked = resolved(found, self._catalog.tables)
+        for name, table in found.items():
+            self._stores[name] = ColumnStore(table.frame, linked[name.casefold()])
+        self._catalog = Catalog(linked)
 
     def __copy__(self) -> NoReturn:
         raise LedgerError("a session cannot be copied: each copy could spend the whole budget.")

@@ -7,6 +7,7 @@ import csv
 import re
 import warnings
 from collections import Counter
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -113,7 +114,7 @@ def read_table(path: Path, said: Declaration) -> tuple[pd.DataFrame, Declaration
     if path.suffix.casefold() not in (".csv", ".txt"):
         raise InvalidSchema(f"{path.name}: only .csv files can be read; load others with pandas.")
     types = {name: _type_within(bounds) for name, bounds in said.bounds.items()}
-    return _read_csv(path), Declaration(said.bounds, said.keys, {**types, **said.types}, said.nullable)
+    return _read_csv(path), replace(said, types={**types, **said.types})
 
 
 def _type_within(bounds: Pair) -> Type:

@@ -102,8 +102,9 @@ def _aggregate(each: Aggregation, rows: Answer, codes: NDArray[np.int64], size: 
     for code, cell in zip(codes.tolist(), cells, strict=True):
         if cell is not None:
             groups[code].append(cell)
-    if each.kind is AggregateKind.COUNT:
-        return Vector(np.array([len(group) for group in groups], dtype=np.int64))
+    if each.kind in (AggregateKind.COUNT, AggregateKind.DISTINCT):
+        counted = [set(group) if each.kind is AggregateKind.DISTINCT else group for group in groups]
+        return Vector(np.array([len(group) for group in counted], dtype=np.int64))
     assert argument is not None  # only COUNT has none
     real = each.kind is AggregateKind.AVG or (each.kind is AggregateKind.SUM and argument.type is Type.REAL)
     summed = Type.INTEGER if each.kind is AggregateKind.SUM else argument.type

@@ -18,22 +18,53 @@ _WORDS = ("bounds", "keys", "types")
 
 @dataclass(frozen=True, init=False, eq=False)
 class Table:
-    """A DataFrame whose rows are one person's each, and what its owner declares of the columns.
+    """A DataFrame and what its owner declares of it.
 
-    bounds: column -> (lower, upper), values outside are clipped; keys: column -> list of group values, made public;
-    types: column -> "integer", "real", "decimal" (read as real), "boolean", "text", "date" or "timestamp"; nullable:
-    column -> False. Bounds and keys of dates are dates or ISO text. Raises InvalidSchema.
+    bounds: column -> (lower, upper), values outside are clipped; keys: column -> list of group values, made public, or
+    an earlier answer with a column of that name; types: column -> "integer", "real", "decimal" (read as real),
+    "boolean", "text", "date" or "timestamp"; nullable: column -> False. Bounds and keys of dates are dates or ISO text.
+
+    unit: the column that tells whose row it is, or a path "o_custkey -> customer.c_custkey" to the unit of another
+    table (names with spaces, dots or arrows in double quotes); without it each row is one person's. max_rows,
+    max_groups, max_rows_per_group: how much of one unit may count. public: True where no row is anybody's. unique:
+    columns, and lists of columns, in which no two rows are alike. max_matches: column of a public table -> the most
+    rows that have one value in it. No row is read. Raises InvalidSchema.
     """
 
     frame: pd.DataFrame = field(repr=False)
     declaration: Declaration
 
     def __init__(
-        self, frame: pd.DataFrame, *, bounds: Any = None, keys: Any = None, types: Any = None, nullable: Any = None
+        self,
+        frame: pd.DataFrame,
+        *,
+        bounds: Any = None,
+        keys: Any = None,
+        types: Any = None,
+        nullable: Any = None,
+        unit: Any = None,
+        max_rows: Any = None,
+        max_groups: Any = None,
+        max_rows_per_group: Any = None,
+        public: Any = None,
+        unique: Any = None,
+        max_matches: Any = None,
     ) -> None:
         if not isinstance(frame, pd.DataFrame):
             raise InvalidArgument(f"a table is made of a pandas DataFrame, got {type(frame).__name__}.")
-        said = Declaration.of(bounds, keys, types, nullable)
+        said = Declaration.of(
+            bounds,
+            keys,
+            types,
+            nullable,
+            unit=unit,
+            max_rows=max_rows,
+            max_groups=max_groups,
+            max_rows_per_group=max_rows_per_group,
+            public=public,
+            unique=unique,
+            max_matches=max_matches,
+        )
         object.__setattr__(self, "frame", frame)
         object.__setattr__(self, "declaration", said.over(_remembered(frame)))
         resolve("the table", stored_columns(frame), self.declaration)
@@ -48,16 +79,39 @@ class Table:
 
 
 def declare(
-    frame: pd.DataFrame, *, bounds: Any = None, keys: Any = None, types: Any = None, nullable: Any = None
+    frame: pd.DataFrame,
+    *,
+    bounds: Any = None,
+    keys: Any = None,
+    types: Any = None,
+    nullable: Any = None,
+    unit: Any = None,
+    max_rows: Any = None,
+    max_groups: Any = None,
+    max_rows_per_group: Any = None,
+    public: Any = None,
+    unique: Any = None,
+    max_matches: Any = None,
 ) -> Any:
-    """The frame with declarations remembered in `.attrs`, or a `Table` when `nullable` is given.
+    """The frame with declarations remembered in `.attrs`, or a `Table` when any word but bounds, keys and types is
+    given. The words are those of `Table`.
 
     `.attrs` survives merges and samples, where bounds, keys and types stay sound (each is enforced cell by cell); a
-    fact like nullability belongs to this very table, so it is kept with a Table. Memory is shared with the frame.
-    Raises InvalidSchema.
+    fact like nullability or the unit belongs to this very table, so it is kept with a Table. Memory is shared with the
+    frame. Raises InvalidSchema.
     """
-    table = Table(frame, bounds=bounds, keys=keys, types=types, nullable=nullable)
-    if nullable is not None:
+    of_this_table = {
+        "nullable": nullable,
+        "unit": unit,
+        "max_rows": max_rows,
+        "max_groups": max_groups,
+        "max_rows_per_group": max_rows_per_group,
+        "public": public,
+        "unique": unique,
+        "max_matches": max_matches,
+    }
+    table = Table(frame, bounds=bounds, keys=keys, types=types, **of_this_table)
+    if any(word is not None for word in of_this_table.values()):
         return table
     copy = frame.copy(deep=False)
     said = table.declaration
@@ -85,6 +139,9 @@ def _remembered(frame: pd.DataFrame) -> Declaration:
         return Declaration()
     if not isinstance(said, dict) or not all(isinstance(said.get(word) or {}, dict) for word in _WORDS):
         raise InvalidSchema('df.attrs["dpsql"] is not what dpsql.declare writes.')
-    present = set(frame.columns)
-    kept = {word: {name: value for name, value in (said.get(word) or {}).items() if name in present} for word in _WORDS}
+    present = {name.casefold() for name in frame.columns if isinstance(name, str)}
+    kept = {
+        word: {name: fact for name, fact in (said.get(word) or {}).items() if str(name).casefold() in present}
+        for word in _WORDS
+    }
     return Declaration.of(kept["bounds"], kept["keys"], kept["types"])

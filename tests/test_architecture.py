@@ -14,7 +14,7 @@ FLOORS = (  # folders and modules of dpsql/, lowest floor first
     ("schema", "schema_*", "intervals", "calendar"),
     ("sql",),
     ("analysis", "executors", "sources"),
-    ("release", "release_*", "noise_intervals", "table"),
+    ("release", "release_*", "noise_intervals", "table", "public_tables"),
     ("finish", "stages", "prepare", "result", "explain", "render", "notes", "answer"),
     ("session", "api"),
     ("shell", "__main__", "__init__", "testing"),

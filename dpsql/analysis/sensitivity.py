@@ -9,15 +9,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 from dpsql.analysis.filters import known_of
+from dpsql.analysis.limits import Bounds, bounds_of
 from dpsql.analysis.stability import stability
-from dpsql.errors import InternalError, MissingBounds
+from dpsql.errors import MissingBounds
 from dpsql.intervals import Interval, Number, point
-from dpsql.privacy.unit import Neighbours, Sensitivity
+from dpsql.privacy.unit import ONE_ROW, ContributionBound, Neighbours, Sensitivity
 from dpsql.sql.expressions import Column, Fact, Slot, columns, rebuild
 from dpsql.sql.facts import Known, fact
 from dpsql.sql.plan import Aggregate, AggregateKind, Aggregation
+
+if TYPE_CHECKING:
+    from dpsql.sql.options import Options
+
+Of = Literal["rows", "total", "mean", "presence"]
+_ONE = Bounds(ONE_ROW, ONE_ROW, enforced=False, declared=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +44,41 @@ class Contribution:
         return self.range.upper if self.sure else max(0, self.range.upper)
 
 
-def norms(row: Contribution, neighbours: Neighbours, *, grouped: bool) -> Sensitivity:
-    """The sensitivity of one sum per group over all groups, for rows that are one privacy unit each.
+def norms(
+    row: Contribution, neighbours: Neighbours, *, grouped: bool, bound: ContributionBound = ONE_ROW
+) -> Sensitivity:
+    """The sensitivity of one sum per group over all groups, where a unit adds at most `bound` contributions.
 
-    With M the largest |value| and W the width of the interval (0 included where a row may add nothing):
+    With M the largest |value|, W the width of the interval (0 included where nothing may be added), and c_i the
+    contributions of a unit to group i, whose largest norms are those of `bound`:
 
-    UNBOUNDED: the row that is added or removed reaches one group and adds at most M there: all norms are M.
-    BOUNDED, one group: the sum changes by the difference of two contributions: all norms are W.
-    BOUNDED, many groups: the row leaves one group and enters another (changes M and M: L1 2M, L2 sqrt(2) M, Linf M),
-    or changes inside one (W <= 2M: L1 W, L2 W, Linf W). The larger of both in each norm.
+    UNBOUNDED: what the unit adds to group i is at most c_i M: the norms of (c_i) times M.
+    BOUNDED, one group: the difference of two such sums, each between c times the ends of the interval: c W.
+    BOUNDED, many groups: the unit's contributions c_i leave and others c'_i enter. L1: at most 2 |c|_1 M. Linf: in one
+    group the difference is at most max(c_i, c'_i) W, or M where only one of both is there: c W suffices, as W >= M.
+    L2: with P the largest positive value and N the largest negative one (P + N = W) the difference in a group is at
+    most max(c P + c' N, c N + c' P); the sum of its squares, with the squares of c and of c' adding up to at most Q
+    each, is at most 2 (P^2 + N^2) Q (its quadratic form in (c, c') has that largest value). For one row in one group
+    of each it is max(2 M^2, W^2): the row leaves one group and enters another, or changes inside one.
     """
     largest = max(abs(row.least), abs(row.most))
     width = row.most - row.least
     if neighbours is Neighbours.UNBOUNDED:
-        return Sensitivity(largest, largest, largest)
+        return Sensitivity(largest * bound.l1, largest * math.sqrt(bound.l2_squared), largest * bound.linf)
     if not grouped:
-        return Sensitivity(width, width, width)
-    return Sensitivity(2 * largest, max(math.sqrt(2) * largest, width), max(largest, width))
+        return Sensitivity(width * bound.linf, width * bound.linf, width * bound.linf)
+    l1 = 2 * largest * bound.l1
+    l2 = min(l1, math.sqrt(l2_squared_of_change(row, bound)))
+    return Sensitivity(l1, l2, min(l2, max(largest, width) * bound.linf))
+
+
+def l2_squared_of_change(row: Contribution, bound: ContributionBound) -> Number:
+    """The squared L2 norm of a changed unit's difference over many groups, as `norms` proves it."""
+    most, least = max(0, row.most), min(0, row.least)
+    if bound.rows == 1:
+        width = row.most - row.least
+        return max(2 * max(most, -least) ** 2, width * width)
+    return 2 * (most * most + least * least) * bound.l2_squared
 
 
 _LARGEST = 1e290
@@ -70,6 +96,10 @@ class Measured:
     count: Contribution
     sum: Contribution | None
     """None for COUNT, which sums nothing."""
+    bound: ContributionBound = ONE_ROW
+    """How many such contributions a unit makes."""
+    of: Of = "rows"
+    """What contributes: each row, or each unit once a group, by its clipped total, its own average, or its presence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +113,64 @@ class Analysis:
     """True when neighbours have the same number of rows and all of them reach the one group."""
     known: Known
     """What the filters imply of expressions, for the golden texts."""
+    bounds: Bounds = _ONE
+    private: bool = True
+    """Some rows are people's."""
 
-    def of(self, row: Contribution) -> Sensitivity:
-        return norms(row, self.neighbours, grouped=self.grouped)
+    def of(self, row: Contribution, bound: ContributionBound = ONE_ROW) -> Sensitivity:
+        if not self.private:
+            return Sensitivity(0, 0, 0)
+        return norms(row, self.neighbours, grouped=self.grouped, bound=bound)
 
 
-def analyse(plan: Aggregate, neighbours: Neighbours) -> Analysis:
-    """Measure every aggregation of a plan. Raises MissingBounds where a sum has no finite sensitivity."""
+def analyse(plan: Aggregate, neighbours: Neighbours, options: Options | None = None) -> Analysis:
+    """Measure every aggregation of a plan. Raises MissingBounds where a sum has no finite sensitivity, or a unit any
+    number of rows."""
     below = stability(plan.input)
-    if below.factor != 1:
-        raise InternalError("one row per unit is all that is measured here")
+    bounds = bounds_of(plan, options)
     known = known_of(plan.input)
     grouped = bool(plan.keys)
-    reaches = below.every_row and not grouped
-    measured = tuple(_measure(each, known, reaches) for each in plan.aggregations)
+    reaches = below.every_row and not grouped and bounds.rows == ONE_ROW and bool(below.by_unit)
+    measured = tuple(
+        _of_units(_measure(each, known, reaches), plan, bounds, averages=options is not None)
+        for each in plan.aggregations
+    )
     public_count = neighbours is Neighbours.BOUNDED and reaches
-    return Analysis(neighbours, grouped, measured, public_count, known)
+    return Analysis(neighbours, grouped, measured, public_count, known, bounds, bool(below.by_unit))
+
+
+def _of_units(row: Measured, plan: Aggregate, bounds: Bounds, *, averages: bool) -> Measured:
+    """What a unit contributes: its rows, or one clipped number for each group.
+
+    COUNT and SUM: leaving out rows beyond the limit and clipping the unit's total at what so many rows could add have
+    the same sensitivity where the limits on rows and groups are one and the same, |c|_1 = groups * |c|_inf; the total
+    then loses less, as it is changed only where it lies outside. Not beside an AVG, whose sum and count go together.
+    `averages`: AVG is of the units' own averages, as in GoogleSQL, whose clause the text uses."""
+    each, limit = row.aggregation, bounds.rows.linf
+    if each.kind is AggregateKind.DISTINCT:
+        return replace(row, bound=bounds.units, of="presence")
+    if each.per_unit is not None:
+        if each.kind is AggregateKind.AVG:
+            own = replace(row.argument, range=each.per_unit)
+            return replace(row, argument=own, bound=bounds.units, of="mean")
+        return _total(row, each.per_unit, bounds)
+    row = replace(row, bound=bounds.rows)
+    if not bounds.declared or limit == 1:
+        return row
+    if each.kind is AggregateKind.AVG:
+        return replace(row, bound=bounds.units, of="mean") if averages else row
+    beside_avg = any(other.kind is AggregateKind.AVG for other in plan.aggregations) and not averages
+    if beside_avg or not bounds.enforced or bounds.rows.l1 < bounds.rows.most_groups * limit:
+        return row
+    held = row.count if row.sum is None else row.sum
+    return _total(row, Interval(min(0, held.range.lower) * limit, max(0, held.range.upper) * limit), bounds)
+
+
+def _total(row: Measured, clip: Interval, bounds: Bounds) -> Measured:
+    total = Contribution(clip, sure=False)
+    if row.sum is None:
+        return replace(row, count=total, bound=bounds.units, of="total")
+    return replace(row, sum=total, bound=bounds.units, of="total")
 
 
 def _measure(aggregation: Aggregation, known: Known, reaches: bool) -> Measured:
@@ -107,8 +179,10 @@ def _measure(aggregation: Aggregation, known: Known, reaches: bool) -> Measured:
     argument = fact(aggregation.argument, known)
     sure = reaches and not argument.nullable
     count = Contribution(point(1), sure)
-    if aggregation.kind is AggregateKind.COUNT:
+    if aggregation.kind in (AggregateKind.COUNT, AggregateKind.DISTINCT):
         return Measured(aggregation, argument, count, None)
+    if aggregation.per_unit is not None:
+        return Measured(aggregation, argument, count, Contribution(aggregation.per_unit, sure=False))
     if not (argument.range.bounded and argument.range.magnitude <= _LARGEST):
         raise _missing_bounds(aggregation, known)
     if argument.range.upper - argument.range.lower < _SMALLEST:  # a range of one value, or as good as one

@@ -1,4 +1,4 @@
-"""Expressions over a store's columns, block by block; what depends on one text column alone runs on its dictionary."""
+"""Expressions over columns, block by block; what depends on one text column alone runs on its dictionary."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpsql.executors.columns import ColumnStore
+from dpsql.executors.relations import Columns, Relation
 from dpsql.schema import Type
 from dpsql.sql.expressions import Call, Column, Expr, Fact, Vector, columns, evaluate, rebuild, walk
 
 Evaluator = Callable[[int, int], Vector]
+BLOCK = 32_768
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """Reads the columns of one expression, made-up ones that stand for looked-up parts among them."""
 
-    store: ColumnStore
+    rows: Relation
     lifted: dict[str, Evaluator] = field(default_factory=dict)
 
     def lookup(self, column: Column, table: Vector, kind: Type) -> Column:
         """A made-up column: `table`, a cell for each code of the text column, gathered by code."""
-        codes = self.store.encoded(column.name).codes
+        codes = self.rows.encoded(column).codes
         table = Vector(np.ascontiguousarray(table.values), table.valid)
         name = f"\0{len(self.lifted)}"  # no column of a query can have this name
         self.lifted[name] = lambda start, stop: table.at(codes[start:stop])
@@ -32,12 +33,11 @@ class Evaluation:
     def evaluator(self, expr: Expr) -> Evaluator:
         """A function (start, stop) -> the block of an expression."""
         plain = rebuild(expr, {part: self._lift(part) for part in _liftable(expr)})
-        names = [each.name for each in columns(plain)]
-        readers = {name: self.lifted.get(name) or self.store.reader(name) for name in names}
+        readers = {each: self.lifted.get(each.name) or self.rows.reader(each) for each in columns(plain)}
 
         def run(start: int, stop: int) -> Vector:
             def read(column: Column) -> Vector:
-                return readers[column.name](start, stop)
+                return readers[column](start, stop)
 
             return evaluate(plain, read, stop - start)
 
@@ -45,12 +45,24 @@ class Evaluation:
 
     def _lift(self, expr: Call) -> Column:
         column = columns(expr)[0]
-        return self.lookup(column, over_dictionary(expr, self.store), expr.type)
+        return self.lookup(column, over_dictionary(expr, self.rows), expr.type)
 
 
-def evaluator(expr: Expr, store: ColumnStore) -> Evaluator:
+def evaluator(expr: Expr, rows: Relation | Columns) -> Evaluator:
     """A function (start, stop) -> the block of an expression over those rows."""
-    return Evaluation(store).evaluator(expr)
+    return Evaluation(Relation.of(rows)).evaluator(expr)
+
+
+def evaluated(expr: Expr, rows: Relation) -> Vector:
+    """The expression over all rows, block by block."""
+    read = evaluator(expr, rows)
+    blocks = [read(start, min(start + BLOCK, rows.rows)) for start in range(0, rows.rows, BLOCK)] or [read(0, 0)]
+    if len(blocks) == 1:
+        return blocks[0]
+    values = np.concatenate([block.values for block in blocks])
+    if all(block.valid is None for block in blocks):
+        return Vector(values)
+    return Vector(values, np.concatenate([block.where_valid() for block in blocks]))
 
 
 def text_column(expr: Expr) -> Column | None:
@@ -59,13 +71,13 @@ def text_column(expr: Expr) -> Column | None:
     return read[0] if len(read) == 1 and read[0].type is Type.TEXT else None
 
 
-def over_dictionary(expr: Expr, store: ColumnStore, most: int | None = None) -> Vector:
+def over_dictionary(expr: Expr, rows: Relation, most: int | None = None) -> Vector:
     """The expression for each distinct value of its one text column, and last for NULL.
 
     Texts above `most` characters are NULL, so that what is held is bounded by how many they are."""
     column = text_column(expr)
     assert column is not None  # callers ask first
-    dictionary = store.encoded(column.name).dictionary
+    dictionary = rows.encoded(column).dictionary
 
     def run(start: int, stop: int) -> Vector:
         found = evaluate(expr, lambda _column: dictionary.at(slice(start, stop)), stop - start)

@@ -11,9 +11,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsql.executors.base import ExactPlan
-from dpsql.executors.columns import ColumnStore
-from dpsql.executors.columns import _number as number
-from dpsql.executors.evaluation import Evaluation, Evaluator, evaluator, over_dictionary, short_texts, text_column
+from dpsql.executors.columns import number
+from dpsql.executors.evaluation import (
+    BLOCK,
+    Evaluation,
+    Evaluator,
+    evaluator,
+    over_dictionary,
+    short_texts,
+    text_column,
+)
+from dpsql.executors.relations import Relation
 from dpsql.intervals import Interval
 from dpsql.schema import Key, Type
 from dpsql.sql.domains import cells_of, vector_of
@@ -21,7 +29,6 @@ from dpsql.sql.expressions import DTYPES, Call, Column, Expr, Literal, Vector, c
 from dpsql.sql.plan import GroupKey
 
 Codes = NDArray[np.int64]
-BLOCK = 32_768
 MOST_KEY_CHARACTERS = 1_000
 """A text that an expression makes for an unknown group is NULL above this length: all of them are held at once."""
 MOST_DIRECT_CELLS = 1 << 21
@@ -48,15 +55,15 @@ class Groups:
     values: Callable[[Codes], tuple[Vector, ...]]
 
 
-def group_rows(plan: ExactPlan, store: ColumnStore) -> Groups:
-    """The plan's groups over a store."""
-    keys = [_key_codes(key, store) for key in plan.keys]
+def group_rows(plan: ExactPlan, rows: Relation) -> Groups:
+    """The plan's groups over the rows of its source."""
+    keys = [key_codes(key, rows) for key in plan.keys]
     cells = 1
     for key in keys:
         cells *= len(key.values)
     if plan.every_cell or cells <= MOST_DIRECT_CELLS:
         return _direct(keys, cells)
-    return _renumbered(keys, store.rows)
+    return _renumbered(keys, rows.rows)
 
 
 def _direct(keys: list[KeyCodes], cells: int) -> Groups:
@@ -108,28 +115,28 @@ def _renumbered(keys: list[KeyCodes], rows: int) -> Groups:
     return Groups(lambda start, stop: codes[start:stop], len(chosen), False, values)
 
 
-def _key_codes(key: GroupKey, store: ColumnStore) -> KeyCodes:
+def key_codes(key: GroupKey, rows: Relation) -> KeyCodes:
     expr = key.expr
     if text_column(expr) is not None:
-        return _dictionary_codes(key, store)
+        return _dictionary_codes(key, rows)
     if key.values is None:
-        codes, values = _numbered(expr, store)
+        codes, values = _numbered(expr, rows)
         return KeyCodes(values, lambda start, stop: codes[start:stop].astype(np.int64), complete=True)
     if expr.type is Type.TEXT:
-        return _text_codes(expr, key.values, store)
-    read = evaluator(expr, store)
+        return _text_codes(expr, key.values, rows)
+    read = evaluator(expr, rows)
     if expr.type.discrete and expr.type is not Type.BOOLEAN and not key.listed and _consecutive(key.values):
         return _consecutive_codes(read, key)
     return _listed_codes(read, key, expr.type)
 
 
-def _numbered(expr: Expr, store: ColumnStore) -> tuple[NDArray[np.int32], Vector]:
+def _numbered(expr: Expr, rows: Relation) -> tuple[NDArray[np.int32], Vector]:
     """Codes into the distinct values that occur, NULL being one of them."""
     if isinstance(expr, Column):
-        return store.numbered(expr.name)
-    read = evaluator(expr, store)
-    starts = range(0, store.rows, BLOCK)
-    blocks = [_short(read(start, min(start + BLOCK, store.rows)), expr) for start in starts] or [read(0, 0)]
+        return rows.numbered(expr)
+    read = evaluator(expr, rows)
+    starts = range(0, rows.rows, BLOCK)
+    blocks = [_short(read(start, min(start + BLOCK, rows.rows)), expr) for start in starts] or [read(0, 0)]
     valid = np.concatenate([block.where_valid() for block in blocks])
     values = np.concatenate([block.values for block in blocks])
     return number(Vector(values, None if valid.all() else valid), expr.type)
@@ -139,13 +146,13 @@ def _short(block: Vector, expr: Expr) -> Vector:
     return short_texts(block, MOST_KEY_CHARACTERS) if expr.type is Type.TEXT else block
 
 
-def _dictionary_codes(key: GroupKey, store: ColumnStore) -> KeyCodes:
+def _dictionary_codes(key: GroupKey, rows: Relation) -> KeyCodes:
     """A key that depends on one text column: its codes renumbered by what the dictionary's entries come to."""
     column = text_column(key.expr)
     assert column is not None  # the caller asked
-    encoded = store.encoded(column.name)
+    encoded = rows.encoded(column)
     made = isinstance(key.expr, Call) and key.values is None
-    cells = cells_of(over_dictionary(key.expr, store, MOST_KEY_CHARACTERS if made else None), key.expr.type)
+    cells = cells_of(over_dictionary(key.expr, rows, MOST_KEY_CHARACTERS if made else None), key.expr.type)
     wanted: list[Key] = list(dict.fromkeys(cells)) if key.values is None else list(key.values)
     place = _places(wanted)
     outside = _outside(key)
@@ -200,16 +207,16 @@ def _consecutive_codes(read: Evaluator, key: GroupKey) -> KeyCodes:
     return KeyCodes(vector_of(values, key.expr.type), codes, complete=enforced)
 
 
-def _text_codes(expr: Expr, values: tuple[Key, ...], store: ColumnStore) -> KeyCodes:
+def _text_codes(expr: Expr, values: tuple[Key, ...], rows: Relation) -> KeyCodes:
     """Codes of a text expression over several columns, such as CASE: computed in codes where it only chooses among
     constants and single columns, so that no text is made for a row."""
     place = _places(values)
-    evaluation = Evaluation(store)
+    evaluation = Evaluation(rows)
     coded = _in_codes(expr, place, evaluation)
     if coded is not None:
         read = evaluation.evaluator(coded)
         return KeyCodes(vector_of(values, Type.TEXT), lambda start, stop: read(start, stop).values, complete=False)
-    texts = evaluator(expr, store)
+    texts = evaluator(expr, rows)
 
     def codes(start: int, stop: int) -> Codes:
         cells = cells_of(texts(start, stop), Type.TEXT)
@@ -224,7 +231,7 @@ def _in_codes(expr: Expr, place: dict[tuple[type, Key], int], evaluation: Evalua
         return Literal(place.get(_exactly(expr.value), -1), Type.INTEGER)
     column = text_column(expr)
     if column is not None:
-        cells = cells_of(over_dictionary(expr, evaluation.store), Type.TEXT)
+        cells = cells_of(over_dictionary(expr, evaluation.rows), Type.TEXT)
         table: Codes = np.array([place.get(_exactly(cell), -1) for cell in cells], dtype=np.int64)
         return evaluation.lookup(column, Vector(table), Type.INTEGER)
     if not isinstance(expr, Call) or expr.function.name != "case":

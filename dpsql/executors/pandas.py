@@ -9,12 +9,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.executors.base import CountRows, ExactPlan, ExactTable, LatticeSum
-from dpsql.executors.columns import ColumnStore, clip
-from dpsql.executors.evaluation import Evaluator, evaluator
-from dpsql.executors.groups import BLOCK, Codes, Groups, group_rows
+from dpsql.executors.base import (
+    NO_KEY,
+    CountRows,
+    CountUnits,
+    ExactPlan,
+    ExactTable,
+    LatticeSum,
+    Part,
+    UnitMean,
+    UnitTotal,
+    expression_of,
+    of_units,
+)
+from dpsql.executors.bounding import distinct_pairs
+from dpsql.executors.choosing import Chosen, choose_rows, lattice_steps
+from dpsql.executors.columns import ColumnStore
+from dpsql.executors.database import Database
+from dpsql.executors.evaluation import BLOCK, Evaluator, evaluator
+from dpsql.executors.groups import Codes, Groups, group_rows
+from dpsql.executors.relations import Relation
+from dpsql.executors.unit_totals import unit_means, unit_totals
 from dpsql.sql.expressions import Bools, Expr, Vector
-from dpsql.sql.plan import filters_of, scan_of
+from dpsql.sql.nodes import Filter
 
 _LARGEST_ACCUMULATED = 2**62
 
@@ -25,47 +42,75 @@ class PandasExecutor:
     def __init__(self, stores: Mapping[str, ColumnStore]) -> None:
         self.stores = stores
 
-    def execute(self, plan: ExactPlan) -> ExactTable:
-        """One pass over the rows: filter, group, add integers.
+    def execute(self, plan: ExactPlan, key: bytes = NO_KEY) -> ExactTable:
+        """One pass over the rows: filter, group, add integers. Where units have limits, one more before it, in which
+        the rows to be left out are found.
 
         Rows that a filter or a key leaves out go to one more cell at the end, which is cut off.
         """
-        store = self.stores[scan_of(plan.source).table.name]
         with np.errstate(all="ignore"):  # a warning would tell of the row that made it
-            run = _Run(plan, store)
-            return run.table(run.sums(0, store.rows))
+            predicates: list[Expr] = []
+            source = plan.source
+            while isinstance(source, Filter):
+                predicates.append(source.predicate)
+                source = source.input
+            rows = Database(self.stores).relation(source)
+            run = _Run(plan, rows, predicates, key)
+            return run.table(run.sums(0, rows.rows))
 
 
 class _Run:
-    """One plan over one store.
+    """One plan over the rows of its source.
 
     In one thread: blocks that fit the processor's cache are so short that threads would wait for the interpreter more
     than they compute (measured: two are slower than one).
     """
 
-    def __init__(self, plan: ExactPlan, store: ColumnStore) -> None:
+    def __init__(self, plan: ExactPlan, rows: Relation, predicates: list[Expr], key: bytes) -> None:
         self.plan = plan
-        self.passes = [evaluator(predicate, store) for predicate in filters_of(plan.source)]
-        self.groups = group_rows(plan, store) if plan.keys else None
+        self.present = rows.present()
+        self.passes = [evaluator(predicate, rows) for predicate in reversed(predicates)]
+        self.groups = group_rows(plan, rows) if plan.keys else None
         self.cells = self.groups.cells if self.groups else 1
-        exprs = [part.value if isinstance(part, LatticeSum) else part.present for part in plan.parts]
-        self.values = {expr: evaluator(expr, store) for expr in exprs if expr is not None}
+        exprs = [expression_of(part) for part in plan.parts]
+        self.values = {expr: evaluator(expr, rows) for expr in exprs if expr is not None}
+        self.chosen: Chosen | None = None
+        if plan.limits is not None or plan.groups is not None or any(map(of_units, plan.parts)):
+            codes = np.concatenate(
+                [self._block(start, min(start + BLOCK, rows.rows)).all_codes() for start in range(0, rows.rows, BLOCK)]
+                or [np.zeros(0, dtype=np.int64)]
+            )
+            self.chosen = choose_rows(plan, rows, codes, self.groups, key)
+
+    def _block(self, start: int, stop: int) -> _Block:
+        present = None if self.present is None else self.present[start:stop]
+        return _block(self.passes, self.groups, start, stop, present)
 
     def sums(self, first: int, last: int) -> list[NDArray[Any]]:
         """For rows first..last: how many each group has, and each part's integers."""
         rows = np.zeros(self.cells, dtype=np.int64)
-        parts = [
-            _SumPart(part, self.cells) if isinstance(part, LatticeSum) else _CountPart(part, self.cells)
-            for part in self.plan.parts
-        ]
+        parts = [self._part(part) for part in self.plan.parts]
         for start in range(first, last, BLOCK):
-            block = _block(self.passes, self.groups, start, min(start + BLOCK, last))
+            stop = min(start + BLOCK, last)
+            read = {expr: value(start, stop) for expr, value in self.values.items()}
+            if self.chosen is None:
+                block = of_group = self._block(start, stop)
+            else:
+                block = _Block(start, stop, None, self.chosen.rows[start:stop], self.cells)
+                of_group = _Block(start, stop, None, self.chosen.groups[start:stop], self.cells)
             seen = block.counts(None)
-            rows += seen
-            read = {expr: value(block.start, block.stop) for expr, value in self.values.items()}
+            rows += seen if block is of_group else of_group.counts(None)
             for part in parts:
                 part.add(block, read, seen)
         return [rows, *(part.values() for part in parts)]
+
+    def _part(self, part: Part) -> _Accumulator:
+        if isinstance(part, LatticeSum):
+            return _SumPart(part, self.cells)
+        if isinstance(part, CountRows):
+            return _CountPart(part, self.cells)
+        assert self.chosen is not None  # parts of units ask for it
+        return _UnitPart(part, self.chosen, self.cells)
 
     def table(self, found: list[NDArray[Any]]) -> ExactTable:
         """The groups that are to be seen, with their integers."""
@@ -98,6 +143,13 @@ class _Block:
         codes = self.codes if valid is None else np.where(valid, self.codes, self.cells)
         return np.bincount(codes, minlength=self.cells + 1)[: self.cells]
 
+    def all_codes(self) -> NDArray[np.int64]:
+        """The group of every row, `cells` for rows that are left out."""
+        if self.codes is not None:
+            return self.codes
+        everywhere = np.zeros(self.stop - self.start, dtype=np.int64)
+        return everywhere if self.kept is None else everywhere + ~self.kept
+
     def add_to(self, total: NDArray[np.int64], steps: NDArray[np.int64]) -> None:
         """Add the kept rows' integers to the groups' totals, which have one cell more at the end."""
         if self.codes is not None:
@@ -106,8 +158,7 @@ class _Block:
             total[0] += (steps if self.kept is None else steps * self.kept).sum()
 
 
-def _block(passes: list[Evaluator], groups: Groups | None, start: int, stop: int) -> _Block:
-    kept: Bools | None = None
+def _block(passes: list[Evaluator], groups: Groups | None, start: int, stop: int, kept: Bools | None = None) -> _Block:
     for passing in passes:
         verdict = passing(start, stop)
         kept = both(kept, both(verdict.values.astype(bool, copy=False), verdict.valid))
@@ -171,17 +222,43 @@ class _SumPart:
         return total[:-1]
 
 
-def lattice_steps(part: LatticeSum, vector: Vector) -> NDArray[np.int64]:
-    """The integers that the rows of a block add; cells of NULL hold some integer of the range."""
-    values: Any = vector.values
-    if part.whole:
-        clipped = clip(values.astype(np.int64, copy=False), int(part.lower), int(part.upper))
-        steps = clipped - int(part.origin)
-        held = part.least <= part.lower - part.origin and part.upper - part.origin <= part.most
-        return np.asarray(steps if held else clip(steps, part.least, part.most), dtype=np.int64)
-    clipped = clip(values.astype(np.float64, copy=False), part.lower, part.upper)
-    steps = np.rint((clipped - part.origin) * part.steps_per_unit)
-    return np.clip(np.where(np.isfinite(steps), steps, 0), part.least, part.most).astype(np.int64)
+class _UnitPart:
+    """Accumulates what units add, each one number for a group: their rows are gathered, block by block, and summed at
+    the end."""
+
+    def __init__(self, part: CountUnits | UnitTotal | UnitMean, chosen: Chosen, cells: int) -> None:
+        self.part = part
+        self.chosen = chosen
+        self.cells = cells
+        self.found: list[tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]] = []
+
+    def add(self, block: _Block, read: Mapping[Expr, Vector], _seen: NDArray[np.int64]) -> None:
+        groups = self.chosen.groups[block.start : block.stop]
+        expr = expression_of(self.part)
+        vector = None if expr is None else read[expr]
+        kept = groups < self.cells
+        if vector is not None and vector.valid is not None:
+            kept = kept & vector.valid
+        steps = np.ones(len(groups), dtype=np.int64)
+        if not isinstance(self.part, CountUnits) and isinstance(self.part.of, LatticeSum) and vector is not None:
+            steps = lattice_steps(self.part.of, vector)
+        units = self.chosen.units[block.start : block.stop]
+        whole = bool(kept.all())
+        self.found.append((units, groups, steps) if whole else (units[kept], groups[kept], steps[kept]))
+
+    def values(self) -> NDArray[Any]:
+        empty = np.zeros(0, dtype=np.int64)
+        columns = zip(*self.found, strict=True) if self.found else ([empty], [empty], [empty])
+        units, groups, steps = (np.concatenate(list(each)) for each in columns)
+        units, groups = units.astype(np.int64, copy=False), groups.astype(np.int64, copy=False)
+        by = groups if self.cells > 1 else None
+        if isinstance(self.part, CountUnits):
+            return distinct_pairs(units, by, self.cells)
+        run = unit_totals if isinstance(self.part, UnitTotal) else unit_means
+        return run(units, by, self.cells, steps, least=self.part.least, most=self.part.most)
+
+
+_Accumulator = _CountPart | _SumPart | _UnitPart
 
 
 def _stack(parts: list[NDArray[Any]], groups: int) -> NDArray[Any]:

@@ -43,6 +43,11 @@ def _random_words(n: int) -> npt.NDArray[np.uint64]:
     return np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
 
 
+def fresh_key() -> bytes:
+    """32 random bytes, which decide which rows of a unit beyond its limits are left out."""
+    return os.urandom(32)
+
+
 def _exp_bracket(x: Fraction, precision: int) -> tuple[int, int]:
     """Integers (low, high) with low <= exp(-x) * 2^precision <= high, for x >= 0.
 
@@ -118,6 +123,27 @@ def bernoulli(numerators: IntArray, denominators: IntArray) -> BoolArray:
     if n.dtype.kind not in "iu" or not ((n >= 0) & (n <= d)).all():
         raise ValueError("a probability must be a quotient of integers in [0, 1]")
     return np.asarray(uniform_below(d) < n)
+
+
+def bernoulli_dyadic(firsts: npt.NDArray[np.uint64], numerator: Callable[[int], int], bits: int) -> BoolArray:
+    """True with probability numerator(i) / 2^bits; shape (n,), that of firsts.
+
+    For c = numerator(i), 0 <= c <= 2^bits and bits >= 64, firsts[i] is the first 64 bits of c / 2^bits, all ones for
+    c = 2^bits: a word below it gives u < c / 2^bits, a word above it u >= c / 2^bits. ``numerator`` is called only
+    where the word is firsts[i] itself, and more of u drawn.
+    """
+    words = _random_words(firsts.size)
+    result: BoolArray = words < firsts
+    for i in np.flatnonzero(words == firsts).tolist():
+        result[i] = _LazyUniform(int(words[i])).below(partial(_dyadic_bracket, numerator(i), bits))
+    return result
+
+
+def _dyadic_bracket(numerator: int, bits: int, precision: int) -> tuple[int, int]:
+    """Integers enclosing numerator / 2^bits * 2^precision; equal once precision reaches bits."""
+    if precision >= bits:
+        return (exact := numerator << (precision - bits)), exact
+    return numerator >> (bits - precision), -(-numerator >> (bits - precision))
 
 
 def bernoulli_exp(x: FloatArray, exact: Callable[[int], Fraction]) -> BoolArray:

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from dpsql.errors import SQLSyntaxError, UnsupportedSQL
+from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.sql import worded as _worded  # noqa: F401 - its rules register themselves
 from dpsql.sql.allow import check
 from dpsql.sql.catalog import Catalog
+from dpsql.sql.expressions import Expr
 from dpsql.sql.options import Options, read_options
 from dpsql.sql.parameters import Params, check_all_used
 from dpsql.sql.parse import Statement, span_of
+from dpsql.sql.people import People, Step, beside_no_match, conjuncts, rows_of
 from dpsql.sql.plan import Query
-from dpsql.sql.private import PrivateSelect, RowWise, answered, unread
+from dpsql.sql.private import PrivateSelect, answered, unread
 from dpsql.sql.released import ReleasedSelect
-from dpsql.sql.scopes import Answered, Relation, renamed, table_relation
+from dpsql.sql.row_wise import RowWise
+from dpsql.sql.scalars import ScalarBinder
+from dpsql.sql.scopes import Answered, Scope, renamed_scope, together
 from dpsql.sql.select_list import is_aggregating
-from dpsql.sql.selects import Statementwide
+from dpsql.sql.selects import SelectBinder, Statementwide
+from dpsql.sql.subqueries import Membership
+from dpsql.sql.unions import union_of
+from dpsql.sql.unit_select import UnitSelect
 
 MOST_SUBQUERIES = 32
+MOST_TABLES = 32
+
+Relation = People | Answered
 
 
 @dataclass(frozen=True)
@@ -39,6 +49,8 @@ class _Common:
     node: exp.CTE
     before: _Common | None
     relation: Relation | None = None
+    """Bound once, and given to the first that reads it: another place in the query has columns of its own."""
+    read: bool = False
 
     def find(self, folded: str) -> _Common | None:
         if folded == self.folded:
@@ -56,13 +68,13 @@ def bind(statement: Statement, catalog: Catalog, params: Params = ()) -> Bound:
 
 
 class _Binder:
-    """Follows FROM down to the table and comes back with what each SELECT makes of it."""
+    """Follows FROM down to the tables and comes back with what each SELECT makes of them."""
 
     def __init__(self, statement: Statement, catalog: Catalog, params: Params) -> None:
         self.select = statement.select
         self.sql = statement.sql
         self.catalog = catalog
-        self.whole = Statementwide(statement.sql, params)
+        self.whole = Statementwide(statement.sql, params, several=_names_several(statement.select))
         self.depth = 0
 
     def query(self) -> Query:
@@ -70,43 +82,88 @@ class _Binder:
         assert isinstance(relation, Answered)  # outermost rows of people are refused
         return relation.query
 
-    def _bind(self, select: exp.Select, names: _Common | None, *, outermost: bool = False) -> Relation:
+    def _bind(self, select: exp.Expr, names: _Common | None, *, outermost: bool = False) -> Relation:
         """What a SELECT makes: rows of people, or an answer."""
         self.depth += 1
         if self.depth > MOST_SUBQUERIES:
-            raise SQLSyntaxError(f"more than {MOST_SUBQUERIES} sub-queries.", span=span_of(self.sql, select))
+            raise SQLSyntaxError(f"more than {MOST_SUBQUERIES} sub-queries.", span=self._span(select))
+        if isinstance(select, exp.Subquery) and not select.args.get("alias"):
+            select = select.this
+        if isinstance(select, exp.Union):
+            return self._union(select, names)
+        if not isinstance(select, exp.Select):
+            raise UnsupportedSQL("a sub-query is one SELECT.", span=self._span(select))
         inside = self._with(select, names)
-        relation = self._select(select, self._from(select, inside), outermost=outermost)
+        relation = self._select(select, self._from(select, inside), inside, outermost=outermost)
         self._bind_unread(inside, names)
         return relation
 
-    def _select(self, select: exp.Select, source: Relation, *, outermost: bool) -> Relation:
+    def _select(self, select: exp.Select, source: Relation, names: _Common | None, *, outermost: bool) -> Relation:
         clause = select.args.get("privacy")
         written = source.scope.written
         if isinstance(source, Answered):
             if clause is not None:
                 raise UnsupportedSQL(
                     "DIFFERENTIAL_PRIVACY stands in the SELECT that reads people's rows.",
-                    span=span_of(self.sql, clause),
+                    span=self._span(clause),
                     hint="This one reads an answer that is private already.",
                 )
             query = ReleasedSelect(self.whole, select, source).query()
             return unread(query) if outermost else answered(query, written)
-        if outermost or clause is not None or is_aggregating(select):
-            if clause is not None:
-                self.whole.options = read_options(clause, self.sql)
-            query = PrivateSelect(self.whole, select, source).query()
-            return unread(query) if outermost else answered(query, written)
-        return RowWise(self.whole, select, source).relation()
+        member = Membership(lambda inner: self._inner(inner, names))
+        if outermost or clause is not None:
+            return self._private(select, source, member, outermost=outermost)
+        if is_aggregating(select):
+            per_unit = UnitSelect(self.whole, select, source, member)
+            return per_unit.relation() if per_unit.applies() else self._private(select, source, member, outermost=False)
+        return RowWise(self.whole, select, source, member).relation()
+
+    def _private(self, select: exp.Select, source: People, member: Membership, *, outermost: bool) -> Answered:
+        clause = select.args.get("privacy")
+        if clause is not None:
+            self.whole.options = read_options(clause, self.sql)
+        query = PrivateSelect(self.whole, select, source, member).query()
+        return unread(query) if outermost else answered(query, source.scope.written)
+
+    def _inner(self, select: exp.Select, names: _Common | None) -> tuple[People | None, People | None]:
+        """For a sub-query in an expression: its FROM where it is row-wise, or what it makes where it aggregates."""
+        if is_aggregating(select) and not select.args.get("distinct"):
+            made = self._bind(select, names)
+            return None, made if isinstance(made, People) else None
+        self.depth += 1
+        if self.depth > MOST_SUBQUERIES:
+            raise SQLSyntaxError(f"more than {MOST_SUBQUERIES} sub-queries.", span=self._span(select))
+        source = self._from(select, self._with(select, names))
+        return (source, None) if isinstance(source, People) else (None, None)
+
+    def _union(self, union: exp.Union, names: _Common | None) -> People:
+        branches: list[exp.Expr] = []
+        pending: list[exp.Expr] = [union]
+        while pending:
+            node = pending.pop()
+            node = node.this if isinstance(node, exp.Subquery) and not node.args.get("alias") else node
+            if isinstance(node, exp.Union):
+                pending += [node.expression, node.this]
+            else:
+                branches.append(node)
+        made = []
+        for branch in branches:
+            relation = self._bind(branch, names)
+            if not isinstance(relation, People):
+                raise UnsupportedSQL(
+                    "UNION ALL is of people's rows; one of these is an answer already.", span=self._span(branch)
+                )
+            made.append(relation)
+        return union_of(self.whole, union, made)
 
     def _with(self, select: exp.Select, names: _Common | None) -> _Common | None:
         clause = select.args.get("with_")
         taken: set[str] = set()
         for each in clause.expressions if clause is not None else []:
-            if not isinstance(each.this, exp.Select):
-                raise UnsupportedSQL("a CTE is a SELECT in parentheses.", span=span_of(self.sql, each))
+            if not isinstance(each.this, exp.Select | exp.Union):
+                raise UnsupportedSQL("a CTE is a SELECT in parentheses.", span=self._span(each))
             if each.alias.casefold() in taken:
-                raise SQLSyntaxError(f'two CTEs are named "{each.alias}".', span=span_of(self.sql, each))
+                raise SQLSyntaxError(f'two CTEs are named "{each.alias}".', span=self._span(each))
             taken.add(each.alias.casefold())
             names = _Common(each.alias.casefold(), each, names)
         return names
@@ -124,23 +181,109 @@ class _Binder:
             name.relation = self._bind(name.node.this, name.before)
         return name.relation
 
+    def _read(self, name: _Common) -> Relation:
+        """A CTE where it is named: people's rows are bound afresh for each place, an answer only once."""
+        relation = self._common(name)
+        if name.read and isinstance(relation, People):
+            return self._bind(name.node.this, name.before)
+        name.read = True
+        return relation
+
+    # FROM.
+
     def _from(self, select: exp.Select, names: _Common | None) -> Relation:
         clause = select.args.get("from_")
         if clause is None:
             raise SQLSyntaxError("the query has no FROM.", hint="Write SELECT COUNT(*) FROM table.")
-        node = clause.this
+        joins = select.args.get("joins") or []
+        first = self._item(clause.this, names)
+        if not joins:
+            return first
+        if len(joins) >= MOST_TABLES:
+            last = self._span(joins[MOST_TABLES - 1])
+            raise SQLSyntaxError(f"more than {MOST_TABLES} tables in one FROM.", span=last)
+        people = self._people(first, clause.this)
+        for join in joins:
+            people = self._join(people, join, self._people(self._item(join.this, names), join.this))
+        return people
+
+    def _people(self, relation: Relation, node: exp.Expr) -> People:
+        if isinstance(relation, People):
+            return relation
+        raise UnsupportedSQL(
+            "an answer cannot be joined.", span=self._span(node), hint="Join people's rows, and aggregate the result."
+        )
+
+    def _item(self, node: exp.Expr, names: _Common | None) -> Relation:
+        """One item of FROM: a table, a CTE or a sub-query."""
         alias = node.args.get("alias")
         if isinstance(node, exp.Subquery):
-            if not isinstance(node.this, exp.Select):
-                raise UnsupportedSQL("a sub-query is one SELECT.", span=span_of(self.sql, node))
-            return renamed(self._bind(node.this, names), alias, "the sub-query", self.sql)
+            if not isinstance(node.this, exp.Select | exp.Union | exp.Subquery):
+                raise UnsupportedSQL("a sub-query is one SELECT.", span=self._span(node))
+            return self._renamed(self._bind(node.this, names), alias, "the sub-query")
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-            raise UnsupportedSQL("only a table's name can stand after FROM.", span=span_of(self.sql, node))
+            raise UnsupportedSQL("only a table's name can stand after FROM.", span=self._span(node))
         common = names.find(node.name.casefold()) if names is not None else None
         if common is not None:
-            listed = renamed(self._common(common), common.node.args.get("alias"), node.name, self.sql)
-            return renamed(listed, alias, node.name, self.sql)
-        table = self.catalog.find(node.name, span_of(self.sql, node.this))
+            listed = self._renamed(self._read(common), common.node.args.get("alias"), node.name)
+            return self._renamed(listed, alias, node.name)
+        table = self.catalog.find(node.name, self._span(node.this))
         written = node.name if self.catalog.any_name else table.name
-        relation = table_relation(table, written, node.alias or node.name)
-        return renamed(relation, alias, written, self.sql) if alias and alias.args.get("columns") else relation
+        rows = rows_of(table, self.whole.place(node.alias or node.name))
+        listed_columns = tuple((column.name, column) for column in rows.columns)
+        relation = People(Scope(written, node.alias or node.name, listed_columns), (Step(rows),))
+        return self._renamed(relation, alias, written) if alias and alias.args.get("columns") else relation
+
+    def _renamed(self, relation: Relation, alias: exp.TableAlias | None, fallback: str) -> Relation:
+        return replace(relation, scope=renamed_scope(relation.scope, alias, fallback, self.sql))
+
+    def _join(self, left: People, join: exp.Join, right: People) -> People:
+        """The tables so far with one more."""
+        side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
+        span = self._span(join.this)
+        if join.args.get("method") or side not in ("", "LEFT", "RIGHT") or kind not in ("", "INNER", "OUTER", "CROSS"):
+            what = str(join.args.get("method") or side or kind).upper()
+            raise UnsupportedSQL(f"{what} JOIN is not supported.", span=span, hint="INNER, LEFT, RIGHT and CROSS are.")
+        on, merged = self._on(left, join, right, outer=bool(side), cross=kind == "CROSS")
+        step = Step(right.steps[0].rows, side.lower() or "inner", on, span)
+        if side == "RIGHT" and len(left.steps) > 1:
+            raise UnsupportedSQL("RIGHT JOIN after other joins is not supported.", span=span, hint="Write LEFT JOIN.")
+        scopes = [left.scope, right.scope]
+        if side:
+            kept = on[0] if on else None
+            missing = right if side == "LEFT" else left
+            scopes[side == "LEFT"] = beside_no_match(missing, kept)
+        return People(together(scopes, merged), (*left.steps, step))
+
+    def _on(
+        self, left: People, join: exp.Join, right: People, *, outer: bool, cross: bool
+    ) -> tuple[tuple[Expr, ...], frozenset[str]]:
+        """The conjuncts of ON or USING, and the names that USING merges."""
+        node, using = join.args.get("on"), join.args.get("using")
+        span = self._span(join.this)
+        if cross and (node is not None or using):
+            raise SQLSyntaxError("a CROSS JOIN has no ON.", span=span)
+        if using:
+            pairs = []
+            for name in using:
+                column = exp.column(name.copy())
+                column.this.meta.update(name.meta)
+                sides = [left.scope.column(column, self.sql), right.scope.column(column, self.sql)]
+                pairs.append(ScalarBinder(self.sql, lambda _: None, (), set()).apply("eq", name, sides))
+            return tuple(pairs), frozenset(name.name.casefold() for name in using)
+        if node is None:
+            if outer:
+                raise SQLSyntaxError("an outer join wants ON a.key = b.key.", span=span)
+            return (), frozenset()
+        bound = SelectBinder(self.whole, self.select, together([left.scope, right.scope]))
+        return tuple(conjuncts(bound.condition(bound.inner.bind(node), node, "ON"))), frozenset()
+
+    def _span(self, node: exp.Expr) -> Span | None:
+        return span_of(self.sql, node)
+
+
+def _names_several(select: exp.Select) -> bool:
+    """Whether the text may read tables at more than one place."""
+    common = {each.alias.casefold() for each in select.find_all(exp.CTE)}
+    tables = [each for each in select.find_all(exp.Table) if each.name.casefold() not in common]
+    return len(tables) > 1 or next(select.find_all(exp.Join, exp.Union), None) is not None

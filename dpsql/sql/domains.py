@@ -7,7 +7,7 @@ the set need only be useful, not complete; what matters for privacy is that no r
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,9 +30,9 @@ _CHOOSERS = {"coalesce": slice(None), "nullif": slice(1), "least": slice(None), 
 
 
 class Domains:
-    """Sets of values of expressions over a table's columns (`declared`, by folded name), above some filters."""
+    """Sets of values of expressions over columns, above some filters; `declared` says what is declared of a column."""
 
-    def __init__(self, declared: Mapping[str, ColumnSchema], known: Known) -> None:
+    def __init__(self, declared: Callable[[Column], ColumnSchema | None], known: Known) -> None:
         self.declared = declared
         self.known = known
         self.found: dict[Expr, Domain | None] = {}
@@ -47,7 +47,8 @@ class Domains:
         if isinstance(expr, Literal):
             return (expr.value,)
         if isinstance(expr, Column):
-            listed = self._column(expr).keys
+            declared = self.declared(expr)
+            listed = None if declared is None else declared.keys
             return _counted(expr, self.known) if listed is None else listed
         if not isinstance(expr, Call):
             return None
@@ -59,9 +60,6 @@ class Domains:
         if found is None:
             found = _counted(expr, self.known)
         return self._combined(expr) if found is None else found
-
-    def _column(self, column: Column) -> ColumnSchema:
-        return self.declared[column.name.casefold()]
 
     def _of_columns(self, expr: Call) -> Domain | None:
         """The expression at every combination of its columns' values; each column has a small set of its own."""
@@ -76,7 +74,7 @@ class Domains:
         # A NULL that a list of keys leaves out can still lead to a value, as in COALESCE(column, 'none'). Where it
         # does, a NULL that comes out beside that value is a group too; where it only leads to NULL, it is left out.
         wider = [
-            values if None in values or not self._column(column).nullable else (*values, None)
+            values if None in values or not column.fact.nullable else (*values, None)
             for column, values in zip(used, own, strict=True)
         ]
         found = set(base)

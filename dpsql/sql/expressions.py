@@ -97,15 +97,20 @@ def _function_named(name: str) -> Function:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the scanned table."""
+    """A column of the plan. `table`: the place in the query that makes it; empty where there is one table only."""
 
     name: str
     type: Type
     fact: Fact
+    table: str = ""
 
     def __str__(self) -> str:
-        plain = self.name.isidentifier() and self.name.isascii()
-        return self.name if plain else '"' + self.name.replace('"', '""') + '"'
+        return f"{_quoted(self.table)}.{_quoted(self.name)}" if self.table else _quoted(self.name)
+
+
+def _quoted(name: str) -> str:
+    plain = name.isidentifier() and name.isascii()
+    return name if plain else '"' + name.replace('"', '""') + '"'
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,14 +63,17 @@ _SWITCHES: Mapping[type[exp.Expr], str] = {  # how these work here anyway
 }
 
 _OWN: dict[type[exp.Expr], Rule] = {
-    exp.Select: _rule("expressions from_ where group having order limit offset distinct with_ privacy", "SELECT"),
+    exp.Select: _rule("expressions from_ joins where group having order limit offset distinct with_ privacy", "SELECT"),
     exp.From: _rule("this", "FROM"),
     exp.Table: _rule("this alias"),
     exp.TableAlias: _rule("this columns", "AS"),
     exp.Subquery: _rule("this alias"),
     exp.With: _rule("expressions", "WITH"),
     exp.CTE: _rule("this alias"),
-    exp.Distinct: _rule("", "DISTINCT"),
+    exp.Join: _rule("this on using side kind method", "JOIN INNER LEFT RIGHT OUTER CROSS ON USING"),
+    exp.Union: _rule("this expression", "UNION ALL"),
+    exp.Exists: _rule("this", "EXISTS"),
+    exp.Distinct: _rule("expressions", "DISTINCT"),  # expressions: of COUNT(DISTINCT x)
     exp.Identifier: _rule("this quoted"),
     exp.Column: _rule("this table", "."),
     exp.Alias: _rule("this alias", "AS"),
@@ -91,7 +94,7 @@ _OWN: dict[type[exp.Expr], Rule] = {
     exp.And: _rule("this expression", "AND"),
     exp.Or: _rule("this expression", "OR"),
     exp.Is: _rule("this expression", "IS ISNULL NOTNULL"),
-    exp.In: _rule("this expressions", "IN"),
+    exp.In: _rule("this expressions query", "IN"),
     exp.Between: _rule("this low high", "BETWEEN AND"),
     exp.Like: _rule("this expression negate", "NOT LIKE ~~ !~~"),
     exp.ILike: _rule("this expression negate", "NOT ILIKE ~~* !~~*"),

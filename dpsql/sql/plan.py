@@ -11,32 +11,13 @@ from enum import StrEnum
 from fractions import Fraction
 
 from dpsql.errors import Span
-from dpsql.schema import MOST_KEYS, Key, TableSchema
+from dpsql.intervals import Interval
+from dpsql.schema import MOST_KEYS, Key
 from dpsql.sql.expressions import Column, Expr, Slot
+from dpsql.sql.nodes import Filter, Join, Mark, PerUnit, Scan, Source, Union, filters_of, inputs_of, scan_of, scans_of
 
+__all__ = ["Filter", "Join", "Mark", "PerUnit", "Scan", "Source", "Union", "filters_of", "scan_of", "scans_of"]
 
-@dataclass(frozen=True, slots=True)
-class Scan:
-    """All rows of a private table, declared bounds enforced on every cell."""
-
-    table: TableSchema
-
-    def __str__(self) -> str:
-        return f"scan {self.table.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """The rows for which the predicate is true (not false, not NULL)."""
-
-    input: Source
-    predicate: Expr
-
-    def __str__(self) -> str:
-        return f"filter {self.predicate}"
-
-
-Source = Scan | Filter
 
 MOST_DERIVED_CELLS = 10_000
 """Public groups that nobody listed (booleans, bounded integers) are all shown only up to so many."""
@@ -51,21 +32,29 @@ class AggregateKind(StrEnum):
     MIN = "MIN"
     """Of released rows only, as MAX."""
     MAX = "MAX"
+    DISTINCT = "COUNT(DISTINCT)"
+    """How many different values: of people's rows, of the privacy unit itself only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """One aggregate; `argument` is None for COUNT(*). `span` is its place in the text, for messages only."""
+    """One aggregate; `argument` is None for COUNT(*). `span` is its place in the text, for messages only.
+
+    `per_unit`: what one privacy unit adds to a group, its total or (for AVG) its own average, is clipped to that."""
 
     kind: AggregateKind
     argument: Expr | None
     span: Span | None = field(default=None, compare=False, hash=False)
     epsilon: Fraction | None = None
     """Its own part of the query's epsilon, where the text gives it one."""
+    per_unit: Interval | None = None
 
     def __str__(self) -> str:
         own = "" if self.epsilon is None else f", epsilon => {float(self.epsilon):g}"
-        return f"{self.kind}({'*' if self.argument is None else self.argument}{own})"
+        clip = "" if self.per_unit is None else f", of each privacy unit in {self.per_unit}"
+        if self.kind is AggregateKind.DISTINCT:
+            return f"COUNT(DISTINCT {self.argument}{own})"
+        return f"{self.kind}({'*' if self.argument is None else self.argument}{own}{clip})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,22 +176,16 @@ class Query:
     stages: tuple[Stage, ...] = ()
 
 
-def scan_of(source: Source) -> Scan:
-    """The table scan at the bottom."""
-    return source if isinstance(source, Scan) else scan_of(source.input)
-
-
-def filters_of(source: Source) -> tuple[Expr, ...]:
-    """The predicates above the scan, innermost first."""
-    return () if isinstance(source, Scan) else (*filters_of(source.input), source.predicate)
-
-
 def format_plan(query: Query) -> str:
     """The plan as text, outermost first: the golden text of the tests and the heart of EXPLAIN."""
     lines = [*(str(stage) for stage in reversed(query.stages)), str(query.finish), str(query.plan)]
-    source: Source = query.plan.input
-    while isinstance(source, Filter):
-        lines.append(str(source))
-        source = source.input
-    lines.append(str(source))
-    return "\n".join("  " * depth + line for depth, line in enumerate(lines))
+    head = ["  " * depth + line for depth, line in enumerate(lines)]
+    return "\n".join([*head, *_tree(query.plan.input, len(lines))])
+
+
+def _tree(source: Source, depth: int) -> list[str]:
+    """A source and its inputs, a level further in each."""
+    lines = ["  " * depth + str(source)]
+    for each in inputs_of(source):
+        lines += _tree(each, depth + 1)
+    return lines

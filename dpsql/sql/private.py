@@ -1,4 +1,4 @@
-"""SELECTs about people: aggregating ones, which are released with noise, and row-wise ones inside them."""
+"""SELECTs that aggregate people's rows: released with noise."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from typing import NoReturn
 from sqlglot import exp
 
 from dpsql.calendar import DAYS, MICROSECONDS
-from dpsql.errors import RawColumn, SQLSyntaxError, TypeMismatch, UnsupportedSQL
+from dpsql.errors import RawColumn, Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL
 from dpsql.intervals import EVERYTHING, Interval
-from dpsql.schema import ColumnSchema, Type
+from dpsql.schema import Type
 from dpsql.sql.domains import Domains
 from dpsql.sql.expressions import Column, Expr, Fact, IntervalEnd, Literal, Report, Slot, between_integers, walk
 from dpsql.sql.facts import Known, narrow
+from dpsql.sql.joins import assembled
 from dpsql.sql.options import AggregateOptions
 from dpsql.sql.parse import span_of
-from dpsql.sql.plan import Aggregate, AggregateKind, Aggregation, Filter, GroupKey, Query, Source, filters_of
-from dpsql.sql.scopes import Answered, People, Scope
-from dpsql.sql.select_list import is_star, items_of
+from dpsql.sql.people import People
+from dpsql.sql.plan import Aggregate, AggregateKind, Aggregation, GroupKey, Query, Source, filters_of
+from dpsql.sql.scopes import Answered, Scope
+from dpsql.sql.select_list import items_of
 from dpsql.sql.selects import SelectBinder, Statementwide
+from dpsql.sql.subqueries import Membership, with_marks
 
 INTERVAL_ENDS = {"DP_INTERVAL_LOW": False, "DP_INTERVAL_HIGH": True}
 
@@ -27,12 +30,12 @@ INTERVAL_ENDS = {"DP_INTERVAL_LOW": False, "DP_INTERVAL_HIGH": True}
 class PrivateSelect(SelectBinder):
     """An aggregating SELECT over people's rows."""
 
-    def __init__(self, whole: Statementwide, select: exp.Select, people: People) -> None:
-        super().__init__(whole, select, people.scope)
+    def __init__(self, whole: Statementwide, select: exp.Select, people: People, member: Membership) -> None:
+        super().__init__(whole, select, people.scope, member)
         self.people = people
 
     def query(self) -> Query:
-        source = self._source()
+        self.rows = assembled(self.people, self.where())
         items = items_of(self.select)
         self.bind_keys(items)
         if self.select.args.get("distinct") and not self.keys and not self._aggregates(items):
@@ -47,15 +50,12 @@ class PrivateSelect(SelectBinder):
             raise SQLSyntaxError(
                 "nothing is counted, summed or averaged.", hint=f"Write SELECT COUNT(*) FROM {self.people.table.name}."
             )
+        source = with_marks(self.rows, self.marks)
         plan = Aggregate(source, self._group_keys(source), tuple(self.aggregations))
         return Query(plan, finish, (*self.keys.values(), *self.aggregations.values()))
 
     def _aggregates(self, items: list[tuple[exp.Expr, str]]) -> bool:
         return any(node.find(exp.AggFunc) for node, _ in items)
-
-    def _source(self) -> Source:
-        predicate = self.where()
-        return self.people.source if predicate is None else Filter(self.people.source, predicate)
 
     def _group_keys(self, source: Source) -> tuple[GroupKey, ...]:
         if not self.keys:
@@ -66,17 +66,25 @@ class PrivateSelect(SelectBinder):
         domains = Domains(self.people.declared, known)
         keys = []
         for expr, span in zip(self.keys, self.key_spans, strict=True):
+            declared = self.people.declared(expr) if isinstance(expr, Column) else None
             if expr.type is Type.OTHER:
-                raise UnsupportedSQL(
-                    f"GROUP BY {expr}: columns of type {self._declared(expr).storage} cannot be grouped by.", span=span
-                )
-            listed = isinstance(expr, Column) and self._declared(expr).keys is not None
-            keys.append(GroupKey(expr, domains.of(expr), listed, span))
+                stored = "" if declared is None else f" of type {declared.storage}"
+                raise UnsupportedSQL(f"GROUP BY {expr}: columns{stored} cannot be grouped by.", span=span)
+            values = domains.of(expr)
+            if values is None:
+                self._refuse_unit(expr, span)
+            keys.append(GroupKey(expr, values, declared is not None and declared.keys is not None, span))
         return tuple(keys)
 
-    def _declared(self, column: Expr) -> ColumnSchema:
-        assert isinstance(column, Column)  # nothing else has a declaration
-        return self.people.declared[column.name.casefold()]
+    def _refuse_unit(self, expr: Expr, span: Span | None) -> None:
+        """Groups of one privacy unit each, of which none could be shown."""
+        if any(expr == column for _, column in self.rows.handles):
+            raise UnsupportedSQL(
+                f"GROUP BY {expr} makes groups of one person each, and none of them could be shown.",
+                span=span,
+                hint=f"Aggregate each person first: SELECT AVG(n) FROM (SELECT {expr}, COUNT(*) AS n FROM "
+                f"{self.people.table.name} GROUP BY {expr}).",
+            )
 
     def outer_leaf(self, node: exp.Expr) -> Expr | None:
         if _is_interval_end(node):
@@ -117,6 +125,8 @@ class PrivateSelect(SelectBinder):
         self, kind: AggregateKind, argument: Expr | None, options: AggregateOptions, node: exp.Expr
     ) -> Expr | None:
         """Values are clipped to the bounds, of which those per group are those per row where each row is one unit."""
+        if options.contribution_bounds_per_group is not None and not self.rows.unit_is_row:
+            return argument  # `per_unit` has them
         bounds = options.contribution_bounds_per_row or options.contribution_bounds_per_group
         if bounds is None:
             return argument
@@ -135,6 +145,19 @@ class PrivateSelect(SelectBinder):
         ]
         return self.inner.apply("clamp", node, [argument, *ends])
 
+    def per_unit(self, kind: AggregateKind, options: AggregateOptions | None) -> Interval | None:
+        """What one privacy unit adds to a group, as the text bounds it; only where a unit may have several rows."""
+        bounds = None if options is None else options.contribution_bounds_per_group
+        if bounds is None or self.rows.unit_is_row:
+            return None
+        if kind is AggregateKind.DISTINCT:
+            assert options is not None  # it has the bounds
+            raise UnsupportedSQL(
+                "COUNT(DISTINCT ...) of the privacy unit has no contribution bounds: each unit counts once.",
+                span=next(iter(options.places.values()), None),
+            )
+        return bounds
+
     def slot_type(self, aggregation: Aggregation) -> Type:  # noqa: ARG002
         """Noisy values are rounded only when they are shown."""
         return Type.REAL
@@ -144,7 +167,19 @@ class PrivateSelect(SelectBinder):
             raise UnsupportedSQL(
                 f"{kind} is not supported. COUNT, SUM and AVG are.", span=span_of(self.sql, node.parent or node)
             )
+        if kind is AggregateKind.DISTINCT and not any(expr == column for how, column in self.rows.handles if not how):
+            raise UnsupportedSQL(
+                f"COUNT(DISTINCT {expr}) is not supported: {expr} is not the privacy unit.",
+                span=span_of(self.sql, node.parent or node),
+                hint=self._distinct_hint(),
+            )
         super().check_argument(kind, expr, node)
+
+    def _distinct_hint(self) -> str:
+        units = sorted(str(column) for how, column in self.rows.handles if not how)
+        if units:
+            return f"COUNT(DISTINCT {units[0]}) counts people."
+        return "COUNT(*) counts rows, which are one person's each."
 
     def raw_column(self, column: Column) -> Exception:
         node = self.named.get(column)
@@ -160,44 +195,6 @@ class PrivateSelect(SelectBinder):
 
 def _is_interval_end(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and str(node.this).upper() in INTERVAL_ENDS
-
-
-class RowWise(SelectBinder):
-    """A sub-query that keeps people's rows: filters, computed columns, new names."""
-
-    def __init__(self, whole: Statementwide, select: exp.Select, people: People) -> None:
-        super().__init__(whole, select, people.scope)
-        self.people = people
-
-    def relation(self) -> People:
-        for clause, name in (("limit", "LIMIT"), ("offset", "OFFSET")):
-            node = self.select.args.get(clause)
-            if node is not None:
-                raise UnsupportedSQL(
-                    f"{name} below an aggregate is not stable: one person could decide whose rows are left.",
-                    span=span_of(self.sql, node),
-                )
-        if self.select.args.get("order") is not None:
-            raise UnsupportedSQL(
-                "ORDER BY in a sub-query of people's rows changes nothing.",
-                span=span_of(self.sql, self.select.args["order"]),
-                hint="Leave it out, or order the answer.",
-            )
-        predicate = self.where()
-        source = self.people.source if predicate is None else Filter(self.people.source, predicate)
-        outputs: list[tuple[str, Expr]] = []
-        for node, alias in items_of(self.select):
-            if is_star(node):
-                self.scope.check_table(node, self.sql)
-                outputs += self.scope.listed
-            else:
-                outputs.append((alias or self.text(node), self._row_value(node)))
-        scope = Scope(self.scope.written, self.scope.alias, tuple(outputs))
-        return People(scope, source, self.people.table)
-
-    def _row_value(self, node: exp.Expr) -> Expr:
-        expr = self.inner.bind(node)
-        return Literal(None, Type.INTEGER) if isinstance(expr, Literal) and expr.value is None else expr
 
 
 def refuse_star(sql: str, node: exp.Expr) -> NoReturn:
@@ -241,5 +238,5 @@ def shown_type(query: Query, expr: Expr) -> Type:
     aggregation = query.plan.aggregations[expr.index - len(query.plan.keys)]
     argument = aggregation.argument
     whole = argument is not None and argument.type in (Type.INTEGER, Type.BOOLEAN)
-    counted = aggregation.kind is AggregateKind.COUNT
+    counted = aggregation.kind in (AggregateKind.COUNT, AggregateKind.DISTINCT)
     return Type.INTEGER if counted or (whole and aggregation.kind is AggregateKind.SUM) else expr.type

@@ -9,18 +9,21 @@ from sqlglot import exp
 from dpsql.sql.dialect import Named
 
 _SAMPLE = "TABLESAMPLE below an aggregate is not stable: one person could decide who else is sampled."
-_JOIN = "joins are not supported: a query reads one table."
+_JOIN = "a join in parentheses, or a LATERAL one, is not supported. Write the tables one after the other."
 _SET = "set operations ({}) are not supported."
 _REGEX = "regular expressions are not supported. LIKE, STARTS_WITH and CONTAINS are."
 _WINDOW = "window functions (... OVER ...) have no private version here."
 _STATISTIC = "{} is not supported. COUNT, SUM and AVG are."
 _CLOCK = "{} is not supported: an answer must not change with the clock. Write a DATE literal or a parameter."
 
+_SCALAR = (
+    "a sub-query as a value is not supported. It can stand after FROM, in IN (SELECT ...) and EXISTS (SELECT ...); "
+    "write a value that you know as a parameter."
+)
+
 NAMED: Mapping[type[exp.Expr], str] = {
     exp.Window: _WINDOW,
-    exp.Join: _JOIN,
     exp.Lateral: _JOIN,
-    exp.Exists: "sub-queries inside an expression (EXISTS) are not supported.",
     exp.Any: "ANY is not supported. Write IN (...).",
     exp.All: "ALL is not supported as a comparison. Write NOT IN (...) or AND.",
     exp.TableSample: _SAMPLE,
@@ -46,7 +49,6 @@ NAMED: Mapping[type[exp.Expr], str] = {
     exp.Struct: "structures ({...}) are not supported.",
     exp.Bracket: "subscripts (x[...]) are not supported.",
     exp.Lambda: "lambda functions are not supported.",
-    exp.Union: _SET.format("UNION"),
     exp.Intersect: _SET.format("INTERSECT"),
     exp.Except: _SET.format("EXCEPT"),
     exp.Median: _STATISTIC.format("MEDIAN"),
@@ -89,8 +91,9 @@ NAMED: Mapping[type[exp.Expr], str] = {
 
 INSIDE: Mapping[type[exp.Expr], str] = {
     exp.Star: "* stands in COUNT(*) and as an item of SELECT only.",
-    exp.Subquery: "sub-queries inside an expression are not supported. They can stand after FROM.",
-    exp.Select: "sub-queries inside an expression are not supported. They can stand after FROM.",
+    exp.Subquery: _SCALAR,
+    exp.Select: _SCALAR,
+    exp.Exists: "EXISTS (SELECT ...) stands in questions about people's rows.",
     exp.Tuple: "rows of values (a, b) are not supported. Compare the columns one by one, with AND.",
     Named: "named arguments (name => value) belong to aggregates.",
     exp.Kwarg: "named arguments (name => value) belong to aggregates.",
@@ -101,7 +104,6 @@ INSIDE: Mapping[type[exp.Expr], str] = {
 """Nodes that are understood elsewhere, met inside an expression."""
 
 CLAUSES: Mapping[tuple[type[exp.Expr], str], str] = {
-    (exp.Select, "joins"): _JOIN,
     (exp.Select, "laterals"): _JOIN,
     (exp.Select, "qualify"): "QUALIFY (window functions) has no private version here.",
     (exp.Select, "windows"): _WINDOW,
@@ -113,7 +115,6 @@ CLAUSES: Mapping[tuple[type[exp.Expr], str], str] = {
     (exp.Group, "cube"): "CUBE is not supported.",
     (exp.Group, "grouping_sets"): "GROUPING SETS are not supported.",
     (exp.Distinct, "on"): "DISTINCT ON is not supported.",
-    (exp.Distinct, "expressions"): "DISTINCT inside an aggregate is not supported.",
     (exp.With, "recursive"): "recursive CTEs are not supported.",
     (exp.CTE, "materialized"): "MATERIALIZED is not supported: nothing private is stored.",
     (exp.CTE, "scalar"): "a CTE is a query in parentheses.",
@@ -136,7 +137,10 @@ CLAUSES: Mapping[tuple[type[exp.Expr], str], str] = {
     (exp.Star, "replace"): "* REPLACE (...) is not supported. Name the columns.",
     (exp.Star, "rename"): "* RENAME (...) is not supported. Name the columns.",
     (exp.CountIf, "zero_on_all_null"): "COUNT_IF takes one condition.",
-    (exp.In, "query"): "sub-queries inside an expression (IN (SELECT ...)) are not supported.",
+    (exp.Union, "distinct"): "UNION removes doubles, which is not supported here. Write UNION ALL.",
+    (exp.Union, "by_name"): "UNION BY NAME is not supported.",
+    (exp.Union, "order"): "ORDER BY after UNION is not supported. Order the answer.",
+    (exp.Union, "limit"): "LIMIT after UNION is not stable: one person could decide whose rows are left.",
     (exp.Count, "expressions"): "COUNT takes one argument.",
     (exp.Between, "symmetric"): "BETWEEN SYMMETRIC is not supported.",
     (exp.Column, "db"): "a column is named by one word, or by its table and its name.",

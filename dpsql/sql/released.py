@@ -38,8 +38,7 @@ class ReleasedSelect(SelectBinder):
         taken: set[str] = set()
         for node, alias in items:
             if is_star(node):
-                self.scope.check_table(node, self.sql)
-                for name, column in self.scope.listed:
+                for name, column in self.scope.check_table(node, self.sql).starred:
                     expr = self.keys.get(column, column)
                     if self.grouped and isinstance(expr, Column):
                         raise self.raw_column(expr)
@@ -62,7 +61,7 @@ class ReleasedSelect(SelectBinder):
     def slot_type(self, aggregation: Aggregation) -> Type:
         """Exact aggregates of shown values."""
         argument = aggregation.argument
-        if aggregation.kind is AggregateKind.COUNT or argument is None:
+        if aggregation.kind in (AggregateKind.COUNT, AggregateKind.DISTINCT) or argument is None:
             return Type.INTEGER
         if aggregation.kind is AggregateKind.AVG:
             return Type.REAL

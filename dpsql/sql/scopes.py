@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sqlglot import exp
 
 from dpsql.errors import AmbiguousColumn, RawColumn, SQLSyntaxError, UnknownColumn, UnknownTable, did_you_mean
-from dpsql.schema import ColumnSchema, TableSchema, value_range
-from dpsql.sql.expressions import Column, Expr, Fact, between_integers
+from dpsql.sql.expressions import Expr
 from dpsql.sql.parse import span_of
-from dpsql.sql.plan import Query, Scan, Source
+from dpsql.sql.plan import Query
 
 
 @dataclass(frozen=True)
@@ -26,6 +25,21 @@ class Scope:
     written: str
     alias: str
     listed: tuple[tuple[str, Expr], ...]
+    parts: tuple[Scope, ...] = ()
+    """Those of a join's tables."""
+    merged: frozenset[str] = frozenset()
+    """Folded names that USING makes one column of, the first table's."""
+
+    @property
+    def starred(self) -> tuple[tuple[str, Expr], ...]:
+        """What `*` stands for."""
+        seen: set[str] = set()
+        kept = []
+        for name, expr in self.listed:
+            if name.casefold() not in seen or name.casefold() not in self.merged:
+                kept.append((name, expr))
+            seen.add(name.casefold())
+        return tuple(kept)
 
     @cached_property
     def columns(self) -> Mapping[str, tuple[str, Expr]]:
@@ -41,7 +55,7 @@ class Scope:
         if len(self.columns) == len(self.listed):
             return frozenset()
         names = Counter(name.casefold() for name, _ in self.listed)
-        return frozenset(name for name, times in names.items() if times > 1)
+        return frozenset(name for name, times in names.items() if times > 1) - self.merged
 
     def column(self, node: exp.Column, sql: str) -> Expr:
         """The expression behind a column's name. Raises UnknownColumn, UnknownTable, AmbiguousColumn."""
@@ -50,12 +64,16 @@ class Scope:
         if found is not None and not node.table and folded not in self.twice:
             return found[1]
         span = span_of(sql, node)
-        self.check_table(node, sql)
+        part = self.check_table(node, sql)
+        if part is not self:
+            return part.column(node, sql)
         if isinstance(node.this, exp.Star):
             raise RawColumn("SELECT * would return people's own values.", span=span)
         if folded in self.twice:
             raise AmbiguousColumn(
-                f'two columns of {self.written} are named "{node.name}".', span=span, hint="Name them apart with AS."
+                f'two columns of {self.written} are named "{node.name}".',
+                span=span,
+                hint=self._apart(node.name) if self.parts else "Name them apart with AS.",
             )
         if found is None:
             known = [name for name, _ in self.columns.values()]
@@ -66,28 +84,37 @@ class Scope:
             )
         return found[1]
 
-    def check_table(self, node: exp.Expr, sql: str) -> None:
-        """Refuse `x.name` and `x.*` where x is another table. Raises UnknownTable."""
-        table = node.text("table")
-        if table and table.casefold() != self.alias.casefold():
-            span = span_of(sql, node.args["table"])
-            raise UnknownTable(f'no table "{table}" in this query, which reads {self.alias}.', span=span)
+    def check_table(self, node: exp.Expr, sql: str) -> Scope:
+        """The scope that the table of `x.name` or `x.*` means. Raises UnknownTable, AmbiguousColumn."""
+        table = node.text("table").casefold()
+        if not table:
+            return self
+        found = [part for part in self.parts or (self,) if part.alias.casefold() == table]
+        if len(found) == 1:
+            return found[0]
+        span = span_of(sql, node.args["table"])
+        if found:
+            raise AmbiguousColumn(f'two tables are named "{table}".', span=span, hint="Give one of them an alias.")
+        read = " and ".join(part.alias for part in self.parts or (self,))
+        raise UnknownTable(f'no table "{node.text("table")}" in this query, which reads {read}.', span=span)
+
+    def _apart(self, name: str) -> str:
+        tables = [part.alias for part in self.parts if name.casefold() in part.columns]
+        return f"Write {' or '.join(f'{table}.{name}' for table in tables)}."
 
     def has(self, node: exp.Expr) -> bool:
         return isinstance(node, exp.Column) and node.name.casefold() in self.columns
 
+    def knows(self, node: exp.Column) -> bool:
+        """Whether the name of a column, with its table's where it has one, means something here."""
+        table = node.text("table").casefold()
+        held = [part for part in self.parts or (self,) if not table or part.alias.casefold() == table]
+        return any(part.has(node) for part in held)
 
-@dataclass(frozen=True)
-class People:
-    """Rows that are people's own: a table, or a row-wise sub-query over it."""
-
-    scope: Scope
-    source: Source
-    table: TableSchema
-
-    @property
-    def declared(self) -> Mapping[str, ColumnSchema]:
-        return self.table.by_name
+    def over(self, replace_: Callable[[Expr], Expr]) -> Scope:
+        """The scope with every column's expression put through a function."""
+        listed = tuple((name, replace_(expr)) for name, expr in self.listed)
+        return replace(self, listed=listed, parts=tuple(part.over(replace_) for part in self.parts))
 
 
 @dataclass(frozen=True)
@@ -98,30 +125,27 @@ class Answered:
     query: Query
 
 
-Relation = People | Answered
-
-
-def table_relation(table: TableSchema, written: str, alias: str) -> People:
-    """All rows and columns of a table."""
-    listed = tuple((column.name, Column(column.name, column.type, _fact(column))) for column in table.columns)
-    return People(Scope(written, alias, listed), Scan(table), table)
-
-
-def _fact(column: ColumnSchema) -> Fact:
-    return between_integers(Fact(value_range(column), column.nullable), column.type)
-
-
-def renamed(relation: Relation, alias: exp.TableAlias | None, fallback: str, sql: str) -> Relation:
-    """The relation under its alias, with new names for its first columns where the alias lists some."""
+def renamed_scope(scope: Scope, alias: exp.TableAlias | None, fallback: str, sql: str) -> Scope:
+    """The scope under its alias, with new names for its first columns where the alias lists some."""
     name = alias.name if alias is not None and alias.name else fallback
-    scope = replace(relation.scope, alias=name, written=name)
     names = [each.name for each in alias.args.get("columns") or []] if alias is not None else []
+    old = scope.starred
+    scope = Scope(name, name, old)
     if names:
-        old = relation.scope.listed
         if len(names) > len(old):
             raise SQLSyntaxError(
                 f"{name} has {len(old)} columns, but {len(names)} names.", span=span_of(sql, alias) if alias else None
             )
         new = [*names, *(each for each, _ in old[len(names) :])]
         scope = replace(scope, listed=tuple((each, expr) for each, (_, expr) in zip(new, old, strict=True)))
-    return replace(relation, scope=scope)
+    return scope
+
+
+def together(scopes: Sequence[Scope], merged: frozenset[str] = frozenset()) -> Scope:
+    """The columns of several tables; `merged`: names of USING, which mean the first table's column."""
+    if len(scopes) == 1:
+        return scopes[0]
+    parts = tuple(part for scope in scopes for part in (scope.parts or (scope,)))
+    held = frozenset(name for scope in scopes for name in scope.merged) | merged
+    listed = tuple(each for part in parts for each in part.listed)
+    return Scope(", ".join(part.written for part in parts), "", listed, parts, held)

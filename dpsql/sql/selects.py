@@ -7,10 +7,12 @@ that is a GROUP BY term becomes that key's slot.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from dpsql.errors import Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL
+from dpsql.intervals import Interval
 from dpsql.schema import Type
 from dpsql.sql.dialect import Named, Private
 from dpsql.sql.expressions import Call, Column, Expr, Literal, Report, Slot, rebuild, walk
@@ -21,6 +23,10 @@ from dpsql.sql.plan import AggregateKind, Aggregation, Finish, Order, Output
 from dpsql.sql.scalars import ScalarBinder
 from dpsql.sql.scopes import Scope
 from dpsql.sql.select_list import AGGREGATES, fresh
+
+if TYPE_CHECKING:
+    from dpsql.sql.people import People
+    from dpsql.sql.subqueries import Marking, Membership
 
 MOST_AGGREGATES = 100
 MOST_ROWS = 10**18
@@ -38,13 +44,34 @@ class Statementwide:
     params: Params
     used: set[str] = field(default_factory=set)
     options: Options | None = None
+    several: bool = False
+    """The text reads tables at several places, so columns are named with theirs."""
+    places: set[str] = field(default_factory=set)
+
+    def place(self, name: str) -> str:
+        """A name for one more place in the query that has columns; the empty one for a table that is alone."""
+        if not self.several and not self.places:
+            self.places.add("")
+            return ""
+        return fresh(name, self.places)
 
 
 class SelectBinder:
     """Binds one aggregating SELECT. Subclasses say what its rows are."""
 
-    def __init__(self, whole: Statementwide, select: exp.Select, scope: Scope) -> None:
+    def __init__(
+        self,
+        whole: Statementwide,
+        select: exp.Select,
+        scope: Scope,
+        member: Membership | None = None,
+        around: SelectBinder | None = None,
+    ) -> None:
         self.whole = whole
+        self.member = member
+        self.around = around
+        """The SELECT in one of whose expressions this one stands: names that are none here may be some there."""
+        self.marks: list[Marking] = []
         self.sql = whole.sql
         self.select = select
         self.scope = scope
@@ -169,10 +196,16 @@ class SelectBinder:
 
     # Names.
 
+    def inside(self, select: exp.Select, people: People, member: Membership) -> SelectBinder:
+        """The binder of a sub-query in one of this one's expressions."""
+        return SelectBinder(self.whole, select, people.scope, member, around=self)
+
     def inner_leaf(self, node: exp.Expr) -> Expr | None:
-        """Below the aggregation: columns."""
+        """Below the aggregation: columns, and memberships in sub-queries."""
         if isinstance(node, exp.Column):
             return self.column(node)
+        if self.member is not None and isinstance(node, exp.In | exp.Exists):
+            return self.member.bind(node, self)
         if isinstance(node, exp.AggFunc):
             raise SQLSyntaxError("an aggregate cannot stand inside another.", span=span_of(self.sql, node))
         return None
@@ -185,12 +218,18 @@ class SelectBinder:
         return self.aggregate(node)
 
     def column(self, node: exp.Column) -> Expr:
+        if self.around is not None and self.around.knows(node) and not self.scope.knows(node):
+            return self.around.column(node)
         expr = self.scope.column(node, self.sql)
         if not isinstance(expr, Call) or expr.size <= _MOST_NAMED:
             for part in walk(expr):
                 if isinstance(part, Column):
                     self.named.setdefault(part, node)
         return expr
+
+    def knows(self, node: exp.Column) -> bool:
+        """Whether a column's name means something here, or around."""
+        return self.scope.knows(node) or (self.around is not None and self.around.knows(node))
 
     def by_alias(self, node: exp.Expr) -> Expr | None:
         if isinstance(node, exp.Column) and not node.table:
@@ -216,12 +255,16 @@ class SelectBinder:
         if isinstance(node, exp.Filter):
             where = node.expression.this
             condition = self.condition(self.inner.bind(where), where, "FILTER")
+        if kind is AggregateKind.COUNT and isinstance(inner.this, exp.Distinct):
+            kind = AggregateKind.DISTINCT
         argument = self.argument(kind, inner, condition)
         options = None if named is None else read_aggregate_options(named, self.sql)
         if options is not None:
             argument = self.bounded(kind, argument, options, inner)
         epsilon = None if options is None else options.epsilon
-        slot = self.slot_of(Aggregation(kind, argument, span_of(self.sql, inner.this or inner), epsilon), node)
+        per_unit = self.per_unit(kind, options)
+        place = span_of(self.sql, inner.this or inner)
+        slot = self.slot_of(Aggregation(kind, argument, place, epsilon, per_unit), node)
         return slot if options is None or options.report_format is None else Report(slot, REPORT_LEVEL)
 
     def bounded(
@@ -233,6 +276,10 @@ class SelectBinder:
     ) -> Expr | None:
         """The argument within an aggregate's own contribution bounds."""
         raise UnsupportedSQL("named arguments belong to aggregates of people's rows.", span=span_of(self.sql, node))
+
+    def per_unit(self, kind: AggregateKind, options: AggregateOptions | None) -> Interval | None:  # noqa: ARG002
+        """The bounds of what one privacy unit adds to a group, where the text gives some."""
+        return None
 
     def slot_of(self, aggregation: Aggregation, node: exp.Expr) -> Slot:
         if aggregation not in self.aggregations:
@@ -252,6 +299,12 @@ class SelectBinder:
     def argument(self, kind: AggregateKind, node: exp.Expr, condition: Expr | None) -> Expr | None:
         """What is aggregated; rows where the FILTER is not true have NULL there. None: all rows are counted."""
         inner = node.this
+        if isinstance(inner, exp.Distinct):
+            if kind is not AggregateKind.DISTINCT or len(inner.expressions) != 1:
+                raise UnsupportedSQL(
+                    f"DISTINCT inside {kind} is not supported. COUNT(DISTINCT x) is.", span=span_of(self.sql, node)
+                )
+            inner = inner.expressions[0]
         if inner is None:
             raise SQLSyntaxError(f"{kind} takes one argument.", span=span_of(self.sql, node))
         if isinstance(node, exp.CountIf):

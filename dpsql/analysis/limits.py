@@ -1,0 +1,96 @@
+"""How many rows of one privacy unit are counted, and in how many groups: from what is declared and what the plan makes
+certain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dpsql.analysis.stability import Stability, stability
+from dpsql.errors import InvalidPrivacyParameter, MissingBounds
+from dpsql.privacy.unit import LARGEST_LIMIT, ContributionBound
+from dpsql.schema_units import Limits
+from dpsql.sql.plan import Aggregate, AggregateKind, Source, scan_of, scans_of
+
+if TYPE_CHECKING:
+    from dpsql.sql.options import Options
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """`rows`: the bound of a unit's rows; `units`: that of what counts once a unit and group. `enforced`: rows beyond
+    the bound have to be left out, for the plan alone does not keep them away. `declared`: units are declared."""
+
+    rows: ContributionBound
+    units: ContributionBound
+    enforced: bool
+    declared: bool
+
+
+def bounds_of(plan: Aggregate, options: Options | None) -> Bounds:
+    """The bounds of a plan. Raises MissingBounds where one unit could have any number of rows and nothing is declared,
+    InvalidPrivacyParameter for limits beyond reason."""
+    below = stability(plan.input)
+    grouped = bool(plan.keys)
+    if not below.declared:
+        most = below.rows or 1  # nobody's rows have a bound too, which nothing needs
+        if most > LARGEST_LIMIT:
+            raise InvalidPrivacyParameter(f"a join makes {most:,} rows of one person's; at most 10^9 are supported.")
+        rows = ContributionBound(most, most if grouped else 1, most)
+        return Bounds(rows, ContributionBound(rows.groups, rows.groups, 1), enforced=False, declared=False)
+    rows = _declared(plan, below, options, grouped=grouped)
+    enforced = below.rows is None or below.rows > rows.l1 or rows.groups < rows.rows or rows.per_group < rows.rows
+    return Bounds(rows, ContributionBound(rows.most_groups, rows.most_groups, 1), enforced, declared=True)
+
+
+def _declared(plan: Aggregate, below: Stability, options: Options | None, *, grouped: bool) -> ContributionBound:
+    said = _said(plan.input, options)
+    rows = said.rows if said.rows is not None else below.expected
+    if rows is None and said.groups is not None and said.per_group is not None:
+        rows = min(LARGEST_LIMIT, said.groups * said.per_group)
+    if below.rows is not None:
+        rows = below.rows if rows is None else min(rows, below.rows)
+    if rows is None and _counts_units_alone(plan) and (said.groups is not None or not grouped):
+        rows = said.groups or 1
+    if rows is None:
+        raise _missing(plan)
+    groups = min(rows, said.groups or rows) if grouped else 1
+    per_group = min(rows, said.per_group or rows)
+    return ContributionBound(rows if grouped else per_group, groups, per_group)
+
+
+def _said(source: Source, options: Options | None) -> Limits:
+    """The text's limits, and where it says nothing the largest of the tables'."""
+    tables = [scan.table.limits for scan in scans_of(source) if not scan.table.public]
+    rows, groups = (options.max_rows_contributed, options.max_groups_contributed) if options else (None, None)
+    for name, limit in (("max_rows_contributed", rows), ("max_groups_contributed", groups)):
+        if limit is not None and limit > LARGEST_LIMIT:
+            place = options.places.get(name) if options else None
+            raise InvalidPrivacyParameter(f"{name} must be at most 10^9.", span=place)
+    return Limits(
+        rows if rows is not None else _largest(each.rows for each in tables),
+        groups if groups is not None else _largest(each.groups for each in tables),
+        _largest(each.per_group for each in tables),
+    )
+
+
+def _largest(limits: Iterable[int | None]) -> int | None:
+    return max((limit for limit in limits if limit is not None), default=None)
+
+
+def _counts_units_alone(plan: Aggregate) -> bool:
+    """Every aggregate takes what a unit adds to a group as one number, whatever its rows."""
+    once = [each.kind is AggregateKind.DISTINCT or each.per_unit is not None for each in plan.aggregations]
+    return all(once)
+
+
+def _missing(plan: Aggregate) -> MissingBounds:
+    table = scan_of(plan.input).table
+    spans = [each.span for each in plan.aggregations if each.span is not None]
+    return MissingBounds(
+        f"one person may have any number of rows in {table.name}: how many of them are to be counted?",
+        span=spans[0] if spans else None,
+        hint="Declare max_rows=4 on the table, or write SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS "
+        "(max_rows_contributed = 4).\nOf those who have more, some are left out at random; noise grows with the limit.",
+    )

@@ -1,0 +1,117 @@
+"""Which rows of a privacy unit are counted where it has more than its limits allow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.executors.base import ExactPlan, LatticeSum, expression_of, of_units
+from dpsql.executors.bounding import keep_groups, keep_rows
+from dpsql.executors.columns import clip
+from dpsql.executors.evaluation import evaluated
+from dpsql.executors.groups import Groups
+from dpsql.executors.hashing import combine, hash_vector
+from dpsql.executors.relations import Relation
+from dpsql.schema import Type
+from dpsql.sql.expressions import Vector
+
+Numbers = NDArray[np.int64]
+Hashes = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, repr=False)
+class Chosen:
+    """For every row its unit, its group where all rows of a unit in so many groups count (`groups`), and where rows are
+    limited as well (`rows`). Rows that are left out have the group `cells`."""
+
+    units: NDArray[Any]
+    groups: Numbers
+    rows: Numbers
+
+
+def choose_rows(plan: ExactPlan, rows: Relation, codes: Numbers, groups: Groups | None, key: bytes) -> Chosen:
+    """Bound what each unit contributes, by its own rows and the key alone (see `keep_rows`, `keep_groups`).
+
+    Parts of units take every row in the groups that are kept; where there are some, rows are chosen in those groups, so
+    that one unit is in no more groups than its limit by all parts together."""
+    assert rows.units is not None  # who has no units has no limits either
+    units = rows.units.numbers()
+    cells = groups.cells if groups else 1
+    places = np.flatnonzero(codes < cells)
+    by_group = codes
+    limit = plan.groups if any(map(of_units, plan.parts)) else None
+    if groups is not None and limit is not None:
+        ask = _Hashes(plan, rows, codes, groups, key, places)
+        kept = keep_groups(_at(units, places), codes[places], limit, ask, rows.units.count)
+        if kept is not None:
+            by_group = codes.copy()
+            by_group[places[~kept]] = cells
+            places = places[kept]
+    by_row = by_group
+    if plan.limits is not None and not all(map(of_units, plan.parts)):
+        ask = _Hashes(plan, rows, codes, groups, key, places)
+        held = codes[places] if groups is not None else None
+        kept = keep_rows(_at(units, places), held, plan.limits, ask, rows.units.count)
+        if kept is not None:
+            by_row = by_group.copy()
+            by_row[places[~kept]] = cells
+    counted = by_group if any(map(of_units, plan.parts)) else by_row
+    return Chosen(units, counted, by_row)
+
+
+def _at(units: NDArray[Any], places: Numbers) -> Numbers:
+    return (units if len(places) == len(units) else units[places]).astype(np.int64, copy=False)
+
+
+@dataclass(frozen=True, repr=False)
+class _Hashes:
+    """Keyed hashes of some of the rows at `places`: of (unit, group, what the row contributes), and of (unit, group).
+    They are of values, so that neither the order of rows nor those of others play a part."""
+
+    plan: ExactPlan
+    rows: Relation
+    codes: Numbers
+    groups: Groups | None
+    key: bytes
+    places: Numbers
+
+    def __call__(self, asked: Numbers) -> tuple[Hashes, Hashes]:
+        places = self.places[asked]
+        assert self.rows.units is not None  # as the caller of this module saw
+        found = [self.rows.units.hashes(self.key, 0, places)]
+        if self.groups is not None:
+            found.append(self._of_groups(self.groups, self.codes[places]))
+        group = combine(found)
+        chosen = self.rows.at(places)
+        for place, part in enumerate(self.plan.parts):
+            expr = expression_of(part)
+            if of_units(part) or expr is None:
+                continue
+            vector = evaluated(expr, chosen)
+            steps = lattice_steps(part, vector) if isinstance(part, LatticeSum) else np.zeros(len(places), np.int64)
+            found.append(hash_vector(self.key, 1 + place, Vector(steps, vector.valid), Type.INTEGER))
+        return combine(found), group
+
+    def _of_groups(self, groups: Groups, codes: Numbers) -> Hashes:
+        distinct, back = np.unique(codes, return_inverse=True)
+        vectors = groups.values(distinct)
+        kinds = [key.expr.type for key in self.plan.keys]
+        salts = range(1_000, 1_000 + len(kinds))
+        made = [hash_vector(self.key, salt, v, kind) for salt, v, kind in zip(salts, vectors, kinds, strict=True)]
+        return combine(made)[back]
+
+
+def lattice_steps(part: LatticeSum, vector: Vector) -> NDArray[np.int64]:
+    """The integers that the rows of a block add; cells of NULL hold some integer of the range."""
+    values: Any = vector.values
+    if part.whole:
+        clipped = clip(values.astype(np.int64, copy=False), int(part.lower), int(part.upper))
+        steps = clipped - int(part.origin)
+        held = part.least <= part.lower - part.origin and part.upper - part.origin <= part.most
+        return np.asarray(steps if held else clip(steps, part.least, part.most), dtype=np.int64)
+    clipped = clip(values.astype(np.float64, copy=False), part.lower, part.upper)
+    steps = np.rint((clipped - part.origin) * part.steps_per_unit)
+    return np.clip(np.where(np.isfinite(steps), steps, 0), part.least, part.most).astype(np.int64)

@@ -1,0 +1,327 @@
+"""Sources run over tables: which rows of which tables stand together, and whose they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial, singledispatchmethod
+
+import numpy as np
+
+from dpsql.errors import InternalError
+from dpsql.executors.columns import ColumnStore
+from dpsql.executors.encoding import Encoded
+from dpsql.executors.evaluation import evaluated
+from dpsql.executors.groups import key_codes
+from dpsql.executors.inner_aggregates import aggregate, renumber
+from dpsql.executors.joining import KeyColumn, expand, key_of, lookup, match_codes, matched
+from dpsql.executors.made import Made, MadeColumns, encoded_texts, joined_texts
+from dpsql.executors.relations import Part, Places, Relation, Units, merged_units, units_of_codes
+from dpsql.schema import TableSchema, Type
+from dpsql.schema_units import Unit
+from dpsql.sql.expressions import Bools, Column, Expr, Vector
+from dpsql.sql.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Source, Union
+from dpsql.sql.plan import AggregateKind, Aggregation, GroupKey
+
+_PAIRS_AT_ONCE = 1 << 22
+
+
+class Database:
+    """Column stores by table name, and the relations that sources make of them."""
+
+    def __init__(self, stores: Mapping[str, ColumnStore]) -> None:
+        self.stores = {name.casefold(): store for name, store in stores.items()}
+
+    @singledispatchmethod
+    def relation(self, source: Source) -> Relation:
+        """The rows of a source."""
+        raise InternalError(f"no way to run {type(source).__name__}")
+
+    @relation.register
+    def _(self, scan: Scan) -> Relation:
+        store = self.stores[scan.table.name.casefold()]
+        units = None if scan.table.public else self._units(scan, store)
+        return Relation(store.rows, {scan.name: Part(store)}, units)
+
+    @relation.register
+    def _(self, node: Filter) -> Relation:
+        rows = self.relation(node.input)
+        passes = evaluated(node.predicate, rows)
+        kept = passes.values.astype(bool) & passes.where_valid()
+        return Relation(rows.rows, rows.parts, rows.units, kept if rows.kept is None else kept & rows.kept)
+
+    @relation.register
+    def _(self, node: Join) -> Relation:
+        left, right = self.relation(node.left), self.relation(node.right)
+        if left.units is None and right.units is not None:
+            left, right = right, left
+            node = Join(node.right, node.left, tuple((b, a) for a, b in node.keys), node.outer, None)
+        found = self._looked_up(node, left, right) if node.matches == 1 and node.keys else None
+        if found is not None:
+            return _beside(left, right, found, outer=node.outer)
+        return _multiplied(node, left.settled() if not node.outer else left, right)
+
+    @relation.register
+    def _(self, node: Mark) -> Relation:
+        rows, inner = self.relation(node.input), self.relation(node.inner).settled()
+        found = _marked(node, rows, inner)
+        column = MadeColumns(rows.rows, {node.column.name: (Type.BOOLEAN, lambda: found)})
+        return Relation(rows.rows, {**rows.parts, node.column.table: Part(column)}, rows.units, rows.kept)
+
+    @relation.register
+    def _(self, node: Union) -> Relation:
+        rows = [self.relation(branch.input).settled() for branch in node.branches]
+        makers = {
+            column.name: (column.type, partial(_joined, node.branches, rows, place, column.type))
+            for place, column in enumerate(node.columns)
+        }
+        size = sum(each.rows for each in rows)
+        units = [each.units for each in rows if each.units is not None]
+        whose = merged_units(units) if units else None
+        return Relation(size, {node.columns[0].table: Part(MadeColumns(size, makers))}, whose)
+
+    @relation.register
+    def _(self, node: PerUnit) -> Relation:
+        rows = self.relation(node.input).settled()
+        units = rows.units
+        assert units is not None  # the stability rule asks for declared ones
+        keys = [key_codes(GroupKey(key, None), rows) for key in node.keys]
+        parts = [units.numbers().astype(np.int64), *(key.read(0, rows.rows) for key in keys)]
+        groups, firsts, size = renumber(parts, [max(1, units.count), *(max(1, len(key.values)) for key in keys)])
+        makers: dict[str, tuple[Type, Callable[[], Made]]] = {}
+        for key, codes, column in zip(keys, parts[1:], node.columns, strict=False):
+            cells = key.values.at(codes[firsts])
+            makers[column.name] = (column.type, partial(_as_made, cells, column.type))
+        for each, column in zip(node.aggregations, node.columns[len(keys) :], strict=True):
+            makers[column.name] = (column.type, partial(_aggregated, each, rows, groups, size, column.type))
+        return Relation(size, {node.columns[0].table: Part(MadeColumns(size, makers))}, units.at(firsts))
+
+    # Whose rows.
+
+    def _units(self, scan: Scan, store: ColumnStore) -> Units:
+        table = scan.table
+        if table.unit is None:
+            return Units(None, store.rows, None, table=table.name.casefold())
+        units = self._of_column(table, table.unit.column, store)
+        handles = {(f"{table.name.casefold()}.{key[0]}", scan.name, key[0]) for key in table.unique if len(key) == 1}
+        first = table.unit.steps[0] if table.unit.steps else None
+        handles.add(("" if first is None else f"{first.table}.{first.key}", scan.name, table.unit.column))
+        if first is not None:
+            there = self.stores[first.table]
+            places = self._led(table, table.unit.column, store, first.table, first.key)
+            units = self._units(Scan(there.schema), there)
+            units = units.at(places) if there.rows else Units(np.full(store.rows, -1), 0, units.values, units.kind)
+            units = replace(units, codes=np.where(places < 0, -1, units.numbers()))
+        return replace(units, handles=frozenset(handles))
+
+    def _of_column(self, table: TableSchema, name: str, store: ColumnStore) -> Units:
+        codes, values = store.identified(name)
+        return units_of_codes(codes, values, table.by_name[name.casefold()].type)
+
+    def _led(self, table: TableSchema, name: str, store: ColumnStore, other: str, key: str) -> Places:
+        """For each row of a table the row of another one that its column leads to, by a key that is declared unique:
+        where it is not, the row of the smallest unit; rows of nobody are none."""
+        there = self.stores[other]
+        left = _key(store, table.by_name[name.casefold()].type, name)
+        right = _key(there, there.schema.by_name[key.casefold()].type, key)
+        units = self._units(Scan(there.schema), there)
+        assert units.values is not None  # a path ends in a declared unit
+        ranks = np.append(_ranks(units.values), -1)[units.numbers()]
+        nobody = ranks < 0
+        if nobody.any():
+            places = np.flatnonzero(~nobody)
+            found = lookup([left], [_at(right, places)], ranks[places])
+            return np.append(places, -1)[found]
+        return lookup([left], [right], ranks)
+
+    def _looked_up(self, node: Join, left: Relation, right: Relation) -> Places | None:
+        """For each left row the right row with the same key, of the same unit where both have units; -1: none."""
+        if right.units is None:
+            return _lookup_within(node, left, right)
+        assert left.units is not None  # sides are turned so
+        bottom = node.right
+        while isinstance(bottom, Filter):
+            bottom = bottom.input
+        one, other = node.keys[0]
+        if len(node.keys) > 1 or not (isinstance(one, Column) and isinstance(other, Column)):
+            return _lookup_within(node, left, right, units=True)
+        if isinstance(bottom, Scan) and bottom.table.unit is not None:
+            kind = f"{bottom.table.name.casefold()}.{other.name}"
+            if bottom.table.unit == Unit(other.name) and ("", one.table, one.name) in left.units.handles:
+                return _lookup_within(replace(node, keys=()), left, right, units=True)  # the key is itself the unit
+            if (kind, one.table, one.name) in left.units.handles:
+                places = self._along_path(left.parts[one.table], one.name, bottom.table, other.name)
+                if places is not None:
+                    return _among_kept(places, right.kept)
+        return _lookup_within(node, left, right, units=True)
+
+    def _along_path(self, part: Part, name: str, table: TableSchema, key: str) -> Places | None:
+        """The rows that a path to the unit leads to: they are of the same unit, which was found through them."""
+        if not isinstance(part.columns, ColumnStore):
+            return None
+        schema = part.columns.schema
+        if schema.unit is None or schema.unit.column != name or not schema.unit.steps:
+            return None
+        step = schema.unit.steps[0]
+        if (step.table, step.key) != (table.name.casefold(), key):
+            return None
+        places = self._led(schema, name, part.columns, step.table, step.key)
+        return places if part.places is None else np.append(places, -1)[part.places]
+
+
+def _lookup_within(node: Join, left: Relation, right: Relation, *, units: bool = False) -> Places:
+    keys = _keys(node.keys, left, right, units=units)
+    present = right.present()
+    if present is None:
+        return lookup([one for one, _ in keys], [other for _, other in keys])
+    places = np.flatnonzero(present)
+    found = lookup([one for one, _ in keys], [_at(other, places) for _, other in keys])
+    return np.append(places, -1)[found]
+
+
+def _among_kept(places: Places, kept: Bools | None) -> Places:
+    return places if kept is None else np.where(np.append(kept, False)[places], places, -1)
+
+
+def _keys(
+    pairs: tuple[tuple[Expr, Expr], ...], left: Relation, right: Relation, *, units: bool
+) -> list[tuple[KeyColumn, KeyColumn]]:
+    """The equalities of a join, that of the units among them where both sides have some."""
+    found = [(_key_of(one, left), _key_of(other, right)) for one, other in pairs]
+    if units and left.units is not None and right.units is not None:
+        found.insert(0, (left.units.key(), right.units.key()))
+    return found
+
+
+def _key_of(expr: Expr, rows: Relation) -> KeyColumn:
+    if isinstance(expr, Column):
+        return rows.key(expr)
+    found = evaluated(expr, rows)
+    return key_of(encoded_texts(found)) if expr.type is Type.TEXT else KeyColumn(found)
+
+
+def _key(store: ColumnStore, kind: Type, name: str) -> KeyColumn:
+    return key_of(store.encoded(name)) if kind is Type.TEXT else KeyColumn(store.reader(name)(0, store.rows))
+
+
+def _at(key: KeyColumn, places: Places) -> KeyColumn:
+    return KeyColumn(key.values.at(places)) if key.codes is None else KeyColumn(key.values, key.codes[places])
+
+
+def _ranks(values: Vector) -> Places:
+    """For each value its place in their order; NULL is nobody."""
+    order = np.argsort(values.values, kind="stable")
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.arange(len(order))
+    if values.values.dtype == object:  # a dictionary may hold a text twice
+        first: dict[object, int] = {}
+        ranked = zip(values.values.tolist(), ranks.tolist(), strict=True)
+        ranks = np.array([first.setdefault(text, rank) for text, rank in ranked], dtype=np.int64)
+    return ranks if values.valid is None else np.where(values.valid, ranks, -1)
+
+
+def _beside(left: Relation, right: Relation, places: Places, *, outer: bool) -> Relation:
+    """Each left row beside one right row, or none."""
+    kept = left.kept
+    units = left.units
+    if not outer:
+        matched_ = places >= 0
+        if not matched_.all():
+            kept = matched_ if kept is None else matched_ & kept
+            places = np.where(matched_, places, 0) if right.rows else places
+        if units is not None and right.units is not None:
+            units = replace(units, handles=units.handles | right.units.handles)
+    parts = {name: part.at(places) for name, part in right.parts.items()}
+    return Relation(left.rows, {**left.parts, **parts}, units, kept)
+
+
+def _multiplied(node: Join, left: Relation, right: Relation) -> Relation:
+    """All pairs of rows with equal keys."""
+    right = right.settled()
+    if not node.keys and (left.units is None or right.units is None):
+        one = np.repeat(np.arange(left.rows), right.rows)
+        other = np.tile(np.arange(right.rows), left.rows)
+    else:
+        keys = _keys(node.keys, left, right, units=True)
+        one, other = expand(*match_codes([key for key, _ in keys], [key for _, key in keys]))
+    if node.outer:
+        alone = np.ones(left.rows, dtype=bool)
+        alone[one] = False
+        extra = np.flatnonzero(alone)
+        one, other = np.concatenate([one, extra]), np.concatenate([other, np.full(len(extra), -1)])
+    rows = left.at(one)
+    if left.kept is not None:
+        rows.kept = left.kept[one]
+    rows.parts.update(right.at(other).parts)
+    return rows
+
+
+def _marked(node: Mark, rows: Relation, inner: Relation) -> Vector:
+    keys = _keys(node.keys, rows, inner, units=True)
+    if not keys:
+        found = np.full(rows.rows, inner.rows > 0)
+    else:
+        codes, others = match_codes([key for key, _ in keys], [key for _, key in keys])
+        found = (
+            matched(codes, others) if node.condition is None else _any_pair(node.condition, rows, inner, codes, others)
+        )
+    if not node.of_list or not inner.rows:
+        return Vector(found)
+    ((asked, listed),) = keys
+    unknown = ~_present(asked) | (not _present(listed).all())
+    valid = found | ~unknown
+    return Vector(found, None if valid.all() else valid)
+
+
+def _any_pair(condition: Expr, rows: Relation, inner: Relation, keys: tuple[Places, Places]) -> Bools:
+    """Which rows have a row of the same code with which the condition is true; pairs are made a part at a time."""
+    codes, others = keys
+    found = np.zeros(rows.rows, dtype=bool)
+    most = max(1, int(np.bincount(np.unique(others, return_inverse=True)[1]).max(initial=1)))
+    step = max(1, _PAIRS_AT_ONCE // most)
+    for start in range(0, rows.rows, step):
+        one, other = expand(codes[start : start + step], others)
+        pairs = rows.at(one + start)
+        pairs.parts.update(inner.at(other).parts)
+        verdict = evaluated(condition, pairs)
+        found[one[verdict.values.astype(bool) & verdict.where_valid()] + start] = True
+    return found
+
+
+def _present(key: KeyColumn) -> Bools:
+    valid = key.values.where_valid()
+    return valid if key.codes is None else np.append(valid, False)[key.codes]
+
+
+def _joined(branches: tuple[Branch, ...], rows: list[Relation], place: int, kind: Type) -> Made:
+    if kind is Type.TEXT:
+        return joined_texts([_texts(branch.outputs[place], each) for branch, each in zip(branches, rows, strict=True)])
+    made = [evaluated(branch.outputs[place], each) for branch, each in zip(branches, rows, strict=True)]
+    dtype = np.result_type(*(each.values for each in made))
+    values = np.concatenate([each.values.astype(dtype, copy=False) for each in made])
+    if all(each.valid is None for each in made):
+        return Vector(values)
+    return Vector(values, np.concatenate([each.where_valid() for each in made]))
+
+
+def _texts(expr: Expr, rows: Relation) -> Encoded:
+    if isinstance(expr, Column):
+        return rows.encoded(expr)
+    return encoded_texts(evaluated(expr, rows))
+
+
+def _as_made(cells: Vector, kind: Type) -> Made:
+    return encoded_texts(cells) if kind is Type.TEXT else cells
+
+
+def _aggregated(each: Aggregation, rows: Relation, groups: Places, size: int, kind: Type) -> Vector:
+    """One exact aggregate of each group inside a unit."""
+    argument = each.argument
+    if argument is None:
+        return aggregate("COUNT", groups, size, None, kind)
+    if each.kind is AggregateKind.DISTINCT:
+        keys = key_codes(GroupKey(argument, None), rows)
+        codes = keys.read(0, rows.rows)
+        valid = keys.values.where_valid()[codes]
+        return aggregate("COUNT_DISTINCT", groups, size, Vector(codes, valid), kind)
+    return aggregate(str(each.kind), groups, size, evaluated(argument, rows), kind)

@@ -1,0 +1,95 @@
+"""Tables to ask about: resolved, linked, and what is public of them read once.
+
+A public table is about nobody, so its contents may decide what a query means: its values are public keys, its least and
+largest ones bounds, and what its owner declares of its keys is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from dpsql.errors import InvalidSchema
+from dpsql.executors.columns import ColumnStore
+from dpsql.executors.inner_aggregates import renumber
+from dpsql.intervals import Interval
+from dpsql.schema import ColumnSchema, TableSchema, Type, link, resolve
+from dpsql.sources import stored_columns
+from dpsql.sql.domains import MOST_TEXT, cells_of
+from dpsql.sql.expressions import Vector
+from dpsql.sql.plan import MOST_DERIVED_CELLS
+from dpsql.table import Table
+
+Tables = Mapping[str, Table]
+
+
+def resolved(sources: Tables, known: Mapping[str, TableSchema] | None = None) -> dict[str, TableSchema]:
+    """The schemas of tables by folded name, beside those that are there already. No private row is read.
+
+    Raises InvalidSchema where a declaration does not fit its table, or a unit's path leads nowhere."""
+    made = dict(known or {})
+    for name, source in sources.items():
+        schema = resolve(name, stored_columns(source.frame), source.declaration, rows=len(source.frame))
+        made[name.casefold()] = _published(schema, source) if schema.public else schema
+    return link(made)
+
+
+def _published(schema: TableSchema, source: Table) -> TableSchema:
+    store = ColumnStore(source.frame, schema)
+    held = {column.name: _distinct(store, column) for column in schema.columns if column.type is not Type.OTHER}
+    for key in schema.unique:
+        if _most_rows(held, key, store.rows) > 1:
+            raise InvalidSchema(f"{schema.name}: {', '.join(key)} is declared unique, and two rows are alike in it.")
+    for name, most in schema.max_matches:
+        if _most_rows(held, (name,), store.rows) > most:
+            raise InvalidSchema(f"{schema.name}: max_matches says {most} for {name}, and a value has more rows.")
+    columns = tuple(_with_values(column, held.get(column.name)) for column in schema.columns)
+    return replace(schema, columns=columns)
+
+
+Distinct = tuple[np.ndarray, Vector]
+
+
+def _distinct(store: ColumnStore, column: ColumnSchema) -> Distinct:
+    """Codes of a column and the values that they stand for; NULL is the last of them."""
+    if column.type is not Type.TEXT:
+        return store.numbered(column.name)
+    encoded = store.encoded(column.name)
+    return np.where(encoded.codes < 0, len(encoded.dictionary) - 1, encoded.codes), encoded.dictionary
+
+
+def _most_rows(held: Mapping[str, Distinct], key: tuple[str, ...], rows: int) -> int:
+    """How many rows have the same values in a key, those with a NULL left out."""
+    parts = [np.where(held[name][1].where_valid()[held[name][0]], held[name][0], -1).astype(np.int64) for name in key]
+    codes, _, size = renumber(parts, [max(1, len(held[name][1])) for name in key])
+    return int(np.bincount(codes[codes >= 0], minlength=max(1, size)).max(initial=0)) if rows else 0
+
+
+def _with_values(column: ColumnSchema, held: Distinct | None) -> ColumnSchema:
+    """The column with the keys, bounds and nullability that its values have, where the owner says nothing else."""
+    if held is None:
+        return column
+    codes, values = held
+    occurs = np.zeros(len(values), dtype=bool)
+    occurs[codes] = True
+    valid = values.where_valid()
+    nullable = bool((occurs & ~valid).any())
+    present = values.at(np.flatnonzero(occurs & valid))
+    keys = column.keys if column.keys is not None else _keys(present, column.type, nullable=nullable)
+    bounds = column.bounds
+    if bounds is None and (column.type.numeric or column.type.temporal) and len(present):
+        ends = [present.values.min().item(), present.values.max().item()]
+        bounds = Interval(*ends) if all(np.isfinite(ends)) else None
+    return replace(column, keys=keys, bounds=bounds, nullable=column.nullable and nullable)
+
+
+def _keys(present: Vector, kind: Type, *, nullable: bool) -> tuple[str | int | float | bool | None, ...] | None:
+    if len(present) > MOST_DERIVED_CELLS or (len(present) == 0 and not nullable):
+        return None
+    cells = {cell for cell in cells_of(present, kind) if cell is not None}
+    if sum(len(cell) for cell in cells if isinstance(cell, str)) > MOST_TEXT:
+        return None
+    ordered = sorted(cells)  # type: ignore[type-var]
+    return (*ordered, None) if nullable else tuple(ordered)

@@ -1,0 +1,289 @@
+"""FROM and WHERE -> a source: in which order tables are joined, by which keys, and whose the joined rows are.
+
+Inner joins may come in any order. The table to begin with is the one from which most others can be looked up: a lookup
+finds at most one row for each row, so nothing is multiplied and nothing is copied.
+
+Whose rows: a joined row belongs to the privacy unit of its left side. Two private sides are joined only where the
+conditions say that both belong to the same unit (`SameUnit`), and the executor joins no others (see `Join`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from dpsql.errors import Span, UnsupportedSQL
+from dpsql.schema import Type
+from dpsql.sql.expressions import Column, Expr, Literal, columns
+from dpsql.sql.nodes import Filter, Join, Pair, Source
+from dpsql.sql.people import People, Rows, SameUnit, Step, conjuncts, equality, implied, places_of
+
+
+def assembled(people: People, predicate: Expr | None) -> Rows:
+    """The joined and filtered rows of a FROM and its WHERE. Raises UnsupportedSQL where rows of different people would
+    come together, or rows be multiplied without a declared bound."""
+    first = people.steps[0]
+    if len(people.steps) == 1:
+        return first.rows if predicate is None else replace(first.rows, source=Filter(first.rows.source, predicate))
+    said = [] if predicate is None else conjuncts(predicate)
+    for step in people.steps:
+        said += step.on if step.how == "inner" else ()
+    return _Assembly(people, said).rows()
+
+
+@dataclass(frozen=True)
+class _Attachment:
+    """How rows can be joined to those that are there: `cost` 0 for a lookup, more the more rows it may make."""
+
+    cost: int
+    keys: tuple[Pair, ...]
+    matches: int | None
+
+
+class _Assembly:
+    """The joins of one FROM. `said`: the conditions that hold of every joined row, from WHERE and inner ON."""
+
+    def __init__(self, people: People, said: list[Expr]) -> None:
+        self.people = people
+        self.said = said
+        self.used: set[Expr] = set()
+
+    def rows(self) -> Rows:
+        current: Rows | None = None
+        waiting: list[Step] = []
+        for step in self.people.steps:
+            if step.how == "inner":
+                waiting.append(step)
+                continue
+            if step.how == "right":  # of two tables: the first one's filters stay below
+                current = self._outer(step.rows, Step(waiting[0].rows, "left", step.on, step.span))
+            else:
+                current = self._outer(self._inner(current, waiting), step)
+            waiting = []
+        current = self._inner(current, waiting) if waiting else current
+        assert current is not None  # FROM has at least one item
+        rest = [term for term in self.said if term not in self.used]
+        source: Source = reduce(Filter, rest, current.source)
+        return replace(current, source=source)
+
+    # Inner joins.
+
+    def _inner(self, current: Rows | None, steps: list[Step]) -> Rows:
+        steps = [replace(step, rows=self._bare(step.rows)) for step in steps]
+        if current is not None:
+            steps = [Step(current), *steps]
+        if len(steps) == 1:
+            return steps[0].rows
+        equalities = self._equalities([step.rows for step in steps])
+        same = SameUnit(equalities)
+        self._check_units(steps, same)
+        private = [step for step in steps if not step.rows.public]
+        first = steps[:1] if current is not None else private or steps
+        plans = [self._order(driver, steps, equalities) for driver in first]
+        best = min((plan for plan in plans if plan is not None), key=lambda plan: plan[0], default=None)
+        if best is None:
+            raise self._cannot_join(steps, equalities)
+        source, handles = best[1]
+        names = frozenset[str]().union(*(step.rows.names for step in steps))
+        listed = [side for pair in equalities for side in pair if isinstance(side, Column)]
+        self.used |= best[2]
+        return Rows(source, names, same.closure(handles, listed))
+
+    def _bare(self, rows: Rows) -> Rows:
+        """The rows without the filters on top, which hold as well above an inner join."""
+        source = rows.source
+        while isinstance(source, Filter):
+            self.said += conjuncts(source.predicate)
+            source = source.input
+        return replace(rows, source=source)
+
+    def _equalities(self, rows: list[Rows]) -> list[Pair]:
+        """The equalities that hold between these rows, from every condition that reads no others."""
+        names = frozenset[str]().union(*(each.names for each in rows))
+        found = [(each, equality(each)) for term in self.said for each in implied(term)]
+        return [pair for each, pair in found if pair is not None and places_of(each) <= names]
+
+    def _order(
+        self, driver: Step, steps: list[Step], equalities: list[Pair]
+    ) -> tuple[int, tuple[Source, frozenset[tuple[str, Column]]], set[Expr]] | None:
+        """The joins that begin with `driver`: their cost, what they make, and the conditions that they fulfil."""
+        source, handles, names = driver.rows.source, driver.rows.handles, driver.rows.names
+        rest = [step for step in steps if step is not driver]
+        cost = 0
+        used: set[Expr] = set()
+        private = not driver.rows.public
+        while rest:
+            ways = [(self._attach(names, step.rows, equalities, private=private), step) for step in rest]
+            possible = [(way, step) for way, step in ways if way is not None]
+            if not possible:
+                return None
+            way, step = min(possible, key=lambda each: each[0].cost)
+            cost += way.cost
+            source = Join(source, step.rows.source, way.keys, matches=way.matches)
+            handles, names = handles | step.rows.handles, names | step.rows.names
+            used |= {term for term in self.said if _is_one_of(term, way.keys)}
+            rest.remove(step)
+        return cost, (source, handles), used
+
+    def _attach(
+        self, names: frozenset[str], right: Rows, equalities: Sequence[Pair], *, private: bool
+    ) -> _Attachment | None:
+        """How `right` can be joined to rows of the places `names`; None where it cannot, or not yet."""
+        keys = _keys_between(names, right, equalities)
+        found = [column for _, column in keys if isinstance(column, Column)]
+        for unique in sorted(right.unique, key=len):
+            within = right.public or not private or any(column in unique for _, column in right.handles)
+            if unique <= set(found) and within:
+                return _Attachment(0, tuple(pair for pair in _one_each(keys) if pair[1] in unique), 1)
+        if right.public:
+            limits = [most for column, most in right.matches if column in found]
+            if limits:
+                return _Attachment(1, keys, min(limits))
+            if not keys and right.public_rows is not None:
+                return _Attachment(1_000, (), right.public_rows)
+            return None
+        return _Attachment(100, keys, None) if keys else None
+
+    def _check_units(self, steps: list[Step], same: SameUnit) -> None:
+        private = [step for step in steps if not step.rows.public]
+        if len(private) < 2:
+            return
+        loose = [step for step in private if step.rows.unit_is_row]
+        if loose:
+            raise UnsupportedSQL(
+                f"{private[0].rows.table.name} and {private[1].rows.table.name} are joined, but nothing says whose "
+                f"rows those of {loose[0].rows.table.name} are.",
+                span=private[1].span,
+                hint='Declare it: unit="person_id" on each table, or public=True on one that is about nobody.',
+            )
+        numbers = same.linked([step.rows for step in private])
+        apart = [step for step, number in zip(private, numbers, strict=True) if number != numbers[0]]
+        if apart:
+            raise not_on_the_unit(private[0].rows, apart[0].rows, apart[0].span)
+
+    def _cannot_join(self, steps: list[Step], equalities: list[Pair]) -> UnsupportedSQL:
+        names = frozenset[str]().union(*(step.rows.names for step in steps))
+        for step in steps:
+            if step.rows.public:
+                keys = _keys_between(names - step.rows.names, step.rows, equalities)
+                listed = [column for _, column in keys if isinstance(column, Column)]
+                if keys and not any(unique <= set(listed) for unique in step.rows.unique):
+                    return multiplies(step.rows, listed, step.span)
+        return UnsupportedSQL(
+            "the tables of FROM are not connected by equalities.",
+            span=steps[-1].span,
+            hint="Add a condition such as ON a.pid = b.pid.",
+        )
+
+    # Outer joins.
+
+    def _outer(self, left: Rows, step: Step) -> Rows:
+        """LEFT JOIN: every left row stays. What the ON says of one side alone is a filter of the right one, or a key
+        that is TRUE where it holds of the left."""
+        right = step.rows
+        keys: list[Pair] = []
+        source = right.source
+        for term in (each for on in step.on for each in conjuncts(on)):
+            places = places_of(term)
+            pair = equality(term)
+            sides = None if pair is None else _sides(pair, left.names, right.names)
+            if sides is not None:
+                keys.append(sides)
+            elif places and places <= right.names:
+                source = Filter(source, term)
+            elif places <= left.names:
+                keys.append((term, Literal(value=True, type=Type.BOOLEAN)))
+            else:
+                raise UnsupportedSQL(
+                    "the ON of an outer join can hold equalities between its sides and conditions on one side.",
+                    span=step.span,
+                )
+        on = [pair for pair in keys if isinstance(pair[1], Column)]
+        matches = self._outer_matches(left, right, on, step)
+        joined = Join(left.source, source, tuple(keys), outer=True, matches=matches)
+        return Rows(joined, left.names | right.names, left.handles)
+
+    def _outer_matches(self, left: Rows, right: Rows, on: list[Pair], step: Step) -> int | None:
+        if left.public and not right.public:
+            raise UnsupportedSQL(
+                f"an outer join keeps all rows of {left.table.name}, which is public, beside people's rows.",
+                span=step.span,
+                hint="Keep the rows of people: FROM people LEFT JOIN public_table.",
+            )
+        if not right.public and not left.public:
+            inner = [pair for pair in self._equalities([left]) if places_of_pair(pair) <= left.names]
+            self._check_units([Step(left), Step(right, span=step.span)], SameUnit([*on, *inner]))
+        way = self._attach(left.names, right, on, private=not left.public)
+        if way is None and right.public and on:
+            raise multiplies(right, [column for _, column in on if isinstance(column, Column)], step.span)
+        if way is None:
+            raise UnsupportedSQL(
+                "the ON of an outer join wants an equality between its sides.", span=step.span, hint="ON a.key = b.key"
+            )
+        return way.matches
+
+
+def _is_one_of(term: Expr, keys: tuple[Pair, ...]) -> bool:
+    pair = equality(term)
+    return pair is not None and (pair in keys or (pair[1], pair[0]) in keys)
+
+
+def _one_each(keys: tuple[Pair, ...]) -> list[Pair]:
+    """The first pair for each right side."""
+    found: dict[Expr, Pair] = {}
+    for pair in keys:
+        found.setdefault(pair[1], pair)
+    return list(found.values())
+
+
+def _keys_between(names: frozenset[str], right: Rows, equalities: Sequence[Pair]) -> tuple[Pair, ...]:
+    sides = [_sides(pair, names, right.names) for pair in equalities]
+    return tuple(dict.fromkeys(pair for pair in sides if pair is not None))
+
+
+def _sides(pair: Pair, left: frozenset[str], right: frozenset[str]) -> Pair | None:
+    """An equality with the left rows' side first; None if it is not between the two."""
+    for one, other in (pair, (pair[1], pair[0])):
+        here, there = places_of(one), places_of(other)
+        if columns(one) and columns(other) and here <= left and there <= right and not here & right:
+            return one, other
+    return None
+
+
+def places_of_pair(pair: Pair) -> frozenset[str]:
+    return places_of(pair[0]) | places_of(pair[1])
+
+
+def not_on_the_unit(left: Rows, right: Rows, span: Span | None) -> UnsupportedSQL:
+    """The refusal of a join that would bring rows of different people together."""
+    return UnsupportedSQL(
+        f"the join of {left.table.name} and {right.table.name} would bring rows of different people together.",
+        span=span,
+        hint=f"Join them on the privacy unit: add AND {_unit_condition(left, right)}.",
+    )
+
+
+def _unit_condition(left: Rows, right: Rows) -> str:
+    """The condition to add: handles of the same kind, those along a foreign key first."""
+    pairs = [
+        (kind == "", str(one), str(other))
+        for kind, one in left.handles
+        for other_kind, other in right.handles
+        if kind == other_kind
+    ]
+    if not pairs:
+        return "an equality of their units"
+    _, one, other = min(pairs)
+    return f"{one} = {other}"
+
+
+def multiplies(right: Rows, on: list[Column], span: Span | None) -> UnsupportedSQL:
+    """The refusal of a join that could multiply rows without limit."""
+    name = on[0].name
+    return UnsupportedSQL(
+        f"the join with {right.table.name} could multiply rows: nothing says how many of its rows have one value of "
+        f"{name}.",
+        span=span,
+        hint=f'Declare it: unique=["{name}"] on {right.table.name}, or max_matches={{"{name}": 3}}.',
+    )

@@ -1,0 +1,184 @@
+"""Sub-queries in expressions: x IN (SELECT ...) and EXISTS (SELECT ...), as marks on the rows that they are asked of.
+
+Over public tables any condition will do. Over people's rows the two sides must be of the same privacy unit, by an
+equality that says so: then a person's own rows alone decide what is marked of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
+from dpsql.schema import Type
+from dpsql.sql.expressions import Call, Column, Expr, Fact, call, unfiltered
+from dpsql.sql.functions import FUNCTIONS
+from dpsql.sql.joins import assembled, not_on_the_unit
+from dpsql.sql.nodes import Filter, Mark, Pair, Source
+from dpsql.sql.parse import span_of
+from dpsql.sql.people import People, Rows, SameUnit, conjuncts, equality, places_of
+from dpsql.sql.select_list import is_star, items_of
+
+if TYPE_CHECKING:
+    from dpsql.sql.selects import SelectBinder
+
+Found = tuple[People | None, People | None]
+
+
+@dataclass(frozen=True)
+class Marking:
+    """A mark that is to be made; `span` is the place of its sub-query."""
+
+    inner: Rows
+    keys: tuple[Pair, ...]
+    column: Column
+    condition: Expr | None
+    of_list: bool
+    span: Span | None
+
+
+def with_marks(rows: Rows, marks: Sequence[Marking]) -> Source:
+    """The source with the marks below its filters, which may ask for them. Raises UnsupportedSQL."""
+    filters: list[Expr] = []
+    source = rows.source
+    while marks and isinstance(source, Filter):
+        filters.append(source.predicate)
+        source = source.input
+    for each in marks:
+        _check_unit(rows, each)
+        source = Mark(source, each.inner.source, each.keys, each.column, each.condition, each.of_list)
+    return reduce(Filter, reversed(filters), source)
+
+
+def _check_unit(rows: Rows, mark: Marking) -> None:
+    if mark.inner.public:
+        return
+    if rows.public or rows.unit_is_row or mark.inner.unit_is_row:
+        raise UnsupportedSQL(
+            f"the sub-query reads people's rows, and nothing says which of them belong to a row of {rows.table.name}.",
+            span=mark.span,
+            hint='Declare unit="person_id" on both tables.',
+        )
+    same = SameUnit(list(mark.keys)).linked([rows, mark.inner])
+    if same[0] != same[1]:
+        raise not_on_the_unit(rows, mark.inner, mark.span)
+
+
+class Membership:
+    """Binds IN (SELECT ...) and EXISTS (...); `inner` binds the FROM of a sub-query, or all of an aggregating one."""
+
+    def __init__(self, inner: Callable[[exp.Select], Found]) -> None:
+        self._inner = inner
+
+    def bind(self, node: exp.Expr, outer: SelectBinder) -> Expr | None:
+        """The marked column of a membership; None for any other node. Raises a QueryRefused."""
+        query = (
+            node.args.get("query") if isinstance(node, exp.In) else node.this if isinstance(node, exp.Exists) else None
+        )
+        if query is None:
+            return None
+        select = query.this if isinstance(query, exp.Subquery) else query
+        if not isinstance(select, exp.Select):
+            raise UnsupportedSQL("a sub-query in an expression is one SELECT.", span=span_of(outer.sql, query))
+        for clause in ("limit", "offset", "order"):
+            if select.args.get(clause) is not None:
+                raise UnsupportedSQL(
+                    f"{clause.upper()} in a sub-query of an expression is not supported.",
+                    span=span_of(outer.sql, select.args[clause]),
+                )
+        if select.args.get("privacy") is not None:
+            raise UnsupportedSQL(
+                "a sub-query in an expression cannot be private by itself.", span=span_of(outer.sql, select)
+            )
+        return self._marked(node, select, outer)
+
+    def _marked(self, node: exp.Expr, select: exp.Select, outer: SelectBinder) -> Expr:
+        found, made = self._inner(select)
+        span = span_of(outer.sql, select)
+        if found is not None:
+            inside = outer.inside(select, found, self)
+            rows, pairs, condition = _correlated(found, inside.where())
+            wanted = [] if isinstance(node, exp.Exists) else [inside.inner.bind(item) for item in _items(select, outer)]
+            rows = replace(rows, source=with_marks(rows, inside.marks))
+        elif made is not None:
+            rows, pairs, condition = made.steps[0].rows, [], None
+            wanted = [] if isinstance(node, exp.Exists) else [expr for _, expr in made.scope.listed]
+        else:
+            raise UnsupportedSQL("a sub-query in an expression cannot read an answer.", span=span)
+        asked = _asked(node)
+        if len(asked) != len(wanted):
+            raise SQLSyntaxError(f"IN compares {len(asked)} values with {len(wanted)} columns.", span=span)
+        items = [_equal(each, outer.inner.bind(each), other, outer) for each, other in zip(asked, wanted, strict=True)]
+        plain = len(items) == 1 and not pairs and condition is None
+        nullable = any(unfiltered(side).nullable for pair in items for side in pair)
+        if nullable and not plain:
+            raise UnsupportedSQL(
+                "IN of a sub-query that reads the row it is asked of, where NULLs are possible, is not supported.",
+                span=span,
+                hint="Write EXISTS (SELECT ...) with the equality in its WHERE.",
+            )
+        if not rows.public:
+            nullable = False  # the one pair says whose rows they are, and rows of nobody are left out
+        fact = Fact(nullable=nullable, whole=True)
+        column = Column("found", Type.BOOLEAN, fact, outer.whole.place("sub-query"))
+        outer.marks.append(Marking(rows, (*items, *pairs), column, condition, nullable, span))
+        return column
+
+
+def _asked(node: exp.Expr) -> list[exp.Expr]:
+    if not isinstance(node, exp.In):
+        return []
+    asked = node.this.this if isinstance(node.this, exp.Paren) else node.this
+    return list(asked.expressions) if isinstance(asked, exp.Tuple) else [asked]
+
+
+def _items(select: exp.Select, outer: SelectBinder) -> list[exp.Expr]:
+    items = [item for item, _ in items_of(select)]
+    for item in items:
+        if is_star(item):
+            raise UnsupportedSQL("IN (SELECT * ...) is not supported. Name the column.", span=span_of(outer.sql, item))
+    return items
+
+
+def _equal(node: exp.Expr, one: Expr, other: Expr, outer: SelectBinder) -> Pair:
+    """The two sides of an equality, typed as = types them."""
+    typed = outer.inner.apply("eq", node, [one, other])
+    pair = equality(typed)
+    return (one, other) if pair is None else pair
+
+
+def _correlated(people: People, predicate: Expr | None) -> tuple[Rows, list[Pair], Expr | None]:
+    """The sub-query's own rows, its equalities with the rows that it is asked of, and what else it says of both."""
+    own = frozenset[str]().union(*(step.rows.names for step in people.steps))
+    inside: list[Expr] = []
+    pairs: list[Pair] = []
+    both: list[Expr] = []
+    for term in conjuncts(predicate) if predicate is not None else []:
+        places, pair = places_of(term), equality(term)
+        if places <= own:
+            inside.append(term)
+        elif pair is not None and places_of(pair[0]) <= own and places_of(pair[1]).isdisjoint(own):
+            pairs.append((pair[1], pair[0]))
+        elif pair is not None and places_of(pair[1]) <= own and places_of(pair[0]).isdisjoint(own):
+            pairs.append(pair)
+        else:
+            both.append(term)
+    return assembled(people, all_of(inside)), pairs, all_of(both)
+
+
+def all_of(terms: list[Expr]) -> Expr | None:
+    """The terms under AND, as a balanced tree."""
+    while len(terms) > 1:
+        pairs = [terms[i : i + 2] for i in range(0, len(terms), 2)]
+        terms = [_and(pair[0], pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
+    return terms[0] if terms else None
+
+
+def _and(one: Expr, other: Expr) -> Expr:
+    made = call(FUNCTIONS["and"], one, other)
+    assert isinstance(made, Call)  # two conditions
+    return made

@@ -1,0 +1,91 @@
+"""UNION ALL of people's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from dpsql.errors import SQLSyntaxError, TypeMismatch, UnsupportedSQL
+from dpsql.intervals import hull
+from dpsql.schema import Type
+from dpsql.sql.expressions import Column, Expr, Fact, Literal, between_integers, unfiltered
+from dpsql.sql.nodes import Branch, Union
+from dpsql.sql.parse import span_of
+from dpsql.sql.people import Handle, People, Rows, Step
+from dpsql.sql.scopes import Scope
+from dpsql.sql.selects import Statementwide
+
+
+def union_of(whole: Statementwide, node: exp.Union, made: Sequence[People]) -> People:
+    """The rows of all branches, columns by their places. Raises SQLSyntaxError, TypeMismatch, UnsupportedSQL."""
+    names = [name for name, _ in made[0].scope.starred]
+    lists = [[expr for _, expr in each.scope.starred] for each in made]
+    for listed in lists:
+        if len(listed) != len(names):
+            raise SQLSyntaxError(
+                f"the parts of UNION ALL have {len(names)} and {len(listed)} columns.", span=span_of(whole.sql, node)
+            )
+    rows = [each.steps[0].rows for each in made]
+    _check_units(whole, node, rows)
+    place = whole.place("union")
+    columns = tuple(
+        _column(whole, node, name, parts, place) for name, parts in zip(names, zip(*lists, strict=True), strict=True)
+    )
+    branches = tuple(
+        Branch(each.source, tuple(_typed(expr, column.type) for expr, column in zip(listed, columns, strict=True)))
+        for each, listed in zip(rows, lists, strict=True)
+    )
+    handles = [_kinds(each.handles, expr) for each, listed in zip(rows, lists, strict=True) for expr in listed]
+    width = len(columns)
+    common: set[Handle] = set()
+    for at, column in enumerate(columns):
+        kinds = [handles[branch * width + at] for branch in range(len(rows))]
+        common |= {(kind, column) for kind in frozenset.intersection(*kinds)}
+    union = Rows(Union(branches, columns), frozenset({place}), frozenset(common))
+    listed_columns = tuple(zip(names, columns, strict=True))
+    return People(Scope("the union", "the union", listed_columns), (Step(union),))
+
+
+def _kinds(handles: frozenset[Handle], expr: Expr) -> frozenset[str]:
+    return frozenset(kind for kind, column in handles if column == expr)
+
+
+def _check_units(whole: Statementwide, node: exp.Union, rows: Sequence[Rows]) -> None:
+    span = span_of(whole.sql, node)
+    public = [each for each in rows if each.public]
+    if public:
+        raise UnsupportedSQL(
+            f"UNION ALL of people's rows with {public[0].table.name}, which is public, is not supported.", span=span
+        )
+    by_row = [each for each in rows if each.unit_is_row]
+    if by_row and len(by_row) < len(rows):
+        raise UnsupportedSQL(
+            f"UNION ALL of tables of which only some declare whose rows they hold: {by_row[0].table.name} does not.",
+            span=span,
+            hint='Declare unit="person_id" on it too.',
+        )
+
+
+def _column(whole: Statementwide, node: exp.Union, name: str, parts: Sequence[Expr], place: str) -> Column:
+    kinds = {part.type for part in parts if not _is_null(part)} or {Type.INTEGER}
+    if kinds == {Type.INTEGER, Type.REAL}:
+        kinds = {Type.REAL}
+    if len(kinds) > 1 or Type.OTHER in kinds:
+        raise TypeMismatch(
+            f'the parts of UNION ALL have {" and ".join(sorted(kinds))} in the column "{name}".',
+            span=span_of(whole.sql, node),
+        )
+    kind = kinds.pop()
+    held = [unfiltered(part) for part in parts]
+    fact = Fact(hull([each.range for each in held]), any(each.nullable for each in held))
+    return Column(name, kind, between_integers(fact, kind), place)
+
+
+def _is_null(expr: Expr) -> bool:
+    return isinstance(expr, Literal) and expr.value is None
+
+
+def _typed(expr: Expr, kind: Type) -> Expr:
+    """NULL as a value of the column's type."""
+    return Literal(None, kind) if _is_null(expr) else expr

@@ -1,0 +1,132 @@
+"""Sub-queries that aggregate inside each privacy unit: SELECT pid, COUNT(*) AS n FROM t GROUP BY pid.
+
+They are exact, for nothing is released: what comes out are rows of the same people, fewer of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from dpsql.errors import SQLSyntaxError, TypeMismatch
+from dpsql.intervals import INFINITY, Interval
+from dpsql.schema import Type
+from dpsql.sql.expressions import Column, Expr, Fact, between_integers, rebuild
+from dpsql.sql.facts import Known, fact, narrow
+from dpsql.sql.joins import assembled
+from dpsql.sql.nodes import Filter, PerUnit, Source, filters_of
+from dpsql.sql.parse import span_of
+from dpsql.sql.people import People, Rows, Step
+from dpsql.sql.plan import AggregateKind, Aggregation
+from dpsql.sql.row_wise import refuse_cutting
+from dpsql.sql.scopes import Scope
+from dpsql.sql.select_list import fresh, is_star, items_of
+from dpsql.sql.selects import SelectBinder, Statementwide
+from dpsql.sql.subqueries import Membership, with_marks
+
+
+class UnitSelect(SelectBinder):
+    """An aggregating sub-query over people's rows, as long as one of its keys says whose rows a group holds."""
+
+    def __init__(self, whole: Statementwide, select: exp.Select, people: People, member: Membership) -> None:
+        super().__init__(whole, select, people.scope, member)
+        self.people = people
+        self.rows = assembled(people, self.where()) if self._may_apply() else None
+        if self.rows is not None:
+            items = items_of(select)
+            self.bind_keys(items)
+            if select.args.get("distinct") and not self.keys:
+                for node, _ in items:
+                    self.add_key(node, node)
+
+    def _may_apply(self) -> bool:
+        grouped = self.select.args.get("group") is not None
+        distinct = self.select.args.get("distinct") is not None
+        stars = any(is_star(item) for item, _ in items_of(self.select))
+        aggregates = any(item.find(exp.AggFunc) for item, _ in items_of(self.select))
+        return any(step.rows.handles for step in self.people.steps) and (
+            grouped or (distinct and not stars and not aggregates)
+        )
+
+    def applies(self) -> bool:
+        """Whether a key determines the unit."""
+        return self.rows is not None and any(column in self.keys for _, column in self.rows.handles)
+
+    def relation(self) -> People:
+        rows = self.rows
+        assert rows is not None  # asked by `applies`
+        refuse_cutting(self.sql, self.select)
+        self.bind_outputs(items_of(self.select))
+        having = self.select.args.get("having")
+        held = None if having is None else self.condition(self.released(having.this), having.this, "HAVING")
+        place = self.whole.place("per_unit")
+        source = with_marks(rows, self.marks)
+        columns = self._columns(source, place)
+        slots: dict[Expr, Expr] = dict(zip([*self.keys.values(), *self.aggregations.values()], columns, strict=True))
+        of_unit = frozenset((kind, slots[self.keys[column]]) for kind, column in rows.handles if column in self.keys)
+        alone = list(self.keys) == [column for kind, column in rows.handles if kind == "" and column in self.keys][:1]
+        made: Source = PerUnit(source, tuple(self.keys), tuple(self.aggregations), tuple(columns), alone)
+        if held is not None:
+            made = Filter(made, rebuild(held, slots))
+        unique = (frozenset(columns[: len(self.keys)]),) if self.keys else ()
+        outputs = tuple((output.name, rebuild(output.expr, slots)) for output in self.outputs)
+        scope = Scope(self.scope.written, self.scope.alias, outputs)
+        return People(scope, (Step(Rows(made, frozenset({place}), _handles(of_unit), unique)),))
+
+    def _columns(self, source: Source, place: str) -> list[Column]:
+        known: Known = {}
+        for predicate in filters_of(source):
+            known = narrow(predicate, known)
+        taken: set[str] = set()
+        made = []
+        for expr in self.keys:
+            name = expr.name if isinstance(expr, Column) else str(expr)
+            made.append(Column(fresh(name, taken), expr.type, fact(expr, known), place))
+        for each, slot in self.aggregations.items():
+            held = between_integers(_fact_of(each, known), slot.type)
+            made.append(Column(fresh(str(each), taken), slot.type, held, place))
+        return made
+
+    def slot_type(self, aggregation: Aggregation) -> Type:
+        """Exact aggregates of the unit's own values."""
+        argument = aggregation.argument
+        if aggregation.kind in (AggregateKind.COUNT, AggregateKind.DISTINCT) or argument is None:
+            return Type.INTEGER
+        if aggregation.kind is AggregateKind.AVG:
+            return Type.REAL
+        if aggregation.kind is AggregateKind.SUM:
+            return Type.INTEGER if argument.type in (Type.INTEGER, Type.BOOLEAN) else Type.REAL
+        return argument.type
+
+    def check_argument(self, kind: AggregateKind, expr: Expr, node: exp.Expr) -> None:
+        if kind in (AggregateKind.MIN, AggregateKind.MAX) and expr.type in (Type.TEXT, Type.OTHER):
+            raise TypeMismatch(f"{kind}({expr}): {expr} is {expr.type}.", span=span_of(self.sql, node))
+        super().check_argument(kind, expr, node)
+
+    def raw_column(self, column: Column) -> Exception:
+        node = self.named.get(column)
+        name, span = (column.name, None) if node is None else (node.name, span_of(self.sql, node))
+        return SQLSyntaxError(
+            f'"{name}" is neither in GROUP BY nor inside an aggregate.',
+            span=span,
+            hint=f"Add it to GROUP BY: {replace(column, name=name)}.",
+        )
+
+
+def _handles(found: frozenset[tuple[str, Expr]]) -> frozenset[tuple[str, Column]]:
+    return frozenset((kind, column) for kind, column in found if isinstance(column, Column))
+
+
+def _fact_of(each: Aggregation, known: Known) -> Fact:
+    """What is known of an aggregate of one group inside a unit, which has a row at least and may have any number."""
+    if each.kind in (AggregateKind.COUNT, AggregateKind.DISTINCT):
+        some = each.argument is None or (each.kind is AggregateKind.COUNT and not fact(each.argument, known).nullable)
+        return Fact(Interval(1 if some else 0, INFINITY), nullable=False)
+    assert each.argument is not None  # only COUNT(*) has none
+    held = fact(each.argument, known)
+    if each.kind is not AggregateKind.SUM:
+        return held
+    lower = held.range.lower if held.range.lower >= 0 else -INFINITY
+    upper = held.range.upper if held.range.upper <= 0 else INFINITY
+    return Fact(Interval(lower, upper), held.nullable)
