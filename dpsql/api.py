@@ -47,9 +47,9 @@ def query(
     there; what the text's own OPTIONS say may be less. params: values for `:name` in the text. bounds: column ->
     (lower, upper); keys: column -> list of group values; types: column -> type; all declared
     from what is known beforehand, never looked up in the data. unit: the column that says whose row it is (None: each
-    row is one person's), of which at most max_rows rows count, in at most max_groups groups. neighbours: "unbounded" protects the presence of a row,
-    "bounded" its contents (the number of rows is then public). strategy: "auto" or "split"; mechanism: "auto",
-    "laplace" or "gaussian".
+    row is one person's), of which at most max_rows rows count, in at most max_groups groups. neighbours: "unbounded"
+    protects the presence of a person, "bounded" what a person's rows say (the number of rows, where each is a unit, is
+    then public). strategy: "auto" or "split"; mechanism: "auto", "laplace" or "gaussian".
 
     Raises a QueryRefused (the question), InvalidPrivacyParameter, InvalidSchema or InvalidArgument, before any row is
     read.

@@ -91,5 +91,5 @@ def _keys(present: Vector, kind: Type, *, nullable: bool) -> tuple[str | int | f
     cells = {cell for cell in cells_of(present, kind) if cell is not None}
     if sum(len(cell) for cell in cells if isinstance(cell, str)) > MOST_TEXT:
         return None
-    ordered = sorted(cells)  # type: ignore[type-var]
+    ordered = sorted(cells)
     return (*ordered, None) if nullable else tuple(ordered)

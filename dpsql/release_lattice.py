@@ -227,7 +227,7 @@ class _Builder:
             argument = m.aggregation.argument
             units = CountUnits(argument if m.argument.nullable else None)
             by = _Selecting(units, Contribution(point(1), sure=False), m.bound, 1, by_unit=True)
-            return Estimate(kind, None, self._counted(by), 0.0, point(0), whole=True)
+            return Estimate(AggregateKind.COUNT, None, self._counted(by), 0.0, point(0), whole=True)
         if m.of == "mean":
             grid = self.grids[_argument(m)]
             count = CountUnits(_argument(m) if m.argument.nullable else None)

@@ -262,9 +262,10 @@ def _marked(node: Mark, rows: Relation, inner: Relation) -> Vector:
         found = np.full(rows.rows, inner.rows > 0)
     else:
         codes, others = match_codes([key for key, _ in keys], [key for _, key in keys])
-        found = (
-            matched(codes, others) if node.condition is None else _any_pair(node.condition, rows, inner, codes, others)
-        )
+        if node.condition is None:
+            found = matched(codes, others)
+        else:
+            found = _any_pair(node.condition, rows, inner, (codes, others))
     if not node.of_list or not inner.rows:
         return Vector(found)
     ((asked, listed),) = keys

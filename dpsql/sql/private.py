@@ -20,7 +20,7 @@ from dpsql.sql.parse import span_of
 from dpsql.sql.people import People
 from dpsql.sql.plan import Aggregate, AggregateKind, Aggregation, GroupKey, Query, Source, filters_of
 from dpsql.sql.scopes import Answered, Scope
-from dpsql.sql.select_list import items_of
+from dpsql.sql.select_list import aggregate_in, items_of
 from dpsql.sql.selects import SelectBinder, Statementwide
 from dpsql.sql.subqueries import Membership, with_marks
 
@@ -38,7 +38,7 @@ class PrivateSelect(SelectBinder):
         self.rows = assembled(self.people, self.where())
         items = items_of(self.select)
         self.bind_keys(items)
-        if self.select.args.get("distinct") and not self.keys and not self._aggregates(items):
+        if self.select.args.get("distinct") and not self.keys and not any(aggregate_in(node) for node, _ in items):
             for node, _ in items:
                 self.add_key(node, node)
         for node, _ in items:
@@ -53,9 +53,6 @@ class PrivateSelect(SelectBinder):
         source = with_marks(self.rows, self.marks)
         plan = Aggregate(source, self._group_keys(source), tuple(self.aggregations))
         return Query(plan, finish, (*self.keys.values(), *self.aggregations.values()))
-
-    def _aggregates(self, items: list[tuple[exp.Expr, str]]) -> bool:
-        return any(node.find(exp.AggFunc) for node, _ in items)
 
     def _group_keys(self, source: Source) -> tuple[GroupKey, ...]:
         if not self.keys:

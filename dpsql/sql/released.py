@@ -12,7 +12,7 @@ from dpsql.sql.expressions import Column, Expr
 from dpsql.sql.parse import span_of
 from dpsql.sql.plan import AggregateKind, Aggregation, Output, Query, Stage
 from dpsql.sql.scopes import Answered
-from dpsql.sql.select_list import fresh, is_star, items_of
+from dpsql.sql.select_list import aggregate_in, fresh, is_star, items_of
 from dpsql.sql.selects import SelectBinder, Statementwide
 
 
@@ -22,7 +22,7 @@ class ReleasedSelect(SelectBinder):
     def __init__(self, whole: Statementwide, select: exp.Select, answered: Answered) -> None:
         super().__init__(whole, select, answered.scope)
         self.answered = answered
-        aggregating = any(item.find(exp.AggFunc) for item, _ in items_of(select))
+        aggregating = any(aggregate_in(item) for item, _ in items_of(select))
         self.grouped = aggregating or bool(select.args.get("group") or select.args.get("having"))
 
     def query(self) -> Query:

@@ -42,8 +42,10 @@ def is_aggregating(select: exp.Select) -> bool:
     """Whether a SELECT makes one row of many: it groups, removes doubles, or holds an aggregate of its own."""
     if select.args.get("group") or select.args.get("having") or select.args.get("distinct"):
         return True
-    return any(_has_aggregate(item) for item in select.expressions)
+    return any(aggregate_in(item) is not None for item in select.expressions)
 
 
-def _has_aggregate(node: exp.Expr) -> bool:
-    return any(isinstance(each, exp.AggFunc) for each in node.walk())
+def aggregate_in(node: exp.Expr) -> exp.Expr | None:
+    """The first aggregate of an expression, those of its sub-queries apart; None if there is none."""
+    walked = node.walk(prune=lambda each: isinstance(each, exp.Query))
+    return next((each for each in walked if isinstance(each, exp.AggFunc)), None)

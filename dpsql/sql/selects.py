@@ -22,7 +22,7 @@ from dpsql.sql.parse import span_of
 from dpsql.sql.plan import AggregateKind, Aggregation, Finish, Order, Output
 from dpsql.sql.scalars import ScalarBinder
 from dpsql.sql.scopes import Scope
-from dpsql.sql.select_list import AGGREGATES, fresh
+from dpsql.sql.select_list import AGGREGATES, aggregate_in, fresh
 
 if TYPE_CHECKING:
     from dpsql.sql.people import People
@@ -90,7 +90,7 @@ class SelectBinder:
         clause = self.select.args.get("where")
         if clause is None:
             return None
-        aggregate = clause.find(exp.AggFunc)
+        aggregate = aggregate_in(clause)
         if aggregate is not None:
             raise SQLSyntaxError(
                 "an aggregate cannot stand in WHERE, which is about single rows.",
@@ -115,7 +115,7 @@ class SelectBinder:
 
     def add_key(self, node: exp.Expr, target: exp.Expr) -> None:
         span = span_of(self.sql, node)
-        if target.find(exp.AggFunc):
+        if aggregate_in(target):
             raise SQLSyntaxError("GROUP BY cannot hold an aggregate.", span=span)
         expr = self.inner.bind(target)
         if isinstance(expr, Literal):

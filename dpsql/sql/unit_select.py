@@ -21,7 +21,7 @@ from dpsql.sql.people import People, Rows, Step
 from dpsql.sql.plan import AggregateKind, Aggregation
 from dpsql.sql.row_wise import refuse_cutting
 from dpsql.sql.scopes import Scope
-from dpsql.sql.select_list import fresh, is_star, items_of
+from dpsql.sql.select_list import aggregate_in, fresh, is_star, items_of
 from dpsql.sql.selects import SelectBinder, Statementwide
 from dpsql.sql.subqueries import Membership, with_marks
 
@@ -44,7 +44,7 @@ class UnitSelect(SelectBinder):
         grouped = self.select.args.get("group") is not None
         distinct = self.select.args.get("distinct") is not None
         stars = any(is_star(item) for item, _ in items_of(self.select))
-        aggregates = any(item.find(exp.AggFunc) for item, _ in items_of(self.select))
+        aggregates = any(aggregate_in(item) for item, _ in items_of(self.select))
         return any(step.rows.handles for step in self.people.steps) and (
             grouped or (distinct and not stars and not aggregates)
         )
