@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dpsql.executors.base import of_units
 from dpsql.intervals import Interval
 from dpsql.noise_intervals import aggregate_interval, linear_half_width
 from dpsql.privacy.loss import PrivacyLoss, show
@@ -17,7 +18,7 @@ from dpsql.release_lattice import Coordinate, Estimate
 from dpsql.release_shares import Share
 from dpsql.schema import Type
 from dpsql.sql.expressions import Literal, Slot, columns, walk
-from dpsql.sql.plan import AggregateKind, Output, filters_of, format_plan, scan_of
+from dpsql.sql.plan import AggregateKind, Output, filters_of, format_plan, scan_of, scans_of
 
 _SIZES = (100, 1_000, 10_000)
 _SHOWN_SIZES = (10, 20, 50, 100)
@@ -44,9 +45,9 @@ class Explanation:
         private counts)."""
         release = self.release
         keys = release.query.plan.keys
-        strategy = None if not keys else "PUBLIC_GROUPS" if release.threshold is None else _threshold_word(release)
         return {
-            "unit": "row",
+            "unit": unit_of(release) or "row",
+            "limits": self._limits(),
             "neighbours": str(release.analysis.neighbours),
             "epsilon": float(release.cost.epsilon),
             "delta": float(release.cost.delta),
@@ -54,18 +55,25 @@ class Explanation:
             "strategy": release.strategy,
             "groups": {
                 "keys": [key.name for key in keys],
-                "strategy": strategy,
+                "strategy": _strategy_word(release) if keys else None,
                 "threshold": _threshold(release),
-                "shown": {size: release.chance_shown(size) for size in _SHOWN_SIZES} if release.threshold else None,
+                "shown": {size: release.chance_shown(size) for size in _SHOWN_SIZES} if release.hides else None,
             },
             "releases": [self._release_dict(place) for place in range(len(release.coordinates))],
             "columns": [self._column_dict(each) for each in release.query.finish.outputs],
         }
 
+    def _limits(self) -> dict[str, int] | None:
+        """How much of one unit counts, where a unit may have several rows."""
+        bounds = self.release.analysis.bounds
+        if not bounds.declared:
+            return None
+        return {"rows": bounds.rows.rows, "groups": bounds.rows.groups, "rows_per_group": bounds.rows.per_group}
+
     def _release_dict(self, place: int) -> dict[str, Any]:
         each, share = self.release.coordinates[place], self.release.share_of(place)
         noise = None if share is None else share.noise
-        norms = self.release.analysis.of(each.row)
+        norms = self.release.analysis.of(each.row, each.bound)
         return {
             "name": self._name_of(each),
             "parts": each.name,
@@ -132,43 +140,84 @@ class Explanation:
         release = self.release
         changed = "added or removed" if release.analysis.neighbours is Neighbours.UNBOUNDED else "changed"
         left = "" if self.left is None else f" Left after it: {self.left}."
-        return [
-            f"Protects   one row of {scan_of(release.query.plan.input).table.name} (each row is one person's)",
-            f"Guarantee  {release.cost}, one row {changed}.{left}",
-        ]
+        if not release.analysis.private:
+            return ["Protects   nobody: the tables are public", f"Guarantee  none is needed; exact and free.{left}"]
+        unit = unit_of(release)
+        if unit is None:
+            table = scan_of(release.query.plan.input).table.name
+            most = release.analysis.bounds.rows.l1
+            several = f", which counts up to {most} times" if most > 1 else ""
+            whose, what = f"one row of {table} (each row is one person's{several})", "one row"
+        else:
+            whose, what = f"one {unit}: all of its rows in all tables{self._counted()}", f"one {unit}"
+        return [f"Protects   {whose}", f"Guarantee  {release.cost}, {what} {changed}.{left}"]
+
+    def _counted(self) -> str:
+        bound = self.release.analysis.bounds.rows
+        groups = f" in {_number(bound.groups, 'group')}" if self.release.query.plan.keys else ""
+        each = f", {bound.per_group} in each" if groups and bound.per_group < bound.rows else ""
+        return f"; at most {_number(bound.rows, 'row')}{groups}{each} count"
 
     def _steps(self) -> list[tuple[str, str, str]]:
         release = self.release
         plan = release.query.plan
         steps = [("where", str(predicate), "free") for predicate in filters_of(plan.input)]
+        if release.exact.limits is not None or release.exact.groups is not None:
+            steps.append(("keep", self._kept(), "free"))
         steps += [("clip", text, "free") for text in self._clips()]
         if plan.keys:
             every = release.exact.every_cell
-            kind = f"{plan.public_cells} public groups, all shown" if every else "groups that occur, small ones hidden"
+            hidden = "groups that occur" + (", small ones hidden" if release.hides else "")
+            kind = f"{plan.public_cells} public groups, all shown" if every else hidden
             steps.append(("groups", f"{', '.join(key.name for key in plan.keys)}: {kind}", "free"))
         steps += self._noise_steps()
-        if release.threshold is not None:
+        if release.selector is not None:
+            law = release.selector.law
+            cost = f"epsilon {show(law.epsilon)}, {_delta(release)}"
+            least = f", never with fewer than {law.least}" if law.least > 1 else ""
+            steps.append(("shown", f"groups at random, the likelier the more people they have{least}", cost))
+        elif release.threshold is not None:
             steps.append(("shown", f"groups whose noisy count reaches {_threshold(release):.1f}", _delta(release)))
         steps += [(_short(output.name), self._formula(output), "free") for output in release.query.finish.outputs]
         steps += [("select", str(stage).removeprefix("select "), "free") for stage in release.query.stages]
         return [(name, _cut(text), cost) for name, text, cost in steps]
 
+    def _kept(self) -> str:
+        """What is left out of units with more than their limits."""
+        plan = self.release.exact
+        by_row = [part for part in plan.parts if not of_units(part)]
+        groups = f"{_number(plan.groups, 'group')}" if plan.groups is not None else ""
+        unit = unit_of(self.release)
+        if not by_row:
+            return (
+                f"{groups} per {unit} (random choice)" if groups else f"all rows of each {unit}; its total is clipped"
+            )
+        rows = "" if plan.limits is None else _number(plan.limits.rows, "row")
+        among = f" in {groups}" if groups and plan.limits is not None and plan.limits.groups < plan.limits.rows else ""
+        return f"{rows}{among} per {unit} (random choice)"
+
     def _clips(self) -> list[str]:
         ranges = {
             str(m.aggregation.argument): str(m.argument.range)
             for m in self.release.analysis.measured
-            if m.sum is not None
+            if m.sum is not None and m.of == "rows"
         }
-        table = scan_of(self.release.query.plan.input).table
+        for m in self.release.analysis.measured:
+            if m.of in ("total", "mean") and (m.aggregation.per_unit is not None or m.of == "total"):
+                held = m.count if m.sum is None else m.sum
+                what = "average" if m.of == "mean" else "total"
+                ranges[f"{what} of each {unit_of(self.release)} in {m.aggregation}"] = str(held.range)
+        tables = {scan.name: scan.table for scan in scans_of(self.release.query.plan.input)}
         read = [
             c for m in self.release.analysis.measured if m.aggregation.argument for c in columns(m.aggregation.argument)
         ]
         for predicate in filters_of(self.release.query.plan.input):
             read += columns(predicate)
         for column in read:
-            bounds = table.by_name[column.name.casefold()].bounds
+            table = tables.get(column.table)
+            bounds = table.by_name[column.name.casefold()].bounds if table is not None and not table.public else None
             if bounds is not None:
-                ranges.setdefault(column.name, _shown(column.type, bounds))
+                ranges.setdefault(str(column), _shown(column.type, bounds))
         return [f"{name} to {held}" for name, held in ranges.items()]
 
     def _noise_steps(self) -> list[tuple[str, str, str]]:
@@ -214,12 +263,13 @@ class Explanation:
             return []
         width = max([len("shown"), *(len(_short(output.name)) for output in outputs)])
         lines = [f"Expected noise (95 %) for {'groups' if release.query.plan.keys else 'tables'} of"]
-        lines.append(" " * (width + 2) + "".join(f"{size:>12,} rows" for size in _SIZES))
+        of = "units" if unit_of(release) else "rows"
+        lines.append(" " * (width + 2) + "".join(f"{size:>11,} {of:>5}" for size in _SIZES))
         lines += [
             f"  {_short(output.name):<{width}}" + "".join(f"{self._at(output, size):>17}" for size in _SIZES)
             for output in outputs
         ]
-        if release.threshold is not None:
+        if release.hides:
             chances = ", ".join(f"{size}: {_percent(release.chance_shown(size))}" for size in _SHOWN_SIZES)
             lines.append(f"  {'shown':<{width}}  chance by size {chances}")
         return lines
@@ -250,19 +300,44 @@ def _spread(share: Share, each: Coordinate) -> str:
     return f"  scale {share.noise.scale * each.unit:.6g}, sensitivity {each.sensitivity * each.unit:.6g}"
 
 
+def unit_of(release: Release) -> str | None:
+    """The declared unit, by the column that holds it; None where each row is one."""
+    if not release.analysis.bounds.declared:
+        return None
+    tables = [scan.table for scan in scans_of(release.query.plan.input) if scan.table.unit is not None]
+    direct = [table.unit.column for table in tables if table.unit is not None and not table.unit.steps]
+    led = [table.unit.steps[-1].column for table in tables if table.unit is not None and table.unit.steps]
+    owned = [word.key for table in tables if (word := table.unit_word) is not None and word.key]
+    return next(iter([*owned, *direct, *led]))
+
+
 def hidden_groups(release: Release) -> str:
     """A phrase on how likely small groups are shown: at the threshold, and at twice that size."""
-    near = math.ceil(_threshold(release) or 1)
+    if release.selector is not None:
+        near = next(
+            size for size in range(1, release.selector.law.certain + 1) if (release.chance_shown(size) or 0) >= 0.5
+        )
+    else:
+        near = math.ceil(_threshold(release) or 1)
     first, second = (_percent(release.chance_shown(size)) for size in (near, 2 * near))
-    return f"small groups are hidden (one of {near} rows is shown {first} of the time, one of {2 * near}: {second})"
+    of = "people" if unit_of(release) else "rows"
+    return f"small groups are hidden (one of {near} {of} is shown {first} of the time, one of {2 * near}: {second})"
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
 
 
 def _threshold(release: Release) -> float | None:
-    """The threshold in rows."""
-    return None if release.threshold is None else release.threshold / release.lattice.one_unit
+    """The threshold in rows, or in units where those are counted."""
+    return None if release.threshold is None else release.threshold / release.lattice.one_row
 
 
-def _threshold_word(release: Release) -> str:
+def _strategy_word(release: Release) -> str:
+    if not release.hides:
+        return "PUBLIC_GROUPS"
+    if release.selector is not None:
+        return "TRUNCATED_GEOMETRIC"
     gaussian = release.noise is not None and release.noise.name == "discrete_gaussian"
     return "GAUSSIAN_THRESHOLD" if gaussian else "LAPLACE_THRESHOLD"
 

@@ -117,7 +117,7 @@ class Result:
     @property
     def notes(self) -> tuple[str, ...]:
         """The lines below the table: hidden groups, warnings, and what was spent."""
-        hidden = self._release.threshold is not None
+        hidden = self._release.hides
         groups = (f"{len(self)} groups; {hidden_groups(self._release)}",) if hidden else ()
         return (*groups, *(f"note: {each}" for each in self.warnings), self.footer)
 

@@ -3,7 +3,7 @@ certain."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,8 @@ from dpsql.analysis.stability import Stability, stability
 from dpsql.errors import InvalidPrivacyParameter, MissingBounds
 from dpsql.privacy.unit import LARGEST_LIMIT, ContributionBound
 from dpsql.schema_units import Limits
-from dpsql.sql.plan import Aggregate, AggregateKind, Source, scan_of, scans_of
+from dpsql.sql.nodes import Mark, Scan, Source, inputs_of
+from dpsql.sql.plan import Aggregate, AggregateKind, scan_of
 
 if TYPE_CHECKING:
     from dpsql.sql.options import Options
@@ -45,8 +46,8 @@ def bounds_of(plan: Aggregate, options: Options | None) -> Bounds:
 
 
 def _declared(plan: Aggregate, below: Stability, options: Options | None, *, grouped: bool) -> ContributionBound:
-    said = _said(plan.input, options)
-    rows = said.rows if said.rows is not None else below.expected
+    said = _said(plan.input, options, below.expected)
+    rows = said.rows
     if rows is None and said.groups is not None and said.per_group is not None:
         rows = min(LARGEST_LIMIT, said.groups * said.per_group)
     if below.rows is not None:
@@ -60,19 +61,27 @@ def _declared(plan: Aggregate, below: Stability, options: Options | None, *, gro
     return ContributionBound(rows if grouped else per_group, groups, per_group)
 
 
-def _said(source: Source, options: Options | None) -> Limits:
-    """The text's limits, and where it says nothing the largest of the tables'."""
-    tables = [scan.table.limits for scan in scans_of(source) if not scan.table.public]
+def _said(source: Source, options: Options | None, expected: int | None) -> Limits:
+    """The text's limits; where it says nothing what declared keys promise, and else the largest of the tables'."""
+    tables = [scan.table.limits for scan in _row_scans(source) if not scan.table.public]
     rows, groups = (options.max_rows_contributed, options.max_groups_contributed) if options else (None, None)
     for name, limit in (("max_rows_contributed", rows), ("max_groups_contributed", groups)):
         if limit is not None and limit > LARGEST_LIMIT:
             place = options.places.get(name) if options else None
             raise InvalidPrivacyParameter(f"{name} must be at most 10^9.", span=place)
     return Limits(
-        rows if rows is not None else _largest(each.rows for each in tables),
+        rows if rows is not None else expected if expected is not None else _largest(each.rows for each in tables),
         groups if groups is not None else _largest(each.groups for each in tables),
         _largest(each.per_group for each in tables),
     )
+
+
+def _row_scans(source: Source) -> Iterator[Scan]:
+    """The scans whose rows a source has, those that it only asks about (the inner ones of marks) apart."""
+    if isinstance(source, Scan):
+        yield source
+    for each in inputs_of(source)[: 1 if isinstance(source, Mark) else None]:
+        yield from _row_scans(each)
 
 
 def _largest(limits: Iterable[int | None]) -> int | None:

@@ -96,12 +96,16 @@ class _Hashes:
         return combine(found), group
 
     def _of_groups(self, groups: Groups, codes: Numbers) -> Hashes:
-        distinct, back = np.unique(codes, return_inverse=True)
+        occurs = np.zeros(groups.cells, dtype=bool)
+        occurs[codes] = True
+        distinct = np.flatnonzero(occurs)
         vectors = groups.values(distinct)
         kinds = [key.expr.type for key in self.plan.keys]
         salts = range(1_000, 1_000 + len(kinds))
         made = [hash_vector(self.key, salt, v, kind) for salt, v, kind in zip(salts, vectors, kinds, strict=True)]
-        return combine(made)[back]
+        table = np.zeros(groups.cells, dtype=np.uint64)
+        table[distinct] = combine(made)
+        return table[codes]
 
 
 def lattice_steps(part: LatticeSum, vector: Vector) -> NDArray[np.int64]:

@@ -69,8 +69,8 @@ class Units:
     def hashes(self, key: bytes, salt: int, places: Places) -> NDArray[np.uint64]:
         """A keyed hash of the unit of these rows."""
         codes = self.numbers()[places]
-        if self.values is None:
-            return hash_vector(key, salt, Vector(codes), Type.INTEGER)
+        if self.values is None:  # positions depend on other rows, so all of these units choose alike
+            return hash_vector(key, salt, Vector(np.zeros(len(codes), dtype=np.int64)), Type.INTEGER)
         return hash_coded(key, salt, codes, _with_null(self.values, self.kind), self.kind)
 
 
