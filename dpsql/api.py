@@ -16,7 +16,7 @@ from dpsql.explain import Explanation
 from dpsql.prepare import Terms, prepare
 from dpsql.privacy.loss import as_delta, as_epsilon
 from dpsql.privacy.unit import Neighbours
-from dpsql.public_tables import resolved
+from dpsql.public_tables import public_data, resolved
 from dpsql.result import Result
 from dpsql.schema import Declaration, TableSchema
 from dpsql.sql.catalog import Catalog
@@ -59,12 +59,12 @@ def query(
     said = Declaration.of(bounds, keys, types, unit=unit, max_rows=max_rows, max_groups=max_groups)
     sources = _sources(data, said)
     tables = resolved(sources)
-    catalog = Catalog(tables, any_name=not isinstance(data, Mapping))
+    stores = {name: _store(source.frame, tables[name.casefold()]) for name, source in sources.items()}
+    catalog = Catalog(tables, any_name=not isinstance(data, Mapping), public=public_data(stores))
     prepared = prepare(sql, catalog, relation, terms, params=params, strategy=strategy, mechanism=mechanism)
     release = prepared.release
     if prepared.explain_only:
         return Explanation(release)
-    stores = {name: _store(source.frame, tables[name.casefold()]) for name, source in sources.items()}
     footer = f"spent {release.cost} (calls add up; dpsql.Session keeps count)"
     return answer(release, stores, footer)
 

@@ -6,6 +6,7 @@ largest ones bounds, and what its owner declares of its keys is checked.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -13,13 +14,16 @@ import numpy as np
 
 from dpsql.errors import InvalidSchema
 from dpsql.executors.columns import ColumnStore
+from dpsql.executors.database import Database
+from dpsql.executors.groups import key_codes
 from dpsql.executors.inner_aggregates import renumber
 from dpsql.intervals import Interval
-from dpsql.schema import ColumnSchema, TableSchema, Type, link, resolve
+from dpsql.schema import ColumnSchema, Key, TableSchema, Type, link, resolve
 from dpsql.sources import stored_columns
 from dpsql.sql.domains import MOST_TEXT, cells_of
-from dpsql.sql.expressions import Vector
-from dpsql.sql.plan import MOST_DERIVED_CELLS
+from dpsql.sql.expressions import Expr, Vector
+from dpsql.sql.nodes import Source
+from dpsql.sql.plan import MOST_DERIVED_CELLS, GroupKey
 from dpsql.table import Table
 
 Tables = Mapping[str, Table]
@@ -34,6 +38,39 @@ def resolved(sources: Tables, known: Mapping[str, TableSchema] | None = None) ->
         schema = resolve(name, stored_columns(source.frame), source.declaration, rows=len(source.frame))
         made[name.casefold()] = _published(schema, source) if schema.public else schema
     return link(made)
+
+
+_versions = itertools.count()
+
+
+class PublicData:
+    """The contents of public tables, for the sets of values that queries ask of them."""
+
+    def __init__(self, stores: Mapping[str, ColumnStore]) -> None:
+        self._database = Database(stores)
+        self._version = next(_versions)
+
+    @property
+    def version(self) -> int:
+        return self._version
+
+    def of(self, source: Source, expr: Expr) -> tuple[Key, ...] | None:
+        """The distinct values of an expression over public rows, ascending, NULL last; None if they are too many."""
+        with np.errstate(all="ignore"):
+            rows = self._database.relation(source).settled()
+            codes = key_codes(GroupKey(expr, None), rows)
+            found = np.zeros(len(codes.values), dtype=bool)
+            found[codes.read(0, rows.rows)] = True
+        values = codes.values.at(np.flatnonzero(found))
+        nullable = not bool(values.where_valid().all())
+        present = values.at(np.flatnonzero(values.where_valid()))
+        return _keys(present, expr.type, nullable=nullable)
+
+
+def public_data(stores: Mapping[str, ColumnStore]) -> PublicData | None:
+    """Those of the stores that hold public tables; None if there are none."""
+    public = {name: store for name, store in stores.items() if store.schema.public}
+    return PublicData(public) if public else None
 
 
 def _published(schema: TableSchema, source: Table) -> TableSchema:
@@ -85,7 +122,7 @@ def _with_values(column: ColumnSchema, held: Distinct | None) -> ColumnSchema:
     return replace(column, keys=keys, bounds=bounds, nullable=column.nullable and nullable)
 
 
-def _keys(present: Vector, kind: Type, *, nullable: bool) -> tuple[str | int | float | bool | None, ...] | None:
+def _keys(present: Vector, kind: Type, *, nullable: bool) -> tuple[Key, ...] | None:
     if len(present) > MOST_DERIVED_CELLS or (len(present) == 0 and not nullable):
         return None
     cells = {cell for cell in cells_of(present, kind) if cell is not None}

@@ -16,7 +16,7 @@ from dpsql.prepare import Prepared, Terms, prepare
 from dpsql.privacy.ledger import Budget, Entry, Ledger
 from dpsql.privacy.loss import PrivacyLoss, as_delta, as_epsilon, show
 from dpsql.privacy.unit import Neighbours
-from dpsql.public_tables import resolved
+from dpsql.public_tables import public_data, resolved
 from dpsql.result import Result
 from dpsql.schema_file import Schema
 from dpsql.sources import read_table
@@ -185,7 +185,7 @@ class Session:
         linked = resolved(found, self._catalog.tables)
         for name, table in found.items():
             self._stores[name] = ColumnStore(table.frame, linked[name.casefold()])
-        self._catalog = Catalog(linked)
+        self._catalog = Catalog(linked, public=public_data(self._stores))
 
     def __copy__(self) -> NoReturn:
         raise LedgerError("a session cannot be copied: each copy could spend the whole budget.")

@@ -74,7 +74,9 @@ class _Binder:
         self.select = statement.select
         self.sql = statement.sql
         self.catalog = catalog
-        self.whole = Statementwide(statement.sql, params, several=_names_several(statement.select))
+        self.whole = Statementwide(
+            statement.sql, params, several=_names_several(statement.select), public=catalog.public
+        )
         self.depth = 0
 
     def query(self) -> Query:

@@ -5,9 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 from dpsql.errors import Span, UnknownTable, did_you_mean
-from dpsql.schema import TableSchema
+from dpsql.schema import Key, TableSchema
+from dpsql.sql.expressions import Expr
+from dpsql.sql.nodes import Source
+
+
+class PublicValues(Protocol):
+    """What public tables hold."""
+
+    @property
+    def version(self) -> int:
+        """A number for their contents, never used for others."""
+
+    def of(self, source: Source, expr: Expr) -> tuple[Key, ...] | None:
+        """The distinct values of an expression over public rows, ascending, NULL last; None if they are too many."""
 
 
 @dataclass(frozen=True)
@@ -16,11 +30,13 @@ class Catalog:
 
     tables: Mapping[str, TableSchema]
     any_name: bool = False
+    public: PublicValues | None = None
 
     @cached_property
     def fingerprint(self) -> tuple[object, ...]:
         """All declared facts: the part of a plan's cache key that is not the query."""
-        return (self.any_name, *(each.fingerprint for each in self.tables.values()))
+        version = None if self.public is None else self.public.version
+        return (self.any_name, version, *(each.fingerprint for each in self.tables.values()))
 
     def find(self, name: str, span: Span | None) -> TableSchema:
         """The table of that name. Raises UnknownTable."""

@@ -156,6 +156,20 @@ def conjuncts(expr: Expr) -> list[Expr]:
     return [expr]
 
 
+def all_of(terms: list[Expr]) -> Expr | None:
+    """The terms under AND, as a balanced tree."""
+    while len(terms) > 1:
+        pairs = [terms[i : i + 2] for i in range(0, len(terms), 2)]
+        terms = [_and(pair[0], pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
+    return terms[0] if terms else None
+
+
+def _and(one: Expr, other: Expr) -> Expr:
+    made = call(FUNCTIONS["and"], one, other)
+    assert isinstance(made, Call)  # two conditions
+    return made
+
+
 def implied(expr: Expr) -> list[Expr]:
     """Conditions that hold wherever all of an AND does: its terms, and what every arm of an OR among them says."""
     found = []

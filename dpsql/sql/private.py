@@ -19,6 +19,7 @@ from dpsql.sql.options import AggregateOptions
 from dpsql.sql.parse import span_of
 from dpsql.sql.people import People
 from dpsql.sql.plan import Aggregate, AggregateKind, Aggregation, GroupKey, Query, Source, filters_of
+from dpsql.sql.public_keys import possible, public_values
 from dpsql.sql.scopes import Answered, Scope
 from dpsql.sql.select_list import aggregate_in, items_of
 from dpsql.sql.selects import SelectBinder, Statementwide
@@ -67,10 +68,15 @@ class PrivateSelect(SelectBinder):
             if expr.type is Type.OTHER:
                 stored = "" if declared is None else f" of type {declared.storage}"
                 raise UnsupportedSQL(f"GROUP BY {expr}: columns{stored} cannot be grouped by.", span=span)
-            values = domains.of(expr)
+            values = public_values(expr, source, self.whole.public)
+            listed = values is not None or (declared is not None and declared.keys is not None)
+            if values is None:
+                values = domains.of(expr)
+                if values is not None and listed and isinstance(expr, Column):
+                    values = possible(expr, values, source)
             if values is None:
                 self._refuse_unit(expr, span)
-            keys.append(GroupKey(expr, values, declared is not None and declared.keys is not None, span))
+            keys.append(GroupKey(expr, values, listed, span))
         return tuple(keys)
 
     def _refuse_unit(self, expr: Expr, span: Span | None) -> None:

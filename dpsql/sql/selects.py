@@ -25,6 +25,7 @@ from dpsql.sql.scopes import Scope
 from dpsql.sql.select_list import AGGREGATES, aggregate_in, fresh
 
 if TYPE_CHECKING:
+    from dpsql.sql.catalog import PublicValues
     from dpsql.sql.people import People
     from dpsql.sql.subqueries import Marking, Membership
 
@@ -47,6 +48,7 @@ class Statementwide:
     several: bool = False
     """The text reads tables at several places, so columns are named with theirs."""
     places: set[str] = field(default_factory=set)
+    public: PublicValues | None = None
 
     def place(self, name: str) -> str:
         """A name for one more place in the query that has columns; the empty one for a table that is alone."""

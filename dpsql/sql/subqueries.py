@@ -15,12 +15,11 @@ from sqlglot import exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.schema import Type
-from dpsql.sql.expressions import Call, Column, Expr, Fact, call, unfiltered
-from dpsql.sql.functions import FUNCTIONS
+from dpsql.sql.expressions import Column, Expr, Fact, unfiltered
 from dpsql.sql.joins import assembled, not_on_the_unit
 from dpsql.sql.nodes import Filter, Mark, Pair, Source
 from dpsql.sql.parse import span_of
-from dpsql.sql.people import People, Rows, SameUnit, conjuncts, equality, places_of
+from dpsql.sql.people import People, Rows, SameUnit, all_of, conjuncts, equality, places_of
 from dpsql.sql.select_list import is_star, items_of
 
 if TYPE_CHECKING:
@@ -168,17 +167,3 @@ def _correlated(people: People, predicate: Expr | None) -> tuple[Rows, list[Pair
         else:
             both.append(term)
     return assembled(people, all_of(inside)), pairs, all_of(both)
-
-
-def all_of(terms: list[Expr]) -> Expr | None:
-    """The terms under AND, as a balanced tree."""
-    while len(terms) > 1:
-        pairs = [terms[i : i + 2] for i in range(0, len(terms), 2)]
-        terms = [_and(pair[0], pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
-    return terms[0] if terms else None
-
-
-def _and(one: Expr, other: Expr) -> Expr:
-    made = call(FUNCTIONS["and"], one, other)
-    assert isinstance(made, Call)  # two conditions
-    return made

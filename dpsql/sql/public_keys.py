@@ -1,0 +1,113 @@
+"""Group keys that public tables decide: the values that can occur, with what joins and filters say of them.
+
+Proof that such a set may be shown: it is computed from public tables, the text and the declarations alone. That it is
+complete: a row that reaches the aggregate fulfils every inner join and filter below it, so what these say of public
+tables alone holds for its public part; its key is among the values of the public rows for which they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from dpsql.errors import UnsupportedSQL
+from dpsql.schema import Key
+from dpsql.sql.catalog import PublicValues
+from dpsql.sql.domains import vector_of
+from dpsql.sql.expressions import Call, Column, Expr, call, columns, evaluate
+from dpsql.sql.functions import FUNCTIONS
+from dpsql.sql.joins import assembled
+from dpsql.sql.nodes import Filter, Join, Mark, Scan, Source, filters_of
+from dpsql.sql.people import People, Rows, Step, all_of, conjuncts, equality, places_of, rows_of
+from dpsql.sql.scopes import Scope
+
+Read = TypeVar("Read")
+
+
+def public_values(expr: Expr, source: Source, values: PublicValues | None) -> tuple[Key, ...] | None:
+    """The values of a key over public columns that rows of the source can have; None where it reads others."""
+    asked = places_of(expr)
+    if values is None or not asked:
+        return None
+    public, terms = _public_parts(source)
+    if not asked <= public.keys():
+        return None
+    for places in (_connected(asked, terms, frozenset(public)), asked):
+        said = [weaker for term in terms if (weaker := weakened(term, places, places_of)) is not None]
+        steps = tuple(Step(rows) for name, rows in public.items() if name in places)
+        try:
+            rows = assembled(People(Scope("", "", ()), steps), all_of(said))
+        except UnsupportedSQL:  # they cannot be joined by themselves
+            continue
+        return values.of(rows.source, expr)
+    return None
+
+
+def _public_parts(source: Source) -> tuple[dict[str, Rows], list[Expr]]:
+    """The public tables that every row of a source has a row of, by place; and the conditions that hold for it."""
+    if isinstance(source, Scan):
+        return ({source.name: rows_of(source.table, source.name)} if source.table.public else {}), []
+    if isinstance(source, Filter):
+        public, terms = _public_parts(source.input)
+        return public, [*terms, *conjuncts(source.predicate)]
+    if isinstance(source, Mark):
+        return _public_parts(source.input)
+    if not isinstance(source, Join):
+        return {}, []
+    public, terms = _public_parts(source.left)
+    if source.outer:
+        return public, terms
+    more, others = _public_parts(source.right)
+    equal = [call(FUNCTIONS["eq"], left, right) for left, right in source.keys]
+    return {**public, **more}, [*terms, *others, *(each for each in equal if each is not None)]
+
+
+def _connected(asked: frozenset[str], terms: list[Expr], public: frozenset[str]) -> frozenset[str]:
+    """The public places that equalities between columns lead to."""
+    places = asked
+    while True:
+        more = places
+        for term in terms:
+            pair = equality(term)
+            if pair is not None and all(isinstance(side, Column) for side in pair) and places_of(term) <= public:
+                more = more | places_of(term) if places_of(term) & more else more
+        if more == places:
+            return places
+        places = more
+
+
+def possible(column: Column, listed: tuple[Key, ...], source: Source) -> tuple[Key, ...]:
+    """The listed values of a column for which the filters can be TRUE, as far as they speak of it alone; NULL stays,
+    for it stands for the values outside the list too."""
+    terms = [term for predicate in filters_of(source) for term in conjuncts(predicate)]
+    said = [weaker for term in terms if (weaker := weakened(term, frozenset({column}), _columns)) is not None]
+    condition = all_of(said)
+    if condition is None:
+        return listed
+    with np.errstate(all="ignore"):
+        verdict = evaluate(condition, lambda _: vector_of(listed, column.type), len(listed))
+    holds = verdict.values.astype(bool) & verdict.where_valid()
+    return tuple(value for value, held in zip(listed, holds, strict=True) if held or value is None)
+
+
+def _columns(expr: Expr) -> frozenset[Column]:
+    return frozenset(columns(expr))
+
+
+def weakened(expr: Expr, things: frozenset[Read], read_by: Callable[[Expr], frozenset[Read]]) -> Expr | None:
+    """A condition that reads these things alone and is TRUE wherever the given one is; None if there is none to be
+    seen.
+
+    Of an AND each term holds, so some may be dropped; of an OR one arm holds, so each may be weakened."""
+    read = read_by(expr)
+    if read and read <= things:
+        return expr
+    if not isinstance(expr, Call) or expr.function.name not in ("and", "or"):
+        return None
+    arms = [weakened(arg, things, read_by) for arg in expr.args]
+    found = [arm for arm in arms if arm is not None]
+    if expr.function.name == "and":
+        return all_of(found)
+    return call(expr.function, *found) if len(found) == len(arms) else None
