@@ -190,7 +190,9 @@ class Explanation:
         unit = unit_of(self.release)
         if not by_row:
             return (
-                f"{groups} per {unit} (random choice)" if groups else f"all rows of each {unit}; its total is clipped"
+                f"{groups} per {unit} (random choice)"
+                if groups
+                else f"all rows of each {unit}, of which one number counts"
             )
         rows = "" if plan.limits is None else _number(plan.limits.rows, "row")
         among = f" in {groups}" if groups and plan.limits is not None and plan.limits.groups < plan.limits.rows else ""

@@ -23,6 +23,8 @@ from dpsql.sql.plan import AggregateKind
 _FINEST = 44
 """Lattices have at most 2^44 steps over the range of a value."""
 _FURTHER_OUT = 14
+_MOST_OF_UNITS = LARGEST_STEP_COUNT >> _FURTHER_OUT
+"""Steps over the range of what a unit adds, so that its rows may lie further out."""
 _FINENESS = 2**20
 """Real values are rounded to a grid this much finer than the noise, at least."""
 
@@ -257,7 +259,7 @@ class _Builder:
         if whole:
             size, scale = max(1, int(held.magnitude)), 1.0
         else:
-            size = self._real_steps()
+            size = min(self._real_steps(), _MOST_OF_UNITS)
             scale = size / float(held.magnitude) if held.magnitude else 1.0
         far = min(size << _FURTHER_OUT, LARGEST_STEP_COUNT - 1)
         reach = far if whole else far / scale
@@ -319,7 +321,7 @@ class _Builder:
             whole = _is_whole(m)
             part = LatticeSum(argument, held.lower, held.upper, held.lower, 1.0, 0, exact_size, whole=whole)
             return _Sum(part, float(held.lower), 1.0)
-        size = self._real_steps()
+        size = self._real_steps() if m.aggregation.per_unit is None else min(self._real_steps(), _MOST_OF_UNITS)
         lower_end, upper_end = float(held.lower), float(held.upper)
         scale = size / (upper_end - lower_end)
         part = LatticeSum(argument, lower_end, upper_end, lower_end, scale, 0, size, whole=False)

@@ -8,7 +8,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dpsql.analysis.sensitivity import Analysis
-from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, UnknownGroups, UnsupportedSQL
+from dpsql.errors import (
+    InvalidArgument,
+    InvalidPrivacyParameter,
+    Span,
+    UnknownColumn,
+    UnknownGroups,
+    UnsupportedSQL,
+)
 from dpsql.privacy.loss import show
 from dpsql.schema import MOST_KEYS
 from dpsql.sql.expressions import columns, unfiltered
@@ -35,6 +42,7 @@ class Selection:
     hides: bool
     epsilon: Fraction | None = None
     least: int | None = None
+    place: Span | None = None
 
     @property
     def by_threshold(self) -> bool:
@@ -55,7 +63,9 @@ class Selection:
         if own > epsilon or (own == epsilon and aggregates):
             left = "more than" if own > epsilon else "all of"
             raise InvalidPrivacyParameter(
-                f"group_selection_epsilon {show(own)} is {left} the query's epsilon {show(epsilon)}."
+                f"group_selection_epsilon {show(own)} is {left} the query's epsilon {show(epsilon)}.",
+                span=self.place,
+                hint="Give it less; the aggregates have what it leaves.",
             )
         return own
 
@@ -83,10 +93,11 @@ def selection_of(query: Query, analysis: Analysis, options: Options | None, mech
         raise InvalidArgument(f"{strategy} goes with mechanism={wanted!r}, got {mechanism!r}.")
     if strategy == PUBLIC:
         return Selection(PUBLIC, every_cell=True, hides=False)
-    epsilon, least = (
-        (options.group_selection_epsilon, options.min_privacy_units_per_group) if options is not None else (None, None)
-    )
-    return Selection(strategy, every_cell=False, hides=True, epsilon=epsilon, least=least)
+    if options is None:
+        return Selection(strategy, every_cell=False, hides=True)
+    epsilon, least = options.group_selection_epsilon, options.min_privacy_units_per_group
+    place = options.places.get("group_selection_epsilon")
+    return Selection(strategy, every_cell=False, hides=True, epsilon=epsilon, least=least, place=place)
 
 
 def _check(query: Query, options: Options | None, strategy: str) -> None:
@@ -97,6 +108,11 @@ def _check(query: Query, options: Options | None, strategy: str) -> None:
     if column is not None:
         tables = [scan.table for scan in scans_of(query.plan.input) if not scan.table.public]
         units = {table.unit.column.casefold() for table in tables if table.unit is not None}
+        names = {each.name.casefold() for table in tables for each in table.columns}
+        if column.casefold() not in names:
+            raise UnknownColumn(
+                f'privacy_unit_column: no column "{column}".', span=options.places.get("privacy_unit_column")
+            )
         if column.casefold() not in units:
             declared = ", ".join(sorted(table.unit.column for table in tables if table.unit is not None))
             raise UnsupportedSQL(

@@ -202,10 +202,11 @@ def _missing_bounds(aggregation: Aggregation, known: Known) -> MissingBounds:
             hint=f"{why}Limit it, for example {aggregation.kind}(CLAMP({expr}, 0, 100)).",
         )
     column = loose[0]
+    declare = "" if column.table.startswith("(") else f'Add bounds={{"{column.name}": (0, 100)}}, or write '
     return MissingBounds(
         f'{aggregation} needs bounds for column "{column.name}".',
         span=aggregation.span,
-        hint=f'{why}Add bounds={{"{column.name}": (0, 100)}}, or write {_clamped(aggregation, column)}. '
+        hint=f"{why}{declare or 'Write '}{_clamped(aggregation, column)}. "
         "Choose them from what you know, not from the data.",
     )
 

@@ -139,7 +139,8 @@ def _clause_refused(statement: Statement, node: exp.Expr, argument: str, value: 
     text = CLAUSES.get((type(node), argument)) or (
         f"{argument.strip('_').replace('_', ' ').upper()} is not supported in {_title(node)}."
     )
-    place = _word(statement, value) or _token(statement, argument.strip("_"))
+    own = _word(statement, node) if type(node) is exp.Union else None
+    place = own or _word(statement, value) or _token(statement, argument.strip("_"))
     return UnsupportedSQL(text, span=place or _span_of_argument(statement.sql, node, value))
 
 

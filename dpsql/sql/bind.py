@@ -11,6 +11,7 @@ from dpsql.sql import worded as _worded  # noqa: F401 - its rules register thems
 from dpsql.sql.allow import check
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.expressions import Expr
+from dpsql.sql.nodes import Scan
 from dpsql.sql.options import Options, read_options
 from dpsql.sql.parameters import Params, check_all_used
 from dpsql.sql.parse import Statement, span_of
@@ -198,7 +199,7 @@ class _Binder:
         if clause is None:
             raise SQLSyntaxError("the query has no FROM.", hint="Write SELECT COUNT(*) FROM table.")
         joins = select.args.get("joins") or []
-        first = self._item(clause.this, names)
+        first = self._item(clause.this, names, alone=not joins)
         if not joins:
             return first
         if len(joins) >= MOST_TABLES:
@@ -206,7 +207,7 @@ class _Binder:
             raise SQLSyntaxError(f"more than {MOST_TABLES} tables in one FROM.", span=last)
         people = self._people(first, clause.this)
         for join in joins:
-            people = self._join(people, join, self._people(self._item(join.this, names), join.this))
+            people = self._join(people, join, self._people(self._item(join.this, names, alone=False), join.this))
         return people
 
     def _people(self, relation: Relation, node: exp.Expr) -> People:
@@ -216,7 +217,7 @@ class _Binder:
             "an answer cannot be joined.", span=self._span(node), hint="Join people's rows, and aggregate the result."
         )
 
-    def _item(self, node: exp.Expr, names: _Common | None) -> Relation:
+    def _item(self, node: exp.Expr, names: _Common | None, *, alone: bool) -> Relation:
         """One item of FROM: a table, a CTE or a sub-query."""
         alias = node.args.get("alias")
         if isinstance(node, exp.Subquery):
@@ -231,10 +232,12 @@ class _Binder:
             return self._renamed(listed, alias, node.name)
         table = self.catalog.find(node.name, self._span(node.this))
         written = node.name if self.catalog.any_name else table.name
-        rows = rows_of(table, self.whole.place(node.alias or node.name))
+        alias = node.alias or node.name
+        rows = rows_of(Scan(table, self.whole.place(alias), "" if alone else alias))
         listed_columns = tuple((column.name, column) for column in rows.columns)
-        relation = People(Scope(written, node.alias or node.name, listed_columns), (Step(rows),))
-        return self._renamed(relation, alias, written) if alias and alias.args.get("columns") else relation
+        relation = People(Scope(written, alias, listed_columns), (Step(rows),))
+        renaming = node.args.get("alias")
+        return self._renamed(relation, renaming, written) if renaming and renaming.args.get("columns") else relation
 
     def _renamed(self, relation: Relation, alias: exp.TableAlias | None, fallback: str) -> Relation:
         return replace(relation, scope=renamed_scope(relation.scope, alias, fallback, self.sql))

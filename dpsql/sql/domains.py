@@ -30,10 +30,17 @@ _CHOOSERS = {"coalesce": slice(None), "nullif": slice(1), "least": slice(None), 
 
 
 class Domains:
-    """Sets of values of expressions over columns, above some filters; `declared` says what is declared of a column."""
+    """Sets of values of expressions over columns, above some filters; `declared` says what is declared of a column,
+    `origins` what a column that the query makes is a copy of: one of several expressions."""
 
-    def __init__(self, declared: Callable[[Column], ColumnSchema | None], known: Known) -> None:
+    def __init__(
+        self,
+        declared: Callable[[Column], ColumnSchema | None],
+        known: Known,
+        origins: Mapping[Column, Sequence[Expr]] | None = None,
+    ) -> None:
         self.declared = declared
+        self.origins = origins or {}
         self.known = known
         self.found: dict[Expr, Domain | None] = {}
 
@@ -48,7 +55,7 @@ class Domains:
             return (expr.value,)
         if isinstance(expr, Column):
             declared = self.declared(expr)
-            listed = None if declared is None else declared.keys
+            listed = self._copied(expr) if declared is None else declared.keys
             return _counted(expr, self.known) if listed is None else listed
         if not isinstance(expr, Call):
             return None
@@ -60,6 +67,16 @@ class Domains:
         if found is None:
             found = _counted(expr, self.known)
         return self._combined(expr) if found is None else found
+
+    def _copied(self, column: Column) -> Domain | None:
+        """The values of all that a made column is a copy of."""
+        known, self.known = self.known, {}  # filters above it speak of the column, not of what it was
+        sets = [self.of(expr) for expr in self.origins.get(column, ())]
+        self.known = known
+        own = [each for each in sets if each is not None]
+        if not own or len(own) < len(sets):
+            return None
+        return _sorted({_as_type(value, column.type) for values in own for value in values})
 
     def _of_columns(self, expr: Call) -> Domain | None:
         """The expression at every combination of its columns' values; each column has a small set of its own."""

@@ -103,9 +103,11 @@ class Column:
     type: Type
     fact: Fact
     table: str = ""
+    shown: str = field(default="", compare=False)
+    """The table's name beside others, for messages."""
 
     def __str__(self) -> str:
-        return f"{_quoted(self.table)}.{_quoted(self.name)}" if self.table else _quoted(self.name)
+        return f"{_quoted(self.shown)}.{_quoted(self.name)}" if self.shown else _quoted(self.name)
 
 
 def _quoted(name: str) -> str:

@@ -70,7 +70,10 @@ _OWN: dict[type[exp.Expr], Rule] = {
     exp.Subquery: _rule("this alias"),
     exp.With: _rule("expressions", "WITH"),
     exp.CTE: _rule("this alias"),
-    exp.Join: _rule("this on using side kind method", "JOIN INNER LEFT RIGHT OUTER CROSS ON USING"),
+    exp.Join: _rule(
+        "this on using side kind method",
+        "JOIN INNER LEFT RIGHT OUTER CROSS ON USING FULL NATURAL SEMI ANTI ASOF POSITIONAL",
+    ),
     exp.Union: _rule("this expression", "UNION ALL"),
     exp.Exists: _rule("this", "EXISTS"),
     exp.Distinct: _rule("expressions", "DISTINCT"),  # expressions: of COUNT(DISTINCT x)

@@ -267,7 +267,7 @@ def not_on_the_unit(left: Rows, right: Rows, span: Span | None) -> UnsupportedSQ
 def _unit_condition(left: Rows, right: Rows) -> str:
     """The condition to add: handles of the same kind, those along a foreign key first."""
     pairs = [
-        (kind == "", str(one), str(other))
+        ((kind == "") + 2 * (one.name == other.name and kind.endswith(f".{one.name}")), str(one), str(other))
         for kind, one in left.handles
         for other_kind, other in right.handles
         if kind == other_kind

@@ -26,10 +26,12 @@ class Scan:
 
     table: TableSchema
     name: str = ""
+    shown: str = field(default="", compare=False)
+    """Its name beside other tables, for messages."""
 
     def __str__(self) -> str:
         public = "public " if self.table.public else ""
-        other = f" as {self.name}" if self.name and self.name != self.table.name else ""
+        other = f" as {self.shown}" if self.shown not in ("", self.table.name) else ""
         return f"scan {public}{self.table.name}{other}"
 
 

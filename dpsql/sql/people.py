@@ -93,15 +93,16 @@ class People:
         return table is not None and table.public
 
 
-def column_of(column: ColumnSchema, name: str) -> Column:
+def column_of(column: ColumnSchema, scan: Scan) -> Column:
     """A column of the table at a place in the query."""
     held = between_integers(Fact(value_range(column), column.nullable), column.type)
-    return Column(column.name, column.type, held, name)
+    return Column(column.name, column.type, held, scan.name, scan.shown)
 
 
-def rows_of(table: TableSchema, name: str) -> Rows:
+def rows_of(scan: Scan) -> Rows:
     """All rows of a table at a place in the query."""
-    by_name = {column.name: column_of(column, name) for column in table.columns}
+    table = scan.table
+    by_name = {column.name: column_of(column, scan) for column in table.columns}
     unique = tuple(frozenset(by_name[each] for each in key) for key in table.unique)
     matches = tuple((by_name[each], most) for each, most in table.max_matches)
     handles = {(f"{table.name.casefold()}.{column.name}", column) for key in unique for column in key if len(key) == 1}
@@ -110,8 +111,8 @@ def rows_of(table: TableSchema, name: str) -> Rows:
         first = table.unit.steps[0] if table.unit.steps else None
         handles.add(("" if first is None else f"{first.table}.{first.key}", held))
     return Rows(
-        Scan(table, name),
-        frozenset({name}),
+        scan,
+        frozenset({scan.name}),
         frozenset(handles) if table.unit is not None else frozenset(),
         unique,
         matches,
@@ -122,12 +123,25 @@ def rows_of(table: TableSchema, name: str) -> Rows:
 def columns_of(source: Source) -> tuple[Column, ...]:
     """Every column that expressions above a source can read."""
     if isinstance(source, Scan):
-        return tuple(column_of(each, source.name) for each in source.table.columns)
+        return tuple(column_of(each, source) for each in source.table.columns)
     if isinstance(source, Union | PerUnit):
         return source.columns
     made = (source.column,) if isinstance(source, Mark) else ()
     read = inputs_of(source)[: 2 if isinstance(source, Join) else 1]
     return (*(column for each in read for column in columns_of(each)), *made)
+
+
+def origins(source: Source) -> dict[Column, tuple[Expr, ...]]:
+    """What the columns that nodes of a source make are copies of: one expression or, in a union, one of each branch."""
+    found: dict[Column, tuple[Expr, ...]] = {}
+    if isinstance(source, PerUnit):
+        found.update({column: (key,) for column, key in zip(source.columns, source.keys, strict=False)})
+    if isinstance(source, Union):
+        lists = [branch.outputs for branch in source.branches]
+        found.update(dict(zip(source.columns, zip(*lists, strict=True), strict=True)))
+    for each in inputs_of(source):
+        found.update(origins(each))
+    return found
 
 
 def beside_no_match(people: People, condition: Expr | None) -> Scope:

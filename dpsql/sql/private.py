@@ -17,7 +17,7 @@ from dpsql.sql.facts import Known, narrow
 from dpsql.sql.joins import assembled
 from dpsql.sql.options import AggregateOptions
 from dpsql.sql.parse import span_of
-from dpsql.sql.people import People
+from dpsql.sql.people import People, origins
 from dpsql.sql.plan import Aggregate, AggregateKind, Aggregation, GroupKey, Query, Source, filters_of
 from dpsql.sql.public_keys import possible, public_values
 from dpsql.sql.scopes import Answered, Scope
@@ -44,7 +44,7 @@ class PrivateSelect(SelectBinder):
                 self.add_key(node, node)
         for node, _ in items:
             if isinstance(node, exp.Star):
-                refuse_star(self.sql, node)
+                refuse_star(self.sql, node, public=self.rows.public)
         self.bind_outputs(items)
         finish = self.finish()
         if not self.aggregations and not self.keys:
@@ -61,7 +61,7 @@ class PrivateSelect(SelectBinder):
         known: Known = {}
         for predicate in filters_of(source):
             known = narrow(predicate, known)
-        domains = Domains(self.people.declared, known)
+        domains = Domains(self.people.declared, known, origins(source))
         keys = []
         for expr, span in zip(self.keys, self.key_spans, strict=True):
             declared = self.people.declared(expr) if isinstance(expr, Column) else None
@@ -85,8 +85,8 @@ class PrivateSelect(SelectBinder):
             raise UnsupportedSQL(
                 f"GROUP BY {expr} makes groups of one person each, and none of them could be shown.",
                 span=span,
-                hint=f"Aggregate each person first: SELECT AVG(n) FROM (SELECT {expr}, COUNT(*) AS n FROM "
-                f"{self.people.table.name} GROUP BY {expr}).",
+                hint=f"Aggregate each person first: SELECT AVG(CLAMP(n, 0, 100)) FROM (SELECT {expr}, COUNT(*) AS n "
+                f"FROM {self.people.table.name} GROUP BY {expr}).",
             )
 
     def outer_leaf(self, node: exp.Expr) -> Expr | None:
@@ -128,7 +128,13 @@ class PrivateSelect(SelectBinder):
         self, kind: AggregateKind, argument: Expr | None, options: AggregateOptions, node: exp.Expr
     ) -> Expr | None:
         """Values are clipped to the bounds, of which those per group are those per row where each row is one unit."""
-        if options.contribution_bounds_per_group is not None and not self.rows.unit_is_row:
+        per_row, per_group = options.contribution_bounds_per_row, options.contribution_bounds_per_group
+        if kind is AggregateKind.DISTINCT and (per_row or per_group):
+            raise UnsupportedSQL(
+                "COUNT(DISTINCT ...) of the privacy unit has no contribution bounds: each unit counts once.",
+                span=next(iter(options.places.values()), None),
+            )
+        if per_group is not None and not self.rows.unit_is_row:
             return argument  # `per_unit` has them
         bounds = options.contribution_bounds_per_row or options.contribution_bounds_per_group
         if bounds is None:
@@ -148,18 +154,10 @@ class PrivateSelect(SelectBinder):
         ]
         return self.inner.apply("clamp", node, [argument, *ends])
 
-    def per_unit(self, kind: AggregateKind, options: AggregateOptions | None) -> Interval | None:
+    def per_unit(self, options: AggregateOptions | None) -> Interval | None:
         """What one privacy unit adds to a group, as the text bounds it; only where a unit may have several rows."""
         bounds = None if options is None else options.contribution_bounds_per_group
-        if bounds is None or self.rows.unit_is_row:
-            return None
-        if kind is AggregateKind.DISTINCT:
-            assert options is not None  # it has the bounds
-            raise UnsupportedSQL(
-                "COUNT(DISTINCT ...) of the privacy unit has no contribution bounds: each unit counts once.",
-                span=next(iter(options.places.values()), None),
-            )
-        return bounds
+        return None if self.rows.unit_is_row else bounds
 
     def slot_type(self, aggregation: Aggregation) -> Type:  # noqa: ARG002
         """Noisy values are rounded only when they are shown."""
@@ -182,15 +180,22 @@ class PrivateSelect(SelectBinder):
         units = sorted(str(column) for how, column in self.rows.handles if not how)
         if units:
             return f"COUNT(DISTINCT {units[0]}) counts people."
-        return "COUNT(*) counts rows, which are one person's each."
+        table = self.rows.table
+        if table.unit is not None and table.unit.steps:
+            step = table.unit.steps[0]
+            return (
+                f"To count people, join {step.table} on {table.unit.column} = {step.key}, and count its {step.column}."
+            )
+        return "COUNT(*) counts rows."
 
     def raw_column(self, column: Column) -> Exception:
         node = self.named.get(column)
         name, span = (column.name, None) if node is None else (node.name, span_of(self.sql, node))
         written = str(replace(column, name=name))
         average = f"AVG({written}), or " if column.type.numeric else f"COUNT({written}), or "
+        own = "the values of a public table, which is read without dpsql" if self.rows.public else "people's own values"
         return RawColumn(
-            f'"{name}" is outside an aggregate, so the query would return people\'s own values.',
+            f'"{name}" is outside an aggregate, so the query would return {own}.',
             span=span,
             hint=f"Use {average}GROUP BY {written} if you want one row per {written}.",
         )
@@ -200,10 +205,12 @@ def _is_interval_end(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and str(node.this).upper() in INTERVAL_ENDS
 
 
-def refuse_star(sql: str, node: exp.Expr) -> NoReturn:
+def refuse_star(sql: str, node: exp.Expr, *, public: bool = False) -> NoReturn:
     """SELECT * outermost."""
     raise RawColumn(
-        "SELECT * would return people's own values.",
+        "SELECT * is not answered: public tables are read without dpsql."
+        if public
+        else "SELECT * would return people's own values.",
         span=span_of(sql, node),
         hint="Name aggregates, for example COUNT(*), or columns of GROUP BY.",
     )

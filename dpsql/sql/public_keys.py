@@ -48,7 +48,7 @@ def public_values(expr: Expr, source: Source, values: PublicValues | None) -> tu
 def _public_parts(source: Source) -> tuple[dict[str, Rows], list[Expr]]:
     """The public tables that every row of a source has a row of, by place; and the conditions that hold for it."""
     if isinstance(source, Scan):
-        return ({source.name: rows_of(source.table, source.name)} if source.table.public else {}), []
+        return ({source.name: rows_of(source)} if source.table.public else {}), []
     if isinstance(source, Filter):
         public, terms = _public_parts(source.input)
         return public, [*terms, *conjuncts(source.predicate)]

@@ -264,7 +264,7 @@ class SelectBinder:
         if options is not None:
             argument = self.bounded(kind, argument, options, inner)
         epsilon = None if options is None else options.epsilon
-        per_unit = self.per_unit(kind, options)
+        per_unit = self.per_unit(options)
         place = span_of(self.sql, inner.this or inner)
         slot = self.slot_of(Aggregation(kind, argument, place, epsilon, per_unit), node)
         return slot if options is None or options.report_format is None else Report(slot, REPORT_LEVEL)
@@ -279,7 +279,7 @@ class SelectBinder:
         """The argument within an aggregate's own contribution bounds."""
         raise UnsupportedSQL("named arguments belong to aggregates of people's rows.", span=span_of(self.sql, node))
 
-    def per_unit(self, kind: AggregateKind, options: AggregateOptions | None) -> Interval | None:  # noqa: ARG002
+    def per_unit(self, options: AggregateOptions | None) -> Interval | None:  # noqa: ARG002
         """The bounds of what one privacy unit adds to a group, where the text gives some."""
         return None
 
@@ -302,7 +302,9 @@ class SelectBinder:
         """What is aggregated; rows where the FILTER is not true have NULL there. None: all rows are counted."""
         inner = node.this
         if isinstance(inner, exp.Distinct):
-            if kind is not AggregateKind.DISTINCT or len(inner.expressions) != 1:
+            if kind is AggregateKind.DISTINCT and len(inner.expressions) != 1:
+                raise SQLSyntaxError("COUNT(DISTINCT ...) takes one argument.", span=span_of(self.sql, node))
+            if kind is not AggregateKind.DISTINCT:
                 raise UnsupportedSQL(
                     f"DISTINCT inside {kind} is not supported. COUNT(DISTINCT x) is.", span=span_of(self.sql, node)
                 )

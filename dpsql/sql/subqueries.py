@@ -123,7 +123,8 @@ class Membership:
         if not rows.public:
             nullable = False  # the one pair says whose rows they are, and rows of nobody are left out
         fact = Fact(nullable=nullable, whole=True)
-        column = Column("found", Type.BOOLEAN, fact, outer.whole.place("sub-query"))
+        place = outer.whole.place("(sub-query)")
+        column = Column(f"found{place.removeprefix('(sub-query)')}", Type.BOOLEAN, fact, place)
         outer.marks.append(Marking(rows, (*items, *pairs), column, condition, nullable, span))
         return column
 

@@ -28,7 +28,7 @@ def union_of(whole: Statementwide, node: exp.Union, made: Sequence[People]) -> P
             )
     rows = [each.steps[0].rows for each in made]
     _check_units(whole, node, rows)
-    place = whole.place("union")
+    place = whole.place("(union)")
     columns = tuple(
         _column(whole, node, name, parts, place) for name, parts in zip(names, zip(*lists, strict=True), strict=True)
     )
@@ -56,7 +56,9 @@ def _check_units(whole: Statementwide, node: exp.Union, rows: Sequence[Rows]) ->
     public = [each for each in rows if each.public]
     if public:
         raise UnsupportedSQL(
-            f"UNION ALL of people's rows with {public[0].table.name}, which is public, is not supported.", span=span
+            f"UNION ALL is of people's rows, and {public[0].table.name} is public.",
+            span=span,
+            hint="Join a public table to people's rows instead.",
         )
     by_row = [each for each in rows if each.unit_is_row]
     if by_row and len(by_row) < len(rows):

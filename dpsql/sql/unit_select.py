@@ -60,7 +60,7 @@ class UnitSelect(SelectBinder):
         self.bind_outputs(items_of(self.select))
         having = self.select.args.get("having")
         held = None if having is None else self.condition(self.released(having.this), having.this, "HAVING")
-        place = self.whole.place("per_unit")
+        place = self.whole.place("(per unit)")
         source = with_marks(rows, self.marks)
         columns = self._columns(source, place)
         slots: dict[Expr, Expr] = dict(zip([*self.keys.values(), *self.aggregations.values()], columns, strict=True))
@@ -79,13 +79,16 @@ class UnitSelect(SelectBinder):
         for predicate in filters_of(source):
             known = narrow(predicate, known)
         taken: set[str] = set()
+        named: dict[Expr, str] = {}
+        for output in self.outputs:
+            named.setdefault(output.expr, output.name)
         made = []
-        for expr in self.keys:
-            name = expr.name if isinstance(expr, Column) else str(expr)
+        for expr, slot in self.keys.items():
+            name = named.get(slot) or (expr.name if isinstance(expr, Column) else str(expr))
             made.append(Column(fresh(name, taken), expr.type, fact(expr, known), place))
         for each, slot in self.aggregations.items():
             held = between_integers(_fact_of(each, known), slot.type)
-            made.append(Column(fresh(str(each), taken), slot.type, held, place))
+            made.append(Column(fresh(named.get(slot) or str(each), taken), slot.type, held, place))
         return made
 
     def slot_type(self, aggregation: Aggregation) -> Type:
