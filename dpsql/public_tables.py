@@ -17,6 +17,7 @@ from dpsql.executors.columns import ColumnStore
 from dpsql.executors.database import Database
 from dpsql.executors.groups import key_codes
 from dpsql.executors.inner_aggregates import renumber
+from dpsql.executors.joining import key_of
 from dpsql.intervals import Interval
 from dpsql.schema import ColumnSchema, Key, TableSchema, Type, link, resolve
 from dpsql.sources import stored_columns
@@ -93,8 +94,16 @@ def _distinct(store: ColumnStore, column: ColumnSchema) -> Distinct:
     """Codes of a column and the values that they stand for; NULL is the last of them."""
     if column.type is not Type.TEXT:
         return store.numbered(column.name)
-    encoded = store.encoded(column.name)
-    return np.where(encoded.codes < 0, len(encoded.dictionary) - 1, encoded.codes), encoded.dictionary
+    key = key_of(store.encoded(column.name))
+    assert key.codes is not None  # texts have codes
+    cells, valid = key.values.values.tolist(), key.values.where_valid().tolist()
+    seen: dict[object, int] = {}
+    numbers = [
+        seen.setdefault(cell if present else None, len(seen)) for cell, present in zip(cells, valid, strict=True)
+    ]
+    table = np.array([*numbers, seen.setdefault(None, len(seen))], dtype=np.int64)
+    texts = np.array(["" if text is None else text for text in seen], dtype=object)
+    return table[key.codes], Vector(texts, np.array([text is not None for text in seen], dtype=bool))
 
 
 def _most_rows(held: Mapping[str, Distinct], key: tuple[str, ...], rows: int) -> int:

@@ -194,7 +194,8 @@ class _Builder:
         bounds = self.analysis.bounds
         if bounds.rows.linf == 1 and not self.of_units:
             return _Selecting(CountRows(None), Contribution(point(1), sure=False), bounds.rows, 1, by_unit=False)
-        for m in self.analysis.measured:
+        asked_for_units = any(m.of == "presence" and not m.argument.nullable for m in self.analysis.measured)
+        for m in self.analysis.measured if not asked_for_units else ():
             if m.aggregation.kind is AggregateKind.COUNT and _count_of(m) == CountRows(None) and not self.of_units:
                 if m.of == "rows":
                     return _Selecting(CountRows(None), m.count, m.bound, m.bound.linf, by_unit=False)
@@ -345,7 +346,8 @@ class _Builder:
         for place, each in enumerate(self.coordinates):
             if each.terms == terms:
                 return place
-        l1, l2 = _exact_norms(by.row, by.bound, self.analysis)
+        l1 = round(self.analysis.of(by.row, by.bound).l1)  # of whole numbers, and whole
+        l2 = _l2_squared(by.row, by.bound, self.analysis)
         self.coordinates.append(Coordinate(name, terms, unit, by.row, l1, l2, l1 > 0, by.bound, by.by_unit))
         return len(self.coordinates) - 1
 
@@ -376,25 +378,23 @@ def _times(each: Coordinate, factor: int) -> Coordinate:
     )
 
 
-def _exact_norms(row: Contribution, bound: ContributionBound, analysis: Analysis) -> tuple[int, Fraction]:
-    """L1 and squared L2 of `norms`, in exact integers."""
+def _l2_squared(row: Contribution, bound: ContributionBound, analysis: Analysis) -> Fraction:
+    """The squared L2 norm of `norms`, in exact integers."""
     if not analysis.private:
-        return 0, Fraction(0)
+        return Fraction(0)
     largest, width = int(max(abs(row.least), abs(row.most))), int(row.most - row.least)
     if analysis.neighbours is Neighbours.UNBOUNDED:
-        return largest * bound.l1, Fraction(largest * largest * bound.l2_squared)
-    if not analysis.grouped:
-        return width * bound.linf, Fraction((width * bound.linf) ** 2)
-    return 2 * largest * bound.l1, Fraction(l2_squared_of_change(row, bound))
+        return Fraction(largest * largest * bound.l2_squared)
+    return Fraction(l2_squared_of_change(row, bound) if analysis.grouped else (width * bound.linf) ** 2)
 
 
 def together(noisy: list[Coordinate], analysis: Analysis, steps: int) -> int:
     """The most that one unit can move all coordinates together: the sum over groups of the largest change there.
 
     Contributions of one kind move every coordinate by at most its own part of the common sensitivity, so their sum is
-    `steps`. Where some count once for each row (a steps each) and others once for each group (b steps), a unit with c
-    rows in a group moves it by at most max(a c, b). That is convex in c, so where b > a the sum is largest with one
-    row in as many groups as possible and the other rows filling one group after the other."""
+    `steps`. Where some count once for each row (a steps each) and others once for each group (b steps), a group of the
+    unit in which c of its rows are kept (perhaps none) moves by at most max(a c, b). That is convex in c, so the sum is
+    largest with as many groups as possible, some filled one after the other by the rows there are."""
     rows = [each for each in noisy if not each.by_unit]
     units = [each for each in noisy if each.by_unit]
     if not rows or not units or not analysis.grouped:
@@ -403,12 +403,9 @@ def together(noisy: list[Coordinate], analysis: Analysis, steps: int) -> int:
     b = max(int(max(abs(each.row.least), abs(each.row.most))) for each in units)
     bound = rows[0].bound
     groups, full = bound.most_groups, bound.linf
-    if a >= b:
-        total = max(a * bound.l1, b * groups)
-    else:
-        spare = min(bound.rows - groups, groups * (full - 1))
-        filled, rest = divmod(spare, full - 1) if full > 1 else (0, 0)
-        total = groups * b + filled * max(0, a * full - b) + max(0, a * (1 + rest) - b)
+    filled = min(groups, bound.rows // full)
+    rest = bound.rows - filled * full if filled < groups else 0
+    total = groups * b + filled * max(0, a * full - b) + max(0, a * rest - b)
     return total * (2 if analysis.neighbours is Neighbours.BOUNDED else 1)
 
 

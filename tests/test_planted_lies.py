@@ -27,7 +27,7 @@ from dpsql.privacy import ledger, mechanisms, partitions, sampling
 from dpsql.privacy.loss import PrivacyLoss
 from dpsql.privacy.unit import Neighbours, Sensitivity
 from dpsql.result import Result
-from dpsql.sql import bind, expressions, facts, functions, options, plan, private, selects
+from dpsql.sql import bind, expressions, facts, functions, options, row_wise, selects
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.expressions import Fact, Vector
 from dpsql.sql.functions import conditional
@@ -58,13 +58,15 @@ def forget_the_second_group_of_a_changed_row(patch: Patch) -> None:
 
 def forget_the_second_group_in_l2(patch: Patch) -> None:
     honest = release_lattice._l2_squared
-    patch.setattr(release_lattice, "_l2_squared", lambda row, found: honest(row, replace(found, grouped=False)))
+    patch.setattr(
+        release_lattice, "_l2_squared", lambda row, bound, found: honest(row, bound, replace(found, grouped=False))
+    )
 
 
 def take_the_width_for_the_reach(patch: Patch) -> None:
     """U - L as the sensitivity of SUM when a row is added: too small where L > 0."""
 
-    def norms(row: Any, _neighbours: Neighbours, *, grouped: bool) -> Sensitivity:
+    def norms(row: Any, _neighbours: Neighbours, **_: Any) -> Sensitivity:
         width = row.range.upper - row.range.lower
         return Sensitivity(*[width] * 3)
 
@@ -82,7 +84,7 @@ def forget_nulls(patch: Patch) -> None:
 
 
 def let_a_filter_keep_every_row(patch: Patch) -> None:
-    patch.setattr(sensitivity, "stability", lambda _source: Stability(1, every_row=True))
+    patch.setattr(sensitivity, "stability", lambda _source: Stability({"t": 1}, every_row=True))
 
 
 def drop_the_clip(patch: Patch) -> None:
@@ -331,7 +333,7 @@ def drop_the_group_of_null(patch: Patch) -> None:
     honest = groups._dictionary_codes
 
     def codes(key: Any, store: Any) -> Any:
-        found, encoded = honest(key, store), store.encoded(key.expr.name)
+        found, encoded = honest(key, store), store.encoded(key.expr)
         return replace(
             found,
             read=lambda start, stop: np.where(encoded.codes[start:stop] < 0, -1, found.read(start, stop)),
@@ -419,18 +421,17 @@ def let_a_filter_of_an_aggregate_pass_everyone(patch: Patch) -> None:
 
 
 def drop_the_filter_of_a_subquery(patch: Patch) -> None:
-    honest = private.RowWise.relation
-    patch.setattr(
-        private.RowWise, "relation", lambda self: replace(honest(self), source=plan.scan_of(self.people.source))
-    )
+    honest = row_wise.assembled
+    patch.setattr(row_wise, "assembled", lambda people, _predicate: honest(people, None))
 
 
 def show_derived_groups_that_occur(patch: Patch) -> None:
     """The domain of a key is read from the data."""
     honest = pandas.PandasExecutor.execute
 
-    def execute(self: Any, exact: Any) -> Any:
-        return honest(self, replace(exact, every_cell=exact.every_cell and all(key.listed for key in exact.keys)))
+    def execute(self: Any, exact: Any, *key: Any) -> Any:
+        shown = exact.every_cell and all(each.listed for each in exact.keys)
+        return honest(self, replace(exact, every_cell=shown), *key)
 
     patch.setattr(pandas.PandasExecutor, "execute", execute)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dpsql.analysis.stability import Stability, stability
-from dpsql.errors import InvalidPrivacyParameter, MissingBounds
+from dpsql.errors import InternalError, InvalidPrivacyParameter, MissingBounds, UnsupportedSQL
 from dpsql.privacy.unit import LARGEST_LIMIT, ContributionBound
 from dpsql.schema_units import Limits
 from dpsql.sql.nodes import Mark, Scan, Source, inputs_of
@@ -16,6 +16,10 @@ from dpsql.sql.plan import Aggregate, AggregateKind, scan_of
 
 if TYPE_CHECKING:
     from dpsql.sql.options import Options
+
+
+MOST_FAN_OUT = 10_000
+"""Rows that public tables may make of each row: refused here, for what would become of more is up to the data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +38,14 @@ def bounds_of(plan: Aggregate, options: Options | None) -> Bounds:
     InvalidPrivacyParameter for limits beyond reason."""
     below = stability(plan.input)
     grouped = bool(plan.keys)
+    if below.fan_out > MOST_FAN_OUT:
+        raise UnsupportedSQL(
+            f"joins with public tables make {below.fan_out:,} rows of each; at most {MOST_FAN_OUT:,} are supported."
+        )
     if not below.declared:
-        most = below.rows or 1  # nobody's rows have a bound too, which nothing needs
-        if most > LARGEST_LIMIT:
-            raise InvalidPrivacyParameter(f"a join makes {most:,} rows of one person's; at most 10^9 are supported.")
+        if below.rows is None:
+            raise InternalError("nothing bounds the rows of a unit")
+        most = max(1, below.rows)  # nobody's rows have a bound too, which nothing needs
         rows = ContributionBound(most, most if grouped else 1, most)
         return Bounds(rows, ContributionBound(rows.groups, rows.groups, 1), enforced=False, declared=False)
     rows = _declared(plan, below, options, grouped=grouped)
@@ -47,16 +55,17 @@ def bounds_of(plan: Aggregate, options: Options | None) -> Bounds:
 
 def _declared(plan: Aggregate, below: Stability, options: Options | None, *, grouped: bool) -> ContributionBound:
     said = _said(plan.input, options, below.expected)
-    rows = said.rows
+    rows = None if said.rows is None else max(1, said.rows)
     if rows is None and said.groups is not None and said.per_group is not None:
         rows = min(LARGEST_LIMIT, said.groups * said.per_group)
     if below.rows is not None:
         rows = below.rows if rows is None else min(rows, below.rows)
+        rows = max(1, rows)
     if rows is None and _counts_units_alone(plan) and (said.groups is not None or not grouped):
         rows = said.groups or 1
     if rows is None:
         raise _missing(plan)
-    groups = min(rows, said.groups or rows) if grouped else 1
+    groups = min(rows, said.groups or rows, plan.public_cells or rows) if grouped else 1
     per_group = min(rows, said.per_group or rows)
     return ContributionBound(rows if grouped else per_group, groups, per_group)
 
@@ -70,7 +79,7 @@ def _said(source: Source, options: Options | None, expected: int | None) -> Limi
             place = options.places.get(name) if options else None
             raise InvalidPrivacyParameter(f"{name} must be at most 10^9.", span=place)
     return Limits(
-        rows if rows is not None else expected if expected is not None else _largest(each.rows for each in tables),
+        rows if rows is not None else max(1, expected) if expected is not None else _largest(t.rows for t in tables),
         groups if groups is not None else _largest(each.groups for each in tables),
         _largest(each.per_group for each in tables),
     )

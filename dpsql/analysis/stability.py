@@ -27,11 +27,13 @@ DECLARED = ""
 class Stability:
     """`by_unit`: for each kind of unit (the declared ones, or the rows of a table that declares none) how many rows one
     of them can have at most, None for any number; empty where all is public. `every_row`: no row of the table was left
-    out below. `expected`: the rows of a unit as declared keys promise, which is not relied upon but enforced."""
+    out below. `expected`: the rows of a unit as declared keys promise, which is not relied upon but enforced.
+    `fan_out`: how many rows public tables make of one."""
 
     by_unit: Mapping[str, int | None]
     every_row: bool
     expected: int | None = None
+    fan_out: int = 1
 
     @property
     def rows(self) -> int | None:
@@ -77,18 +79,23 @@ def _(node: Filter) -> Stability:
 
 @stability.register
 def _(node: Join) -> Stability:
-    """Public right side: a left row becomes at most `matches` rows, which belong to its unit; a unit of k rows has at
-    most k * matches. Private right side: rows come together only inside one unit, whose joined rows are thus a function
-    of its own rows on both sides: at most the product of both. A left row that stays for want of a match depends on its
-    unit's rows on the right, none of which matches. Rows may be left out, or in an outer join multiplied."""
+    """Public right side: a left row becomes at most `matches` rows (one at least in an outer join), which belong to its
+    unit; a unit of k rows has at most k times as many. Private right side: rows come together only inside one unit,
+    whose joined rows are thus a function of its own rows on both sides: at most the product of both, whatever is
+    declared of the right side's keys. A left row that stays for want of a match depends on its unit's rows on the
+    right, none of which matches. Rows may be left out, or multiplied. People's rows never stand right of public ones,
+    whose number would say nothing of theirs."""
     left, right = stability(node.left), stability(node.right)
     if not left.by_unit and right.by_unit:
-        left, right = right, left
+        raise InternalError("people's rows right of public ones")
     if right.by_unit and left.by_unit.keys() | right.by_unit.keys() != {DECLARED}:
         raise InternalError("rows of different units would be joined")
-    times = node.matches if node.matches is not None else right.rows if right.by_unit else None
+    least = 1 if node.outer else 0
+    matches = None if node.matches is None else max(least, node.matches)
+    times = (None if right.rows is None else max(least, right.rows)) if right.by_unit else matches
     by_unit = {unit: _product(rows, times) for unit, rows in left.by_unit.items()}
-    return Stability(by_unit, every_row=False, expected=_product(left.expected, node.matches))
+    fan_out = left.fan_out * (1 if right.by_unit else max(1, matches or 1))
+    return Stability(by_unit, every_row=False, expected=_product(left.expected, matches), fan_out=fan_out)
 
 
 @stability.register
@@ -107,11 +114,12 @@ def _(node: Union) -> Stability:
     """A unit's rows in the union are those in each branch together: the numbers add up over branches that can hold the
     same unit, which those of two different tables of row units cannot."""
     by_unit: dict[str, int | None] = {}
-    for branch in node.branches:
-        for unit, rows in stability(branch.input).by_unit.items():
+    below = [stability(branch.input) for branch in node.branches]
+    for each in below:
+        for unit, rows in each.by_unit.items():
             before = by_unit.get(unit, 0)
             by_unit[unit] = None if rows is None or before is None else rows + before
-    return Stability(by_unit, every_row=False)
+    return Stability(by_unit, every_row=False, fan_out=sum(each.fan_out for each in below))
 
 
 @stability.register

@@ -6,6 +6,7 @@ bounds is clipped, a NULL where the owner says there is none becomes the column'
 
 from __future__ import annotations
 
+from dataclasses import replace
 from threading import Lock
 
 import numpy as np
@@ -53,17 +54,31 @@ class ColumnStore:
 
     def reader(self, name: str) -> Reader:
         """A function (start, stop) -> the typed, enforced block of those rows."""
-        column, series = self.column(name), self.frame[name]
-        if column.type is Type.OTHER:
-            return lambda start, stop: _presence(series.iloc[start:stop])
-        if column.type is Type.TEXT or is_coded(series.dtype):
+        column = self.column(name)
+        if column.type is Type.TEXT or is_coded(self.frame[name].dtype):
             encoded = self.encoded(name)
             return lambda start, stop: encoded.dictionary.at(encoded.codes[start:stop])
-        read = block_reader(series, column.type, default_value(column))
+        read = self._read_as(column)
         if read is not None:
-            return self._enforced(column, read)
+            return self._enforced(column, read) if column.type is not Type.OTHER else read
         whole = self._read_once(name)
         return lambda start, stop: whole.at(slice(start, stop))
+
+    def _read_as(self, column: ColumnSchema) -> Reader | None:
+        series = self.frame[column.name]
+        if column.type is Type.OTHER:
+            return lambda start, stop: _presence(series.iloc[start:stop])
+        return block_reader(series, column.type, default_value(column))
+
+    def _whole_as(self, column: ColumnSchema) -> Vector:
+        """The whole column read as another declaration of it says."""
+        series = self.frame[column.name]
+        if is_coded(series.dtype):
+            found = encode(series, column.type, default_value(column))
+            return _declared(found.dictionary, column).at(found.codes)
+        read = self._read_as(column)
+        whole = read_objects(series, column.type, default_value(column)) if read is None else read(0, self.rows)
+        return _declared(whole, column)
 
     def encoded(self, name: str) -> Encoded:
         """A column of texts, or one that is held as codes, by its distinct values."""
@@ -89,14 +104,13 @@ class ColumnStore:
         return self._identified[name]
 
     def _identify(self, name: str) -> tuple[Codes, Vector]:
-        column, series = self.column(name), self.frame[name]
+        column, series = replace(self.column(name), bounds=None, nullable=True), self.frame[name]
         if column.type is Type.TEXT:
-            encoded = self.encoded(name)
-            return encoded.codes, Vector(encoded.dictionary.values[:-1], encoded.dictionary.where_valid()[:-1])
+            return _texts_apart(self.encoded(name) if self.column(name).nullable else encode(series, Type.TEXT, ""))
         if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iu" and column.type is Type.INTEGER:
             found, uniques = pd.factorize(series.to_numpy())
             return found.astype(np.int32), Vector(np.asarray(uniques).astype(np.int64))
-        codes, values = self.numbered(name)
+        codes, values = number(self._whole_as(column), column.type)
         valid = values.where_valid()
         if column.type in _LIMITS:
             limits = _LIMITS[column.type]
@@ -144,6 +158,17 @@ class _RowsInside:
             while self._first_unknown in self._later:
                 self._first_unknown = self._later.pop(self._first_unknown)
             return self._first_unknown == self._rows
+
+
+def _texts_apart(encoded: Encoded) -> tuple[Codes, Vector]:
+    """Texts as codes, one for each text, -1 for NULL; a dictionary may hold a text twice."""
+    cells, valid = encoded.dictionary.values[:-1].tolist(), encoded.dictionary.where_valid()[:-1].tolist()
+    seen: dict[object, int] = {}
+    numbers = [seen.setdefault(cell, len(seen)) if present else -1 for cell, present in zip(cells, valid, strict=True)]
+    table = np.array([*numbers, -1], dtype=np.int32)
+    texts: Array = np.empty(len(seen), dtype=object)
+    texts[:] = list(seen)
+    return table[encoded.codes], Vector(texts)
 
 
 _CACHES = ("_encoded", "_converted", "_numbered", "_inside", "_identified")

@@ -14,7 +14,7 @@ from dpsql.executors.encoding import Encoded
 from dpsql.executors.evaluation import evaluated
 from dpsql.executors.groups import key_codes
 from dpsql.executors.inner_aggregates import aggregate, renumber
-from dpsql.executors.joining import KeyColumn, expand, key_of, lookup, match_codes, matched
+from dpsql.executors.joining import KeyColumn, dense_ranks, expand, key_of, lookup, match_codes, matched
 from dpsql.executors.made import Made, MadeColumns, encoded_texts, joined_texts
 from dpsql.executors.relations import Part, Places, Relation, Units, merged_units, units_of_codes
 from dpsql.schema import TableSchema, Type
@@ -53,13 +53,11 @@ class Database:
     @relation.register
     def _(self, node: Join) -> Relation:
         left, right = self.relation(node.left), self.relation(node.right)
-        if left.units is None and right.units is not None:
-            left, right = right, left
-            node = Join(node.right, node.left, tuple((b, a) for a, b in node.keys), node.outer, None)
         found = self._looked_up(node, left, right) if node.matches == 1 and node.keys else None
-        if found is not None:
-            return _beside(left, right, found, outer=node.outer)
-        return _multiplied(node, left.settled() if not node.outer else left, right)
+        if found is None:
+            return _multiplied(node, left.settled() if not node.outer else left, right)
+        rows = _beside(left, right, found, outer=node.outer)
+        return _with_presence(node, rows, found >= 0)
 
     @relation.register
     def _(self, node: Mark) -> Relation:
@@ -108,7 +106,7 @@ class Database:
         handles.add(("" if first is None else f"{first.table}.{first.key}", scan.name, table.unit.column))
         if first is not None:
             there = self.stores[first.table]
-            places = self._led(table, table.unit.column, store, first.table, first.key)
+            places = self._led(table.unit.column, store, first.table, first.key)
             units = self._units(Scan(there.schema), there)
             units = units.at(places) if there.rows else Units(np.full(store.rows, -1), 0, units.values, units.kind)
             units = replace(units, codes=np.where(places < 0, -1, units.numbers()))
@@ -118,12 +116,11 @@ class Database:
         codes, values = store.identified(name)
         return units_of_codes(codes, values, table.by_name[name.casefold()].type)
 
-    def _led(self, table: TableSchema, name: str, store: ColumnStore, other: str, key: str) -> Places:
+    def _led(self, name: str, store: ColumnStore, other: str, key: str) -> Places:
         """For each row of a table the row of another one that its column leads to, by a key that is declared unique:
         where it is not, the row of the smallest unit; rows of nobody are none."""
         there = self.stores[other]
-        left = _key(store, table.by_name[name.casefold()].type, name)
-        right = _key(there, there.schema.by_name[key.casefold()].type, key)
+        left, right = _exact_key(store, name), _exact_key(there, key)
         units = self._units(Scan(there.schema), there)
         assert units.values is not None  # a path ends in a declared unit
         ranks = np.append(_ranks(units.values), -1)[units.numbers()]
@@ -135,10 +132,11 @@ class Database:
         return lookup([left], [right], ranks)
 
     def _looked_up(self, node: Join, left: Relation, right: Relation) -> Places | None:
-        """For each left row the right row with the same key, of the same unit where both have units; -1: none."""
+        """For each left row the right row with the same key, of the same unit where both have units; -1: none. None
+        where the keys of people's rows, declared to be unique, are not: then all that match come together."""
         if right.units is None:
             return _lookup_within(node, left, right)
-        assert left.units is not None  # sides are turned so
+        assert left.units is not None  # people's rows never stand right of public ones
         bottom = node.right
         while isinstance(bottom, Filter):
             bottom = bottom.input
@@ -151,9 +149,13 @@ class Database:
                 return _lookup_within(replace(node, keys=()), left, right, units=True)  # the key is itself the unit
             if (kind, one.table, one.name) in left.units.handles:
                 places = self._along_path(left.parts[one.table], one.name, bottom.table, other.name)
-                if places is not None:
+                if places is not None and self._is_unique(bottom.table, other.name):
                     return _among_kept(places, right.kept)
         return _lookup_within(node, left, right, units=True)
+
+    def _is_unique(self, table: TableSchema, name: str) -> bool:
+        codes, _ = self.stores[table.name.casefold()].identified(name)
+        return int(np.bincount(codes[codes >= 0]).max(initial=0)) <= 1
 
     def _along_path(self, part: Part, name: str, table: TableSchema, key: str) -> Places | None:
         """The rows that a path to the unit leads to: they are of the same unit, which was found through them."""
@@ -165,18 +167,23 @@ class Database:
         step = schema.unit.steps[0]
         if (step.table, step.key) != (table.name.casefold(), key):
             return None
-        places = self._led(schema, name, part.columns, step.table, step.key)
+        places = self._led(name, part.columns, step.table, step.key)
         return places if part.places is None else np.append(places, -1)[part.places]
 
 
-def _lookup_within(node: Join, left: Relation, right: Relation, *, units: bool = False) -> Places:
+def _lookup_within(node: Join, left: Relation, right: Relation, *, units: bool = False) -> Places | None:
     keys = _keys(node.keys, left, right, units=units)
     present = right.present()
-    if present is None:
-        return lookup([one for one, _ in keys], [other for _, other in keys])
-    places = np.flatnonzero(present)
-    found = lookup([one for one, _ in keys], [_at(other, places) for _, other in keys])
-    return np.append(places, -1)[found]
+    places = np.arange(right.rows) if present is None else np.flatnonzero(present)
+    ones, others = [one for one, _ in keys], [_at(other, places) for _, other in keys]
+    if units:
+        codes, others_codes = match_codes(ones, others)
+        numbers, _ = dense_ranks(others_codes[others_codes >= 0])
+        if int(np.bincount(numbers).max(initial=0)) > 1:
+            return None
+        ones, others = [KeyColumn(Vector(codes))], [KeyColumn(Vector(others_codes, others_codes >= 0))]
+    found = lookup(ones, others)
+    return found if present is None else np.append(places, -1)[found]
 
 
 def _among_kept(places: Places, kept: Bools | None) -> Places:
@@ -200,8 +207,10 @@ def _key_of(expr: Expr, rows: Relation) -> KeyColumn:
     return key_of(encoded_texts(found)) if expr.type is Type.TEXT else KeyColumn(found)
 
 
-def _key(store: ColumnStore, kind: Type, name: str) -> KeyColumn:
-    return key_of(store.encoded(name)) if kind is Type.TEXT else KeyColumn(store.reader(name)(0, store.rows))
+def _exact_key(store: ColumnStore, name: str) -> KeyColumn:
+    """A column as it is stored, whatever bounds are declared of it: no two keys become one."""
+    codes, values = store.identified(name)
+    return KeyColumn(values, codes)
 
 
 def _at(key: KeyColumn, places: Places) -> KeyColumn:
@@ -253,13 +262,24 @@ def _multiplied(node: Join, left: Relation, right: Relation) -> Relation:
     if left.kept is not None:
         rows.kept = left.kept[one]
     rows.parts.update(right.at(other).parts)
+    return _with_presence(node, rows, other >= 0)
+
+
+def _with_presence(node: Join, rows: Relation, matched_: Bools) -> Relation:
+    if node.present is not None:
+        found = Vector(np.ones(rows.rows, dtype=bool), matched_)
+        made = MadeColumns(rows.rows, {node.present.name: (Type.BOOLEAN, lambda: found)})
+        rows.parts[node.present.table] = Part(made)
     return rows
 
 
 def _marked(node: Mark, rows: Relation, inner: Relation) -> Vector:
     keys = _keys(node.keys, rows, inner, units=True)
-    if not keys:
+    if not keys and node.condition is None:
         found = np.full(rows.rows, inner.rows > 0)
+    elif not keys and node.condition is not None:
+        alike = np.zeros(rows.rows, dtype=np.int64), np.zeros(inner.rows, dtype=np.int64)
+        found = _any_pair(node.condition, rows, inner, alike)
     else:
         codes, others = match_codes([key for key, _ in keys], [key for _, key in keys])
         if node.condition is None:

@@ -55,7 +55,9 @@ class Units:
     handles: frozenset[tuple[str, str, str]] = frozenset()
 
     def at(self, places: Places) -> Units:
-        return replace(self, codes=places if self.codes is None else self.codes[places])
+        if self.codes is None or len(self.codes) == 0:
+            return replace(self, codes=places)
+        return replace(self, codes=self.codes[places])
 
     def numbers(self) -> Places:
         """The codes of all rows."""
@@ -84,7 +86,7 @@ class Part:
     def at(self, places: Places) -> Part:
         if self.places is None:
             return Part(self.columns, places)
-        found = self.places[places]
+        found = self.places[places] if len(self.places) else np.full(len(places), -1)
         return Part(self.columns, np.where(places < 0, -1, found) if places.min(initial=0) < 0 else found)
 
 

@@ -28,21 +28,37 @@ def banner(session: Session, version: str) -> str:
 
 def protects(session: Session) -> str:
     """What one answer is private about."""
-    if session.neighbours is Neighbours.BOUNDED:
-        return "protects what one row of each table says"
-    return "protects one row of each table"
+    private = [table for table in tables_of(session) if not table.public]
+    of_rows = [table for table in private if table.unit is None]
+    whose = "one row of each table" if len(of_rows) == len(private) else "one person, with all rows in all tables"
+    if of_rows and len(of_rows) < len(private):
+        whose += f" (one row of {', '.join(printable(table.name) for table in of_rows)})"
+    return f"protects what {whose} says" if session.neighbours is Neighbours.BOUNDED else f"protects {whose}"
 
 
 def list_tables(tables: Iterable[TableSchema]) -> str:
     """A line for each table: its name and how many columns it has."""
-    rows = [(printable(each.name), f"{len(each.columns)} columns") for each in tables]
+    rows = [(printable(each.name), f"{len(each.columns)} columns", _whose(each)) for each in tables]
     return _aligned(rows) if rows else "no tables"
+
+
+def _whose(table: TableSchema) -> str:
+    """Whose rows a table holds, and how many of one unit count."""
+    if table.public:
+        return "public"
+    if table.unit is None:
+        return "each row is one person's"
+    word = table.unit_word
+    path = f" -> {word.table}.{word.key}" if word is not None and word.table else ""
+    limits = [("rows", table.limits.rows), ("groups", table.limits.groups), ("rows a group", table.limits.per_group)]
+    most = ", ".join(f"{limit:,} {what}" for what, limit in limits if limit is not None)
+    return printable(f"unit {table.unit.column}{path}{f', at most {most}' if most else ''}")
 
 
 def list_columns(tables: Iterable[TableSchema]) -> str:
     """What is declared of each column of each table."""
     blocks = [
-        f"{printable(table.name)}\n{_aligned([_facts(column) for column in table.columns], indent=2)}"
+        f"{printable(table.name)} ({_whose(table)})\n{_aligned([_facts(column) for column in table.columns], indent=2)}"
         for table in tables
     ]
     return "\n".join(blocks)

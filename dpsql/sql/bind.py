@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
+from dpsql.intervals import BOOLEAN
+from dpsql.schema import Type
 from dpsql.sql import worded as _worded  # noqa: F401 - its rules register themselves
 from dpsql.sql.allow import check
 from dpsql.sql.catalog import Catalog
-from dpsql.sql.expressions import Expr
+from dpsql.sql.expressions import Column, Expr, Fact
 from dpsql.sql.nodes import Scan
 from dpsql.sql.options import Options, read_options
 from dpsql.sql.parameters import Params, check_all_used
@@ -22,7 +24,7 @@ from dpsql.sql.released import ReleasedSelect
 from dpsql.sql.row_wise import RowWise
 from dpsql.sql.scalars import ScalarBinder
 from dpsql.sql.scopes import Answered, Scope, renamed_scope, together
-from dpsql.sql.select_list import is_aggregating
+from dpsql.sql.select_list import aggregate_in, is_aggregating
 from dpsql.sql.selects import SelectBinder, Statementwide
 from dpsql.sql.subqueries import Membership
 from dpsql.sql.unions import union_of
@@ -76,7 +78,11 @@ class _Binder:
         self.sql = statement.sql
         self.catalog = catalog
         self.whole = Statementwide(
-            statement.sql, params, several=_names_several(statement.select), public=catalog.public
+            statement.sql,
+            params,
+            several=_names_several(statement.select),
+            public=catalog.public,
+            tables=catalog.tables,
         )
         self.depth = 0
 
@@ -235,7 +241,7 @@ class _Binder:
         alias = node.alias or node.name
         rows = rows_of(Scan(table, self.whole.place(alias), "" if alone else alias))
         listed_columns = tuple((column.name, column) for column in rows.columns)
-        relation = People(Scope(written, alias, listed_columns), (Step(rows),))
+        relation = People(Scope(written, alias, listed_columns), (Step(rows, span=self._span(node.this)),))
         renaming = node.args.get("alias")
         return self._renamed(relation, renaming, written) if renaming and renaming.args.get("columns") else relation
 
@@ -247,18 +253,19 @@ class _Binder:
         side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
         span = self._span(join.this)
         if join.args.get("method") or side not in ("", "LEFT", "RIGHT") or kind not in ("", "INNER", "OUTER", "CROSS"):
-            what = str(join.args.get("method") or side or kind).upper()
+            known = [] if kind in ("", "OUTER") else [kind]
+            what = str(join.args.get("method") or " ".join(known) or side).upper()
             raise UnsupportedSQL(f"{what} JOIN is not supported.", span=span, hint="INNER, LEFT, RIGHT and CROSS are.")
         on, merged = self._on(left, join, right, outer=bool(side), cross=kind == "CROSS")
-        step = Step(right.steps[0].rows, side.lower() or "inner", on, span)
+        present = Column("present", Type.BOOLEAN, Fact(BOOLEAN, nullable=True, whole=True), self.whole.place("(match)"))
+        step = Step(right.steps[0].rows, side.lower() or "inner", on, span, present if side else None)
         if side == "RIGHT" and len(left.steps) > 1:
             raise UnsupportedSQL("RIGHT JOIN after other joins is not supported.", span=span, hint="Write LEFT JOIN.")
         scopes = [left.scope, right.scope]
         if side:
-            kept = on[0] if on else None
-            missing = right if side == "LEFT" else left
-            scopes[side == "LEFT"] = beside_no_match(missing, kept)
-        return People(together(scopes, merged), (*left.steps, step))
+            scopes[side == "LEFT"] = beside_no_match(right if side == "LEFT" else left, present)
+        kept_side = scopes[side == "RIGHT"]  # a merged column is that of the table that keeps its rows
+        return People(together(scopes, merged, kept_side), (*left.steps, step))
 
     def _on(
         self, left: People, join: exp.Join, right: People, *, outer: bool, cross: bool
@@ -268,6 +275,8 @@ class _Binder:
         span = self._span(join.this)
         if cross and (node is not None or using):
             raise SQLSyntaxError("a CROSS JOIN has no ON.", span=span)
+        if using is not None and not using:
+            raise SQLSyntaxError("USING names no column.", span=span)
         if using:
             pairs = []
             for name in using:
@@ -280,6 +289,11 @@ class _Binder:
             if outer:
                 raise SQLSyntaxError("an outer join wants ON a.key = b.key.", span=span)
             return (), frozenset()
+        aggregate = aggregate_in(node)
+        if aggregate is not None:
+            raise SQLSyntaxError(
+                "an aggregate cannot stand in ON, which is about single rows.", span=self._span(aggregate)
+            )
         bound = SelectBinder(self.whole, self.select, together([left.scope, right.scope]))
         return tuple(conjuncts(bound.condition(bound.inner.bind(node), node, "ON"))), frozenset()
 

@@ -9,7 +9,7 @@ conditions say that both belong to the same unit (`SameUnit`), and the executor 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -17,7 +17,7 @@ from dpsql.errors import Span, UnsupportedSQL
 from dpsql.schema import Type
 from dpsql.sql.expressions import Column, Expr, Literal, columns
 from dpsql.sql.nodes import Filter, Join, Pair, Source
-from dpsql.sql.people import People, Rows, SameUnit, Step, conjuncts, equality, implied, places_of
+from dpsql.sql.people import People, Rows, SameUnit, Step, conjuncts, equality, implied, nullable, places_of
 
 
 def assembled(people: People, predicate: Expr | None) -> Rows:
@@ -34,11 +34,13 @@ def assembled(people: People, predicate: Expr | None) -> Rows:
 
 @dataclass(frozen=True)
 class _Attachment:
-    """How rows can be joined to those that are there: `cost` 0 for a lookup, more the more rows it may make."""
+    """How rows can be joined to those that are there: `cost` 0 for a lookup, more the more rows it may make; `where`:
+    equalities with constants that a unique key needs."""
 
     cost: int
     keys: tuple[Pair, ...]
     matches: int | None
+    where: tuple[Expr, ...] = ()
 
 
 class _Assembly:
@@ -57,7 +59,7 @@ class _Assembly:
                 waiting.append(step)
                 continue
             if step.how == "right":  # of two tables: the first one's filters stay below
-                current = self._outer(step.rows, Step(waiting[0].rows, "left", step.on, step.span))
+                current = self._outer(step.rows, replace(step, rows=waiting[0].rows))
             else:
                 current = self._outer(self._inner(current, waiting), step)
             waiting = []
@@ -79,16 +81,17 @@ class _Assembly:
         same = SameUnit(equalities)
         self._check_units(steps, same)
         private = [step for step in steps if not step.rows.public]
-        first = steps[:1] if current is not None else private or steps
+        first = steps[:1] if current is not None and not (current.public and private) else private or steps
         plans = [self._order(driver, steps, equalities) for driver in first]
         best = min((plan for plan in plans if plan is not None), key=lambda plan: plan[0], default=None)
         if best is None:
             raise self._cannot_join(steps, equalities)
         source, handles = best[1]
+        loose = frozenset[tuple[str, Column]]().union(*(step.rows.loose for step in steps))
         names = frozenset[str]().union(*(step.rows.names for step in steps))
         listed = [side for pair in equalities for side in pair if isinstance(side, Column)]
         self.used |= best[2]
-        return Rows(source, names, same.closure(handles, listed))
+        return Rows(source, names, same.closure(handles, listed), loose=loose)
 
     def _bare(self, rows: Rows) -> Rows:
         """The rows without the filters on top, which hold as well above an inner join."""
@@ -112,38 +115,19 @@ class _Assembly:
         rest = [step for step in steps if step is not driver]
         cost = 0
         used: set[Expr] = set()
-        private = not driver.rows.public
         while rest:
-            ways = [(self._attach(names, step.rows, equalities, private=private), step) for step in rest]
+            ways = [(_attach(names, step.rows, equalities, _fixed(self.said)), step) for step in rest]
             possible = [(way, step) for way, step in ways if way is not None]
             if not possible:
                 return None
             way, step = min(possible, key=lambda each: each[0].cost)
             cost += way.cost
-            source = Join(source, step.rows.source, way.keys, matches=way.matches)
+            right = reduce(Filter, way.where, step.rows.source)
+            source = Join(source, right, way.keys, matches=way.matches)
             handles, names = handles | step.rows.handles, names | step.rows.names
             used |= {term for term in self.said if _is_one_of(term, way.keys)}
             rest.remove(step)
         return cost, (source, handles), used
-
-    def _attach(
-        self, names: frozenset[str], right: Rows, equalities: Sequence[Pair], *, private: bool
-    ) -> _Attachment | None:
-        """How `right` can be joined to rows of the places `names`; None where it cannot, or not yet."""
-        keys = _keys_between(names, right, equalities)
-        found = [column for _, column in keys if isinstance(column, Column)]
-        for unique in sorted(right.unique, key=len):
-            within = right.public or not private or any(column in unique for _, column in right.handles)
-            if unique <= set(found) and within:
-                return _Attachment(0, tuple(pair for pair in _one_each(keys) if pair[1] in unique), 1)
-        if right.public:
-            limits = [most for column, most in right.matches if column in found]
-            if limits:
-                return _Attachment(1, keys, min(limits))
-            if not keys and right.public_rows is not None:
-                return _Attachment(1_000, (), right.public_rows)
-            return None
-        return _Attachment(100, keys, None) if keys else None
 
     def _check_units(self, steps: list[Step], same: SameUnit) -> None:
         private = [step for step in steps if not step.rows.public]
@@ -201,8 +185,10 @@ class _Assembly:
                 )
         on = [pair for pair in keys if isinstance(pair[1], Column)]
         matches = self._outer_matches(left, right, on, step)
-        joined = Join(left.source, source, tuple(keys), outer=True, matches=matches)
-        return Rows(joined, left.names | right.names, left.handles)
+        joined = Join(left.source, source, tuple(keys), outer=True, matches=matches, present=step.present)
+        missing = nullable(right.source)
+        loose = {(kind, missing[column]) for kind, column in right.handles | right.loose}
+        return Rows(joined, left.names | right.names, left.handles, loose=left.loose | loose)
 
     def _outer_matches(self, left: Rows, right: Rows, on: list[Pair], step: Step) -> int | None:
         if left.public and not right.public:
@@ -214,7 +200,7 @@ class _Assembly:
         if not right.public and not left.public:
             inner = [pair for pair in self._equalities([left]) if places_of_pair(pair) <= left.names]
             self._check_units([Step(left), Step(right, span=step.span)], SameUnit([*on, *inner]))
-        way = self._attach(left.names, right, on, private=not left.public)
+        way = _attach(left.names, right, on, _fixed([each for term in step.on for each in conjuncts(term)]))
         if way is None and right.public and on:
             raise multiplies(right, [column for _, column in on if isinstance(column, Column)], step.span)
         if way is None:
@@ -222,6 +208,39 @@ class _Assembly:
                 "the ON of an outer join wants an equality between its sides.", span=step.span, hint="ON a.key = b.key"
             )
         return way.matches
+
+
+def _attach(
+    names: frozenset[str], right: Rows, equalities: Sequence[Pair], fixed: Mapping[Column, Expr]
+) -> _Attachment | None:
+    """How `right` can be joined to rows of the places `names`; None where it cannot, or not yet."""
+    keys = _keys_between(names, right, equalities)
+    found = {column for _, column in keys if isinstance(column, Column)}
+    for unique in sorted(right.unique, key=len):
+        within = right.public or any(column in unique for _, column in right.handles)
+        if within and unique & found and unique <= found | fixed.keys():
+            pairs = tuple(pair for pair in _one_each(keys) if pair[1] in unique)
+            where = tuple(fixed[column] for column in sorted(unique - found, key=str))
+            return _Attachment(0, pairs, 1, where)
+    if right.public:
+        limits = [most for column, most in right.matches if column in found]
+        if limits:
+            return _Attachment(1, keys, min(limits))
+        if not keys and right.public_rows is not None:
+            return _Attachment(1_000, (), right.public_rows)
+        return None
+    return _Attachment(100, keys, None) if keys else None
+
+
+def _fixed(terms: Sequence[Expr]) -> dict[Column, Expr]:
+    """Columns that are to equal a constant, and the conditions that say so."""
+    found: dict[Column, Expr] = {}
+    for term in terms:
+        pair = equality(term)
+        for one, other in (pair, pair[::-1]) if pair is not None else ():
+            if isinstance(one, Column) and isinstance(other, Literal):
+                found.setdefault(one, term)
+    return found
 
 
 def _is_one_of(term: Expr, keys: tuple[Pair, ...]) -> bool:
@@ -260,26 +279,42 @@ def not_on_the_unit(left: Rows, right: Rows, span: Span | None) -> UnsupportedSQ
     return UnsupportedSQL(
         f"the join of {left.table.name} and {right.table.name} would bring rows of different people together.",
         span=span,
-        hint=f"Join them on the privacy unit: add AND {_unit_condition(left, right)}.",
+        hint=f"Join them on the privacy unit: {_unit_condition(left, right)}.",
     )
 
 
 def _unit_condition(left: Rows, right: Rows) -> str:
     """The condition to add: handles of the same kind, those along a foreign key first."""
     pairs = [
-        ((kind == "") + 2 * (one.name == other.name and kind.endswith(f".{one.name}")), str(one), str(other))
+        (
+            (kind == "") + 2 * (one.name == other.name and kind.endswith(f".{one.name}")),
+            f"{one.shown or left.table.name}.{one.name}",
+            f"{other.shown or right.table.name}.{other.name}",
+        )
         for kind, one in left.handles
         for other_kind, other in right.handles
         if kind == other_kind
     ]
-    if not pairs:
-        return "an equality of their units"
-    _, one, other = min(pairs)
-    return f"{one} = {other}"
+    if pairs:
+        _, one, other = min(pairs)
+        return f"add AND {one} = {other}"
+    for rows, beside in ((left, right), (right, left)):
+        unit = rows.table.unit
+        if unit is not None and unit.steps:
+            step = unit.steps[0]
+            between = f"{rows.table.name}.{unit.column} = {step.table}.{step.key}"
+            return f"join {step.table} as well, on {between} and on what leads from it to {beside.table.name}"
+    return "add AND an equality of their units"
 
 
 def multiplies(right: Rows, on: list[Column], span: Span | None) -> UnsupportedSQL:
     """The refusal of a join that could multiply rows without limit."""
+    if not on:
+        return UnsupportedSQL(
+            f"the join with {right.table.name} is by an expression over its columns, of which nothing can be declared.",
+            span=span,
+            hint=f"Compare a column of {right.table.name} that is declared unique.",
+        )
     name = on[0].name
     return UnsupportedSQL(
         f"the join with {right.table.name} could multiply rows: nothing says how many of its rows have one value of "

@@ -60,6 +60,8 @@ class Join:
     keys: tuple[Pair, ...]
     outer: bool = False
     matches: int | None = None
+    present: Column | None = None
+    """A column that the join makes: TRUE beside a match, else NULL."""
 
     def __str__(self) -> str:
         kind = "left join" if self.outer else "join" if self.keys else "cross join"

@@ -33,6 +33,8 @@ class Rows:
     matches: tuple[tuple[Column, int], ...] = ()
     public_rows: int | None = None
     """How many rows it has, where all of it is public."""
+    loose: frozenset[Handle] = frozenset()
+    """Handles that may be NULL beside a row of somebody, right of an outer join; an equality with one still tells."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -63,6 +65,8 @@ class Step:
     how: str = "inner"
     on: tuple[Expr, ...] = ()
     span: Span | None = None
+    present: Column | None = None
+    """Of an outer join: TRUE where the side that may be missing is there, else NULL."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +131,19 @@ def columns_of(source: Source) -> tuple[Column, ...]:
     if isinstance(source, Union | PerUnit):
         return source.columns
     made = (source.column,) if isinstance(source, Mark) else ()
+    if isinstance(source, Join) and source.present is not None:
+        made = (source.present,)
     read = inputs_of(source)[: 2 if isinstance(source, Join) else 1]
     return (*(column for each in read for column in columns_of(each)), *made)
+
+
+def _nullable(column: Column) -> Column:
+    return replace(column, fact=replace(column.fact, nullable=True))
+
+
+def nullable(source: Source) -> dict[Column, Column]:
+    """The columns of a source as they are beside rows without a match."""
+    return {column: _nullable(column) for column in columns_of(source)}
 
 
 def origins(source: Source) -> dict[Column, tuple[Expr, ...]]:
@@ -144,21 +159,18 @@ def origins(source: Source) -> dict[Column, tuple[Expr, ...]]:
     return found
 
 
-def beside_no_match(people: People, condition: Expr | None) -> Scope:
+def beside_no_match(people: People, present: Column) -> Scope:
     """The scope of the side of an outer join that may be missing: each column may be NULL, and what is computed of
-    columns is NULL as well, which a column of the join's `condition` tells: it is not NULL where rows match."""
+    columns is NULL as well where `present`, which the join makes, is not TRUE."""
     own = [column for step in people.steps for column in columns_of(step.rows.source)]
-    missing: dict[Expr, Expr] = {column: replace(column, fact=replace(column.fact, nullable=True)) for column in own}
-    pair = None if condition is None else equality(condition)
-    told = [side for side in pair or () if side in missing]
+    missing: dict[Expr, Expr] = {column: _nullable(column) for column in own}
 
     def beside(expr: Expr) -> Expr:
         held = rebuild(expr, missing)
-        if isinstance(held, Column) or not told:
+        if isinstance(held, Column):
             return held
-        present = call(FUNCTIONS["not"], call(FUNCTIONS["is_null"], missing[told[0]]) or told[0])
-        typed = None if present is None else call(FUNCTIONS["case"], present, held, Literal(None, held.type))
-        return held if typed is None else typed
+        made = call(FUNCTIONS["case"], present, held, Literal(None, held.type))
+        return held if made is None else made
 
     return people.scope.over(beside)
 
@@ -190,9 +202,15 @@ def implied(expr: Expr) -> list[Expr]:
     for term in conjuncts(expr):
         found.append(term)
         if isinstance(term, Call) and term.function.name == "or":
-            arms = [implied(arm) for arm in _arms(term)]
-            found += [each for each in dict.fromkeys(arms[0]) if all(each in arm for arm in arms[1:])]
+            arms = [{_unordered(each): each for each in implied(arm)} for arm in _arms(term)]
+            found += [each for same, each in arms[0].items() if all(same in arm for arm in arms[1:])]
     return found
+
+
+def _unordered(expr: Expr) -> object:
+    """The condition, an equality the same whichever side comes first."""
+    pair = equality(expr)
+    return expr if pair is None else frozenset(pair)
 
 
 def _arms(expr: Expr) -> list[Expr]:
@@ -237,7 +255,7 @@ class SameUnit:
         number = list(range(len(rows)))
         seen: dict[tuple[str, object], int] = {}
         for place, each in enumerate(rows):
-            for kind, column in each.handles:
+            for kind, column in each.handles | each.loose:
                 first = seen.setdefault((kind, self._find(column)), place)
                 old, new = number[place], number[first]
                 number = [new if one == old else one for one in number]

@@ -72,7 +72,9 @@ class PrivateSelect(SelectBinder):
             listed = values is not None or (declared is not None and declared.keys is not None)
             if values is None:
                 values = domains.of(expr)
-                if values is not None and listed and isinstance(expr, Column):
+                if values is not None and isinstance(expr, Column) and self.people.public(expr):
+                    values = values if None in values or not expr.fact.nullable else (*values, None)
+                elif values is not None and listed and isinstance(expr, Column):
                     values = possible(expr, values, source)
             if values is None:
                 self._refuse_unit(expr, span)
@@ -179,7 +181,8 @@ class PrivateSelect(SelectBinder):
     def _distinct_hint(self) -> str:
         units = sorted(str(column) for how, column in self.rows.handles if not how)
         if units:
-            return f"COUNT(DISTINCT {units[0]}) counts people."
+            filtered = f"COUNT(DISTINCT {units[0]}) FILTER (WHERE ...)"
+            return f"COUNT(DISTINCT {units[0]}) counts people, {filtered} some of them."
         table = self.rows.table
         if table.unit is not None and table.unit.steps:
             step = table.unit.steps[0]
@@ -189,6 +192,11 @@ class PrivateSelect(SelectBinder):
         return "COUNT(*) counts rows."
 
     def raw_column(self, column: Column) -> Exception:
+        if column.table.startswith("(sub-query)"):
+            return UnsupportedSQL(
+                "a sub-query in an expression stands in WHERE, GROUP BY or an aggregate's argument.",
+                span=next((span_of(self.sql, node) for node, made in self.memberships.items() if made == column), None),
+            )
         node = self.named.get(column)
         name, span = (column.name, None) if node is None else (node.name, span_of(self.sql, node))
         written = str(replace(column, name=name))

@@ -141,11 +141,15 @@ def renamed_scope(scope: Scope, alias: exp.TableAlias | None, fallback: str, sql
     return scope
 
 
-def together(scopes: Sequence[Scope], merged: frozenset[str] = frozenset()) -> Scope:
-    """The columns of several tables; `merged`: names of USING, which mean the first table's column."""
+def together(scopes: Sequence[Scope], merged: frozenset[str] = frozenset(), kept: Scope | None = None) -> Scope:
+    """The columns of several tables; `merged`: folded names of USING, which mean the column of `kept`, one of them."""
     if len(scopes) == 1:
         return scopes[0]
     parts = tuple(part for scope in scopes for part in (scope.parts or (scope,)))
     held = frozenset(name for scope in scopes for name in scope.merged) | merged
-    listed = tuple(each for part in parts for each in part.listed)
+    listed = tuple(
+        (name, kept.columns[name.casefold()][1] if kept is not None and name.casefold() in merged else expr)
+        for part in parts
+        for name, expr in part.listed
+    )
     return Scope(", ".join(part.written for part in parts), "", listed, parts, held)

@@ -6,6 +6,7 @@ that is a GROUP BY term becomes that key's slot.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from sqlglot import exp
 
 from dpsql.errors import Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL
 from dpsql.intervals import Interval
-from dpsql.schema import Type
+from dpsql.schema import TableSchema, Type
 from dpsql.sql.dialect import Named, Private
 from dpsql.sql.expressions import Call, Column, Expr, Literal, Report, Slot, rebuild, walk
 from dpsql.sql.options import AggregateOptions, Options, read_aggregate_options
@@ -49,6 +50,16 @@ class Statementwide:
     """The text reads tables at several places, so columns are named with theirs."""
     places: set[str] = field(default_factory=set)
     public: PublicValues | None = None
+    tables: Mapping[str, TableSchema] = field(default_factory=dict)
+
+    def unit_type(self, table: TableSchema) -> Type:
+        """The type of a table's units: that of the column at the end of their path."""
+        assert table.unit is not None  # the caller asks of tables with units
+        end = table.unit.steps[-1] if table.unit.steps else None
+        held = table.by_name[table.unit.column.casefold()]
+        if end is not None and end.table in self.tables:
+            held = self.tables[end.table].by_name[end.column.casefold()]
+        return held.type
 
     def place(self, name: str) -> str:
         """A name for one more place in the query that has columns; the empty one for a table that is alone."""
@@ -56,6 +67,10 @@ class Statementwide:
             self.places.add("")
             return ""
         return fresh(name, self.places)
+
+
+def _is_membership(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None)
 
 
 class SelectBinder:
@@ -74,6 +89,7 @@ class SelectBinder:
         self.around = around
         """The SELECT in one of whose expressions this one stands: names that are none here may be some there."""
         self.marks: list[Marking] = []
+        self.memberships: dict[exp.Expr, Expr] = {}
         self.sql = whole.sql
         self.select = select
         self.scope = scope
@@ -206,8 +222,8 @@ class SelectBinder:
         """Below the aggregation: columns, and memberships in sub-queries."""
         if isinstance(node, exp.Column):
             return self.column(node)
-        if self.member is not None and isinstance(node, exp.In | exp.Exists):
-            return self.member.bind(node, self)
+        if _is_membership(node):
+            return self.membership(node)
         if isinstance(node, exp.AggFunc):
             raise SQLSyntaxError("an aggregate cannot stand inside another.", span=span_of(self.sql, node))
         return None
@@ -217,10 +233,27 @@ class SelectBinder:
         if isinstance(node, exp.Column):
             alias = None if self.scope.has(node) else self.by_alias(node)
             return alias if alias is not None else self.column(node)
+        if _is_membership(node):
+            return self.membership(node)
         return self.aggregate(node)
+
+    def membership(self, node: exp.Expr) -> Expr | None:
+        """IN (SELECT ...) and EXISTS (SELECT ...): the column that marks their rows."""
+        if self.member is None:
+            raise UnsupportedSQL(
+                "a sub-query in an expression stands in WHERE, GROUP BY or an aggregate's argument, of people's rows.",
+                span=span_of(self.sql, node),
+            )
+        return self.member.bind(node, self)
 
     def column(self, node: exp.Column) -> Expr:
         if self.around is not None and self.around.knows(node) and not self.scope.knows(node):
+            if not self.around.scope.knows(node):
+                raise UnsupportedSQL(
+                    f"{node.name} is a column of a SELECT further out: a sub-query in an expression reads its own\n"
+                    "rows and those of the SELECT that it stands in.",
+                    span=span_of(self.sql, node),
+                )
             return self.around.column(node)
         expr = self.scope.column(node, self.sql)
         if not isinstance(expr, Call) or expr.size <= _MOST_NAMED:

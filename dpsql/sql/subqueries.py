@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
+from dpsql.intervals import BOOLEAN
 from dpsql.schema import Type
 from dpsql.sql.expressions import Column, Expr, Fact, unfiltered
 from dpsql.sql.joins import assembled, not_on_the_unit
@@ -74,7 +75,16 @@ class Membership:
         self._inner = inner
 
     def bind(self, node: exp.Expr, outer: SelectBinder) -> Expr | None:
-        """The marked column of a membership; None for any other node. Raises a QueryRefused."""
+        """The marked column of a membership, the same one for the same words; None for any other node. Raises a
+        QueryRefused."""
+        if node not in outer.memberships:
+            made = self._bound(node, outer)
+            if made is None:
+                return None
+            outer.memberships[node] = made
+        return outer.memberships[node]
+
+    def _bound(self, node: exp.Expr, outer: SelectBinder) -> Expr | None:
         query = (
             node.args.get("query") if isinstance(node, exp.In) else node.this if isinstance(node, exp.Exists) else None
         )
@@ -86,7 +96,8 @@ class Membership:
         for clause in ("limit", "offset", "order"):
             if select.args.get(clause) is not None:
                 raise UnsupportedSQL(
-                    f"{clause.upper()} in a sub-query of an expression is not supported.",
+                    f"{'ORDER BY' if clause == 'order' else clause.upper()} in a sub-query of an expression is not "
+                    "supported.",
                     span=span_of(outer.sql, select.args[clause]),
                 )
         if select.args.get("privacy") is not None:
@@ -100,14 +111,20 @@ class Membership:
         span = span_of(outer.sql, select)
         if found is not None:
             inside = outer.inside(select, found, self)
-            rows, pairs, condition = _correlated(found, inside.where())
+            predicate = inside.where()
+            made_inside = frozenset(mark.column.table for mark in inside.marks)
+            rows, pairs, condition = _correlated(found, predicate, made_inside)
             wanted = [] if isinstance(node, exp.Exists) else [inside.inner.bind(item) for item in _items(select, outer)]
             rows = replace(rows, source=with_marks(rows, inside.marks))
         elif made is not None:
             rows, pairs, condition = made.steps[0].rows, [], None
             wanted = [] if isinstance(node, exp.Exists) else [expr for _, expr in made.scope.listed]
         else:
-            raise UnsupportedSQL("a sub-query in an expression cannot read an answer.", span=span)
+            raise UnsupportedSQL(
+                "a sub-query in an expression is of rows, and this one makes an answer.",
+                span=span,
+                hint="GROUP BY in it has to name the privacy unit, or what leads to it.",
+            )
         asked = _asked(node)
         if len(asked) != len(wanted):
             raise SQLSyntaxError(f"IN compares {len(asked)} values with {len(wanted)} columns.", span=span)
@@ -116,13 +133,14 @@ class Membership:
         nullable = any(unfiltered(side).nullable for pair in items for side in pair)
         if nullable and not plain:
             raise UnsupportedSQL(
-                "IN of a sub-query that reads the row it is asked of, where NULLs are possible, is not supported.",
+                "IN of several columns, or of a sub-query that reads the row it is asked of, is not supported where "
+                "NULLs are possible.",
                 span=span,
                 hint="Write EXISTS (SELECT ...) with the equality in its WHERE.",
             )
         if not rows.public:
             nullable = False  # the one pair says whose rows they are, and rows of nobody are left out
-        fact = Fact(nullable=nullable, whole=True)
+        fact = Fact(BOOLEAN, nullable=nullable, whole=True)
         place = outer.whole.place("(sub-query)")
         column = Column(f"found{place.removeprefix('(sub-query)')}", Type.BOOLEAN, fact, place)
         outer.marks.append(Marking(rows, (*items, *pairs), column, condition, nullable, span))
@@ -151,9 +169,9 @@ def _equal(node: exp.Expr, one: Expr, other: Expr, outer: SelectBinder) -> Pair:
     return (one, other) if pair is None else pair
 
 
-def _correlated(people: People, predicate: Expr | None) -> tuple[Rows, list[Pair], Expr | None]:
+def _correlated(people: People, predicate: Expr | None, marks: frozenset[str]) -> tuple[Rows, list[Pair], Expr | None]:
     """The sub-query's own rows, its equalities with the rows that it is asked of, and what else it says of both."""
-    own = frozenset[str]().union(*(step.rows.names for step in people.steps))
+    own = marks.union(*(step.rows.names for step in people.steps))
     inside: list[Expr] = []
     pairs: list[Pair] = []
     both: list[Expr] = []

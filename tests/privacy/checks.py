@@ -208,7 +208,7 @@ def _compare(made: Release, one: Cells, other: Cells, met: Distance, where: str)
             per_coordinate[i] += by
         if (group in one) != (group in other):
             one_sided += 1
-            alone = (one.get(group) or other[group])[made.lattice.selection]
+            alone = 0 if made.selector is not None else (one.get(group) or other[group])[made.lattice.selection]
             assert abs(alone) <= made.lattice.one_unit, f"a group of one unit counts {alone} steps: {where}"
     for (largest, squared), share in zip(per_share, made.shares, strict=True):
         assert largest <= share.reach.steps, f"max-norm {largest} of {share.reach.steps}: {where}"
@@ -589,7 +589,7 @@ def check_charge_first() -> None:
     held = dpsql.Session({"t": frame}, budget=dpsql.Budget(1))
     read = []
 
-    def execute(_self: Any, _plan: Any) -> Any:
+    def execute(_self: Any, *_: Any) -> Any:
         read.append(held.spent.epsilon)
         raise KeyboardInterrupt
 

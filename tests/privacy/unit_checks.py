@@ -176,6 +176,11 @@ class Asking:
         self.made = planned(self.world, self.sql, self.relation, **self.how)
 
     @property
+    def by_row(self) -> bool:
+        """Each row of t and of v is a unit."""
+        return not self.made.analysis.bounds.declared
+
+    @property
     def keys(self) -> tuple[bytes, ...]:
         """One hash key is as good as any where nothing is left out."""
         return KEYS[:1] if self.made.exact.limits is None and self.made.exact.groups is None else KEYS
@@ -281,6 +286,19 @@ def check_neighbours(asking: Asking, data: Data, rng: random.Random, changes: in
                 asking.compare(asking.exact(data, key), asking.exact(other, key), asking.where(data, other))
 
 
+def check_rows(asking: Asking, data: Data, rng: random.Random, changes: int = 2) -> None:
+    """Every neighbour with one row less of t or of v, each of which is a unit, or some with a row changed."""
+    for name in ("t", "v"):
+        for place in range(len(data[name])):
+            rest = (*data[name][:place], *data[name][place + 1 :])
+            others = [rest]
+            if asking.relation == B:
+                others = [(*rest, *table_of_rows(rng, 1, least=1)) for _ in range(changes)]
+            for rows in others:
+                other = {**data, name: rows}
+                asking.compare(asking.exact(data), asking.exact(other), asking.where(data, other))
+
+
 def check_order(asking: Asking, data: Data, rng: random.Random) -> None:
     """Any order of the rows gives the same integers."""
     shuffled = {name: tuple(rng.sample(rows, len(rows))) for name, rows in data.items()}
@@ -300,7 +318,7 @@ class Flavour:
     dtypes: tuple[Any, Any]
     units: tuple[Any, ...]
     nobody: Any = None
-    types: dict[str, str] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict, hash=False)
 
     def __str__(self) -> str:
         return self.name
@@ -383,6 +401,420 @@ def database(rng: random.Random, flavour: Flavour, units: int, most: int = 4) ->
     return {name: tuple(rng.sample(rows, len(rows))) for name, rows in made.items()} | {"t": (), "v": ()}
 
 
-def table_of_rows(rng: random.Random, most: int) -> tuple[Row, ...]:
+def table_of_rows(rng: random.Random, most: int, least: int = 0) -> tuple[Row, ...]:
     """Rows of t or v, each a unit."""
-    return tuple((rng.choice(KS), rng.choice(XS), rng.choice(["a", "b", None, 5])) for _ in range(rng.randint(0, most)))
+    return tuple((rng.choice(KS), rng.choice(XS), rng.choice(["a", "b", None, 5])) for _ in range(rng.randint(least, most)))
+
+
+# A question for every node and combination
+
+
+@dataclass(frozen=True)
+class Question:
+    """A query, the limits that are declared on every table of people, and how it is answered."""
+
+    sql: str
+    limits: dict[str, int] = field(default_factory=dict)
+    how: dict[str, Any] = field(default_factory=dict)
+    flavour: Flavour = INTEGERS
+
+    def __str__(self) -> str:
+        return " ".join([self.sql, *map(str, (self.limits, self.how, self.flavour) if self.how else [self.limits])])
+
+    @property
+    def world(self) -> World:
+        return limited_people(self.flavour, tuple(self.limits.items()))
+
+
+@lru_cache
+def limited_people(flavour: Flavour, limits: tuple[tuple[str, int], ...]) -> World:
+    return people(flavour).limited(**dict(limits))
+
+
+R1, R2, R3 = {"max_rows": 1}, {"max_rows": 2}, {"max_rows": 3}
+G1, G2 = {"max_groups": 1, "max_rows_per_group": 2}, {"max_groups": 2, "max_rows_per_group": 1}
+G22, R3G2 = {"max_groups": 2, "max_rows_per_group": 2}, {"max_rows": 3, "max_groups": 2}
+R4G3C2 = {"max_rows": 4, "max_groups": 3, "max_rows_per_group": 2}
+EVERY_LIMIT = (R2, G22, R3, R3G2, R4G3C2, G1, G2, R1)
+
+CLAUSE = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS"
+OF_E = "FROM e GROUP BY k"
+OF_EACH = "FROM (SELECT pid, COUNT(*) AS n, SUM(y) AS s, AVG(y) AS a, MAX(y) AS m FROM e GROUP BY pid)"
+PLAIN = (
+    "SELECT COUNT(*) FROM e",
+    "SELECT SUM(y), COUNT(y) FROM e WHERE y <> 1",
+    "SELECT AVG(y) FROM e",
+    "SELECT AVG(x), SUM(x), COUNT(*) FROM p",
+    "SELECT COUNT(DISTINCT pid) FROM e WHERE k = 1",
+    "SELECT COUNT(DISTINCT pid), COUNT(*), SUM(y) FROM e",
+    "SELECT COUNT(*), SUM(z), AVG(z) FROM i",
+    "SELECT SUM(y) FILTER (WHERE k < 2), COUNT(*) FILTER (WHERE y > 0) FROM e",
+    f"SELECT k, COUNT(*) {OF_E}",
+    f"SELECT k, SUM(y) {OF_E}",
+    f"SELECT k, AVG(y) {OF_E}",
+    f"SELECT k, COUNT(*), SUM(y), AVG(y) {OF_E}",
+    f"SELECT k, COUNT(DISTINCT pid) {OF_E}",
+    f"SELECT k, COUNT(DISTINCT pid), COUNT(*) {OF_E}",
+    f"SELECT k, COUNT(DISTINCT pid), AVG(y), SUM(y) {OF_E}",
+    f"SELECT k, y > 0, COUNT(*), SUM(y) {OF_E}, y > 0",
+    "SELECT y, k, COUNT(y) FROM e WHERE k IS NOT NULL GROUP BY y, k",
+    "SELECT city, COUNT(*) FROM p GROUP BY city",
+    "SELECT city, SUM(x) FROM p GROUP BY city",
+    "SELECT city, AVG(x), COUNT(DISTINCT pid) FROM p GROUP BY city",
+    "SELECT DISTINCT city FROM p",
+    "SELECT DISTINCT z > 1 FROM i",
+    "SELECT x, COUNT(*) FROM p GROUP BY x",
+    "SELECT CASE WHEN z > 1 THEN 'high' ELSE 'low' END AS h, COUNT(*), SUM(z) FROM i GROUP BY h",
+)
+JOINED = (
+    "SELECT COUNT(*), SUM(y) FROM e JOIN p ON e.pid = p.pid",
+    "SELECT SUM(x), SUM(y) FROM p JOIN e ON p.pid = e.pid WHERE y > x",
+    "SELECT city, COUNT(*), AVG(y) FROM e JOIN p ON e.pid = p.pid GROUP BY city",
+    "SELECT k, COUNT(*) FROM p, e WHERE p.pid = e.pid AND city = 'x' GROUP BY k",
+    "SELECT COUNT(*), SUM(z) FROM i JOIN e ON i.eid = e.eid",
+    "SELECT k, SUM(z), COUNT(DISTINCT pid) FROM i JOIN e ON i.eid = e.eid GROUP BY k",
+    "SELECT city, SUM(z) FROM i JOIN e ON i.eid = e.eid JOIN p ON e.pid = p.pid GROUP BY city",
+    "SELECT COUNT(*) FROM e LEFT JOIN p ON e.pid = p.pid WHERE x IS NULL",
+    "SELECT city, SUM(y) FROM e LEFT JOIN p ON e.pid = p.pid AND x > 0 GROUP BY city",
+    "SELECT COUNT(z), COUNT(*) FROM e LEFT JOIN i ON e.eid = i.eid AND e.k > 0",
+    "SELECT k, SUM(z), COUNT(*) FROM i RIGHT JOIN e ON i.eid = e.eid GROUP BY k",
+    "SELECT COUNT(*), SUM(a.y) FROM e AS a JOIN e AS b ON a.pid = b.pid WHERE a.k = b.k",
+    "SELECT a.k, COUNT(*) FROM e AS a JOIN e AS b ON a.pid = b.pid AND a.y < b.y GROUP BY a.k",
+    "SELECT COUNT(*) FROM e AS a JOIN e AS b ON a.eid = b.eid",
+    "SELECT COUNT(*), SUM(i.z) FROM i JOIN i AS j ON i.eid = j.eid",
+    "SELECT name, COUNT(*), SUM(y) FROM e JOIN pub ON e.k = pub.k GROUP BY name",
+    "SELECT name, COUNT(*) FROM e LEFT JOIN pub ON e.k = pub.k GROUP BY name",
+    "SELECT SUM(y * w) FROM e JOIN pub ON e.k = pub.k",
+    "SELECT tag, COUNT(*), SUM(y) FROM e JOIN tags ON e.k = tags.k GROUP BY tag",
+    "SELECT tag, COUNT(DISTINCT pid) FROM e LEFT JOIN tags ON e.k = tags.k GROUP BY tag",
+    "SELECT name, tag, COUNT(*) FROM e JOIN pub ON e.k = pub.k JOIN tags ON pub.k = tags.k GROUP BY name, tag",
+    "SELECT name, COUNT(*) FROM p CROSS JOIN pub WHERE x > w GROUP BY name",
+    "SELECT name, SUM(z) FROM i, e, pub WHERE i.eid = e.eid AND e.k = pub.k GROUP BY name",
+    "SELECT tag, SUM(z) FROM tags JOIN e ON tags.k = e.k JOIN i ON i.eid = e.eid GROUP BY tag",
+    "SELECT COUNT(*) FROM pub LEFT JOIN tags ON tags.k = pub.k JOIN e ON e.k = pub.k",
+    "SELECT city, COUNT(*) FROM e JOIN p USING (pid) GROUP BY city",
+    "SELECT COUNT(*) FROM e JOIN p ON e.pid = p.pid AND e.y = p.x",
+    "SELECT COUNT(*) FROM e JOIN p ON e.pid = p.pid OR (e.pid = p.pid AND e.k = 1)",
+)
+UNIONS = (
+    "SELECT COUNT(*), SUM(v) FROM (SELECT pid, x AS v FROM p UNION ALL SELECT pid, y FROM e)",
+    "SELECT c, COUNT(*) FROM (SELECT pid, city AS c FROM p UNION ALL SELECT pid, name FROM e JOIN pub ON e.k = pub.k) "
+    "GROUP BY c",
+    "SELECT COUNT(DISTINCT pid) FROM (SELECT pid FROM p UNION ALL SELECT pid FROM e WHERE k = 0)",
+    "SELECT SUM(v) FROM (SELECT x AS v FROM p UNION ALL SELECT z FROM i)",
+    "SELECT SUM(v), COUNT(*) FROM (SELECT z AS v FROM i UNION ALL SELECT z FROM i UNION ALL SELECT y FROM e)",
+    "SELECT COUNT(*) FROM (SELECT pid, k FROM e UNION ALL SELECT pid, NULL FROM p) AS a JOIN p ON a.pid = p.pid",
+    "SELECT AVG(n) FROM (SELECT pid, CLAMP(COUNT(*), 0, 5) AS n FROM (SELECT pid FROM p UNION ALL SELECT pid FROM e) "
+    "GROUP BY pid)",
+)
+MARKED = (
+    "SELECT COUNT(*) FROM e WHERE pid IN (SELECT pid FROM p WHERE x > 0)",
+    "SELECT COUNT(*) FROM e WHERE pid NOT IN (SELECT pid FROM p)",
+    "SELECT COUNT(*) FROM e WHERE pid NOT IN (SELECT pid FROM p WHERE city IS NULL)",
+    "SELECT k, SUM(y) FROM e WHERE EXISTS (SELECT 1 FROM p WHERE p.pid = e.pid AND p.x < e.y) GROUP BY k",
+    "SELECT k, COUNT(*) FROM e WHERE NOT EXISTS (SELECT 1 FROM e AS b WHERE b.pid = e.pid AND b.k = e.k "
+    "AND b.y > e.y) GROUP BY k",
+    "SELECT COUNT(*) FROM e WHERE EXISTS (SELECT 1 FROM i WHERE i.eid = e.eid AND i.z > 1)",
+    "SELECT SUM(z) FROM i WHERE eid IN (SELECT eid FROM e WHERE k = 1)",
+    "SELECT COUNT(*) FROM e WHERE k IN (SELECT k FROM tags WHERE tag = 'A')",
+    "SELECT COUNT(*) FROM e WHERE k NOT IN (SELECT k FROM tags)",
+    "SELECT COUNT(*) FROM e WHERE EXISTS (SELECT 1 FROM tags WHERE tags.k = e.k AND e.y > 0)",
+    "SELECT COUNT(*) FROM e WHERE EXISTS (SELECT 1 FROM tags WHERE tags.tag = 'Q')",
+    "SELECT COUNT(*) FROM p WHERE pid IN (SELECT pid FROM e GROUP BY pid HAVING COUNT(*) > 1)",
+    "SELECT city, COUNT(*) FROM p WHERE (pid IN (SELECT pid FROM e WHERE k = 0)) <> (x > 0) GROUP BY city",
+    "SELECT COUNT(*) FILTER (WHERE pid IN (SELECT pid FROM p)), COUNT(*) FROM e",
+    "SELECT pid IN (SELECT pid FROM p) AS known, COUNT(*) FROM e GROUP BY known",
+    "SELECT COUNT(*) FROM p WHERE EXISTS (SELECT 1 FROM e JOIN i ON i.eid = e.eid WHERE e.pid = p.pid)",
+    "SELECT COUNT(*) FROM (SELECT * FROM e WHERE pid IN (SELECT pid FROM p WHERE x > 0)) AS a JOIN p ON a.pid = p.pid",
+    "SELECT COUNT(*) FROM e WHERE pid IN (SELECT pid FROM p) OR EXISTS (SELECT 1 FROM i WHERE i.eid = e.eid)",
+)
+PER_UNIT = (
+    f"SELECT AVG(CLAMP(n, 0, 4)), COUNT(*) {OF_EACH}",
+    f"SELECT SUM(CLAMP(s, -3, 5)), SUM(CLAMP(a, -2, 3)) {OF_EACH} WHERE n > 1",
+    f"SELECT m, COUNT(*) {OF_EACH} GROUP BY m",
+    f"SELECT CASE WHEN n > 2 THEN 'many' ELSE 'few' END AS h, COUNT(*), SUM(m) {OF_EACH} GROUP BY h",
+    "SELECT k, COUNT(*), AVG(CLAMP(n, 0, 3)) FROM (SELECT pid, k, COUNT(*) AS n FROM e GROUP BY pid, k) GROUP BY k",
+    "SELECT COUNT(*) FROM (SELECT DISTINCT pid, k FROM e)",
+    "SELECT COUNT(*) FROM (SELECT DISTINCT pid FROM e)",
+    "SELECT n, COUNT(*) FROM (SELECT pid, COUNT(DISTINCT k) AS n FROM e GROUP BY pid) GROUP BY n",
+    "SELECT AVG(CLAMP(s, 0, 4)) FROM (SELECT e.pid, SUM(z) AS s FROM i JOIN e ON i.eid = e.eid GROUP BY e.pid)",
+    "SELECT SUM(CLAMP(s, 0, 4)) FROM (SELECT eid, SUM(z) AS s FROM i GROUP BY eid) AS a JOIN e ON a.eid = e.eid",
+    "SELECT COUNT(*), SUM(CLAMP(n, 0, 3)) FROM p JOIN (SELECT pid, COUNT(*) AS n FROM e GROUP BY pid) AS a "
+    "ON p.pid = a.pid",
+    "SELECT city, AVG(CLAMP(n, 0, 3)) FROM p LEFT JOIN (SELECT pid, COUNT(*) AS n FROM e GROUP BY pid) AS a "
+    "ON p.pid = a.pid GROUP BY city",
+    "SELECT AVG(CLAMP(c, 0, 3)) FROM (SELECT pid, COUNT(*) AS c FROM (SELECT pid, k FROM e GROUP BY pid, k) "
+    "GROUP BY pid)",
+    "SELECT AVG(CLAMP(n, 0, 3)) FROM (SELECT pid, COUNT(*) AS n FROM e WHERE pid IN (SELECT pid FROM p) GROUP BY pid "
+    "HAVING COUNT(*) > 1)",
+    "SELECT w, SUM(CLAMP(s, -2, 2)) FROM (SELECT pid, w, SUM(y) AS s FROM e JOIN pub ON e.k = pub.k GROUP BY pid, w) "
+    "GROUP BY w",
+)
+OPTIONS = (
+    f"{CLAUSE} (max_rows_contributed = 2) COUNT(*), SUM(y) FROM e",
+    f"{CLAUSE} (max_rows_contributed = 2) k, AVG(y), COUNT(*) {OF_E}",
+    f"{CLAUSE} (max_groups_contributed = 2) k, COUNT(*, contribution_bounds_per_group => (0, 2)), "
+    f"SUM(y, contribution_bounds_per_group => (-3, 4)) {OF_E}",
+    f"{CLAUSE} (max_groups_contributed = 1) k, AVG(y, contribution_bounds_per_group => (-1, 2)), "
+    f"COUNT(*, contribution_bounds_per_group => (1, 3)) {OF_E}",
+    f"{CLAUSE} (max_groups_contributed = 2, max_rows_contributed = 3) k, AVG(y), AVG(y > 0), COUNT(DISTINCT pid) "
+    f"{OF_E}",
+    f"{CLAUSE} (max_groups_contributed = 2, max_rows_contributed = 4) k, COUNT(*), AVG(y), "
+    f"SUM(y, contribution_bounds_per_row => (0, 2)) {OF_E}",
+    f"{CLAUSE} (min_privacy_units_per_group = 2, max_groups_contributed = 2) city, COUNT(*), SUM(x) FROM p "
+    "GROUP BY city",
+    f"{CLAUSE} (group_selection_epsilon = 0.25, max_groups_contributed = 2) city, COUNT(*), AVG(x) FROM p "
+    "GROUP BY city",
+    f"{CLAUSE} (group_selection_strategy = LAPLACE_THRESHOLD, max_rows_contributed = 3) k, COUNT(*) {OF_E}",
+    f"{CLAUSE} (group_selection_strategy = GAUSSIAN_THRESHOLD, max_rows_contributed = 3) k, SUM(y) {OF_E}",
+    f"{CLAUSE} (group_selection_strategy = TRUNCATED_GEOMETRIC, max_rows_contributed = 3) k, COUNT(*), SUM(y) {OF_E}",
+    f"{CLAUSE} (group_selection_strategy = TRUNCATED_GEOMETRIC, group_selection_epsilon = 0.5, "
+    f"min_privacy_units_per_group = 3, max_groups_contributed = 2) k, COUNT(DISTINCT pid) {OF_E}",
+    f"{CLAUSE} (group_selection_strategy = PUBLIC_GROUPS, max_rows_contributed = 2) k, COUNT(*) {OF_E}",
+    f"{CLAUSE} (privacy_unit_column = pid, max_groups_contributed = 3) k, COUNT(*, epsilon => 0.25), "
+    f"AVG(y, epsilon => 0.25), COUNT(DISTINCT pid, epsilon => 0.125), SUM(y) {OF_E}",
+    f"{CLAUSE} (max_groups_contributed = 2) tag, AVG(y, contribution_bounds_per_group => (0, 1)) FROM e JOIN tags "
+    "ON e.k = tags.k GROUP BY tag",
+    f"{CLAUSE} (max_rows_contributed = 3) city, AVG(z), SUM(z, contribution_bounds_per_group => (-1, 1)) FROM i "
+    "JOIN e ON i.eid = e.eid JOIN p ON e.pid = p.pid GROUP BY city",
+)
+ROWS_AS_UNITS = (
+    "SELECT COUNT(*), SUM(x) FROM t",
+    "SELECT tag, COUNT(*), SUM(x) FROM t JOIN tags ON t.k = tags.k GROUP BY tag",
+    "SELECT COUNT(*), AVG(x) FROM t LEFT JOIN tags ON t.k = tags.k",
+    "SELECT name, COUNT(*) FROM t CROSS JOIN pub GROUP BY name",
+    "SELECT g, name, COUNT(*), SUM(x) FROM t CROSS JOIN pub GROUP BY g, name",
+    "SELECT name, SUM(x) FROM t LEFT JOIN pub ON t.k = pub.k GROUP BY name",
+    "SELECT g, COUNT(*) FROM (SELECT g, x FROM t UNION ALL SELECT g, x FROM t) GROUP BY g",
+    "SELECT g, COUNT(*), SUM(x) FROM (SELECT g, x FROM t UNION ALL SELECT g, x FROM v) GROUP BY g",
+    "SELECT g, SUM(x) FROM (SELECT g, x, k FROM t WHERE x > 0 UNION ALL SELECT g, -x, k FROM t UNION ALL "
+    "SELECT NULL, x, k FROM v) AS a JOIN tags ON a.k = tags.k GROUP BY g",
+    "SELECT COUNT(*) FROM pub LEFT JOIN tags ON tags.k = pub.k JOIN t ON t.k = pub.k",
+    "SELECT DISTINCT g FROM t JOIN tags ON t.k = tags.k",
+    "SELECT COUNT(*) FROM t WHERE k IN (SELECT k FROM tags WHERE tag = 'A')",
+    "SELECT COUNT(*) FROM t WHERE EXISTS (SELECT 1 FROM pub WHERE pub.k = t.k AND pub.w < t.x)",
+    f"{CLAUSE} (min_privacy_units_per_group = 2) g, COUNT(*) FROM t JOIN tags ON t.k = tags.k GROUP BY g",
+    f"{CLAUSE} (max_rows_contributed = 1) g, AVG(x), COUNT(*) FROM t CROSS JOIN pub GROUP BY g",
+)
+HOWS: tuple[dict[str, Any], ...] = (
+    {}, {}, {"mechanism": "gaussian"}, {"strategy": "split"}, {"epsilon": 20}, {"epsilon": 0.1},
+)  # fmt: skip
+
+
+def questions() -> list[Question]:
+    """Every query with some of the limits and ways: each meets others of them."""
+    found = []
+    for group in (PLAIN, JOINED, UNIONS, MARKED, PER_UNIT):
+        for place, sql in enumerate(group):
+            flavour = FLAVOURS[place % len(FLAVOURS)]
+            found.append(Question(sql, EVERY_LIMIT[place % 5], HOWS[place % 6], INTEGERS))
+            found.append(Question(sql, EVERY_LIMIT[(place * 3 + 1) % 8], HOWS[(place + 1) % 6], flavour))
+    found += [Question(sql, {}, flavour=FLAVOURS[place % 5]) for place, sql in enumerate(OPTIONS)]
+    found += [Question(sql, R4G3C2, flavour=INTEGERS) for sql in OPTIONS]
+    found += [Question(sql, {}, HOWS[place % 6]) for place, sql in enumerate(ROWS_AS_UNITS)]
+    once = [sql for sql in PLAIN if " p" in sql]
+    return found + [Question(sql, {}, flavour=FLAVOURS[place % 5]) for place, sql in enumerate(once)]
+
+
+@lru_cache
+def databases_of(flavour: Flavour, seed: int, count: int) -> tuple[Data, ...]:
+    """The same databases for every question about one flavour: full ones first."""
+    rng = random.Random(seed)
+    made = []
+    for place in range(count):
+        data = database(rng, flavour, (4, 3, 2, 4, 1, 0)[place % 6])
+        made.append(data | {"t": table_of_rows(rng, 4), "v": table_of_rows(rng, 3)})
+    return tuple(made)
+
+
+@lru_cache
+def executors_of(_flavour: Flavour, _limits: tuple[tuple[str, int], ...]) -> dict[Any, PandasExecutor]:
+    """What is remembered of the databases of a world."""
+    return {}
+
+
+def asking_of(asked: Question, relation: str) -> Asking:
+    kept = executors_of(asked.flavour, tuple(asked.limits.items()))
+    return Asking(asked.world, asked.sql, relation, dict(asked.how), kept)
+
+
+def check_question(asked: Question, seed: int, databases: int, changes: int = 2) -> None:
+    """All that must hold of a question, over some databases, under both relations."""
+    rng = random.Random(seed)
+    for relation in (U, B):
+        asking = asking_of(asked, relation)
+        for data in databases_of(asked.flavour, seed, databases):
+            if asking.by_row:
+                check_rows(asking, data, rng, changes)
+            else:
+                if relation == U:
+                    check_apart(asking, data)
+                check_neighbours(asking, data, rng, changes)
+            check_order(asking, data, rng)
+
+
+# Random questions
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something to stand after FROM: its columns by what they are good for."""
+
+    text: str
+    alias: str
+    numbers: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    unit: str = ""
+    eid: str = ""
+
+    def of(self, name: str) -> str:
+        return f"{self.alias}.{name}"
+
+
+class Questions:
+    """A source of random questions about people; some are refused, and none may fail otherwise."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.aliases = 0
+
+    def alias(self) -> str:
+        self.aliases += 1
+        return f"a{self.aliases}"
+
+    def question(self) -> Question:
+        rng = self.rng
+        self.aliases = 0
+        text, items = self.source(0)
+        numbers = [item.of(name) for item in items for name in item.numbers]
+        keys = [item.of(name) for item in items for name in item.keys]
+        units = [item.of(item.unit) for item in items if item.unit]
+        wanted = [self.aggregate(numbers, keys, units) for _ in range(rng.choice([1, 1, 2, 3]))]
+        where = f" WHERE {self.condition(items, 0)}" if rng.random() < 0.5 else ""
+        by = [self.key(numbers, keys) for _ in range(rng.choice([0, 1, 1, 2]))]
+        select = "SELECT"
+        if rng.random() < 0.25:
+            said = [f"max_rows_contributed = {rng.randint(1, 4)}", f"max_groups_contributed = {rng.randint(1, 3)}"]
+            said = rng.sample(said, rng.randint(1, 2))
+            if by and rng.random() < 0.4:
+                strategy = rng.choice(["LAPLACE_THRESHOLD", "GAUSSIAN_THRESHOLD", "TRUNCATED_GEOMETRIC"])
+                said += [f"group_selection_strategy = {strategy}", *rng.sample(
+                    ["group_selection_epsilon = 0.25", "min_privacy_units_per_group = 2"], rng.randint(0, 2))]
+            select = f"{CLAUSE} ({', '.join(said)})"
+        sql = f"{select} {', '.join([*by, *wanted])} FROM {text}{where}{' GROUP BY ' if by else ''}{', '.join(by)}"
+        return Question(sql, rng.choice(EVERY_LIMIT), rng.choice(HOWS), rng.choice(FLAVOURS))
+
+    def source(self, depth: int) -> tuple[str, list[Item]]:
+        rng = self.rng
+        items = [self.item(depth)]
+        text = items[0].text
+        while rng.random() < 0.4 and len(items) < 4:
+            left, right = rng.choice(items), self.item(depth, joined=True)
+            how = rng.choice(["JOIN", "JOIN", "LEFT JOIN"])
+            on = self.on(left, right)
+            if on is None:
+                continue
+            text = f"{text} {how} {right.text} ON {on}"
+            items.append(right)
+        return text, items
+
+    def on(self, left: Item, right: Item) -> str | None:
+        ways = []
+        if left.unit and right.unit:
+            ways.append(f"{left.of(left.unit)} = {right.of(right.unit)}")
+        if left.eid and right.eid:
+            ways.append(f"{left.of(left.eid)} = {right.of(right.eid)}")
+        if "k" in left.keys and right.text.startswith(("pub", "tags")):
+            ways.append(f"{left.of('k')} = {right.of('k')}")
+        if not ways:
+            return None
+        more = f" AND {right.of(self.rng.choice(right.numbers))} > 0" if right.numbers else ""
+        return self.rng.choice(ways) + (more if self.rng.random() < 0.3 else "")
+
+    def item(self, depth: int, *, joined: bool = False) -> Item:
+        rng, alias = self.rng, self.alias()
+        plain = [
+            Item(f"p AS {alias}", alias, ("x",), ("city",), "pid"),
+            Item(f"e AS {alias}", alias, ("y", "k"), ("k", "y"), "pid", "eid"),
+            Item(f"i AS {alias}", alias, ("z",), (), "", "eid"),
+        ]
+        if joined and rng.random() < 0.35:
+            public = [Item(f"pub AS {alias}", alias, ("w",), ("name",)), Item(f"tags AS {alias}", alias, (), ("tag",))]
+            return rng.choice(public)
+        if depth > 1 or rng.random() < 0.6:
+            return rng.choice(plain)
+        return rng.choice([self.per_unit, self.union, self.filtered])(alias, depth + 1)
+
+    def per_unit(self, alias: str, depth: int) -> Item:
+        text, items = self.source(depth)
+        with_unit = [item for item in items if item.unit]
+        if not with_unit:
+            return Item(f"e AS {alias}", alias, ("y", "k"), ("k", "y"), "pid", "eid")
+        unit = with_unit[0].of(with_unit[0].unit)
+        numbers = [item.of(name) for item in items for name in item.numbers] or ["1"]
+        keys = [item.of(name) for item in items for name in item.keys]
+        also = f", {self.rng.choice(keys)}" if keys and self.rng.random() < 0.3 else ""
+        made = self.rng.choice(["SUM({0})", "AVG({0})", "MIN({0})", "MAX({0})", "COUNT({0})", "COUNT(DISTINCT {0})"])
+        having = " HAVING COUNT(*) > 1" if self.rng.random() < 0.2 else ""
+        text = f"SELECT {unit} AS u, COUNT(*) AS n, {made.format(self.rng.choice(numbers))} AS m FROM {text}"
+        return Item(f"({text} GROUP BY {unit}{also}{having}) AS {alias}", alias, ("n", "m"), ("n",), "u")
+
+    def union(self, alias: str, depth: int) -> Item:
+        parts = []
+        for _ in range(self.rng.choice([2, 2, 3])):
+            text, items = self.source(depth)
+            units = [item.of(item.unit) for item in items if item.unit] or ["NULL"]
+            numbers = [item.of(name) for item in items for name in item.numbers] or ["1"]
+            value = f"CLAMP({self.rng.choice(numbers)}, -3, 5)"
+            parts.append(f"SELECT {self.rng.choice(units)} AS u, {value} AS v FROM {text}")
+        return Item(f"({' UNION ALL '.join(parts)}) AS {alias}", alias, ("v",), (), "u")
+
+    def filtered(self, alias: str, depth: int) -> Item:
+        inner = replace(self.item(depth), alias=self.alias())
+        name, columns = self.rng.choice([("e", ("y", "k")), ("p", ("x",)), ("i", ("z",))])
+        own = Item(f"{name} AS {inner.alias}", inner.alias, columns, (), "" if name == "i" else "pid",
+                   "" if name == "p" else "eid")  # fmt: skip
+        text = f"(SELECT * FROM {own.text} WHERE {self.condition([own], depth)}) AS {alias}"
+        keys = {"e": ("k",), "p": ("city",), "i": ()}[name]
+        return replace(own, text=text, alias=alias, keys=keys)
+
+    def condition(self, items: list[Item], depth: int) -> str:
+        rng = self.rng
+        numbers = [item.of(name) for item in items for name in item.numbers] or ["1"]
+        kind = rng.random()
+        if kind < 0.15 and depth < 2:
+            return f"({self.condition(items, depth + 1)} {rng.choice(['AND', 'OR'])} {self.condition(items, depth + 1)})"
+        if kind < 0.6 or depth > 1:
+            compared = rng.choice(["> 0", "<= 1", "IS NULL", "IS NOT NULL", "<> 2", f"< {rng.choice(numbers)}"])
+            return f"{rng.choice(numbers)} {compared}"
+        text, inner = self.source(2)
+        units = [item.of(item.unit) for item in items if item.unit]
+        own = [item.of(item.unit) for item in inner if item.unit]
+        where = f" WHERE {self.condition(inner, 2)}" if rng.random() < 0.5 else ""
+        if units and own and rng.random() < 0.6:
+            return f"{rng.choice(units)} {rng.choice(['IN', 'NOT IN'])} (SELECT {rng.choice(own)} FROM {text}{where})"
+        pairs = [
+            f"{one} = {other}" for one, other in [
+                *((a, b) for a in units for b in own),
+                *((a.of(a.eid), b.of(b.eid)) for a in items for b in inner if a.eid and b.eid),
+            ]
+        ] or ["1 = 1"]
+        theirs = [item.of(name) for item in inner for name in item.numbers] or ["1"]
+        more = f" AND {rng.choice(theirs)} < {rng.choice(numbers)}" if rng.random() < 0.5 else ""
+        return f"{rng.choice(['', 'NOT '])}EXISTS (SELECT 1 FROM {text} WHERE {rng.choice(pairs)}{more})"
+
+    def key(self, numbers: list[str], keys: list[str]) -> str:
+        rng = self.rng
+        if keys and rng.random() < 0.8:
+            return rng.choice(keys)
+        return f"CLAMP({rng.choice(numbers or ['1'])}, 0, 2) > 1"
+
+    def aggregate(self, numbers: list[str], keys: list[str], units: list[str]) -> str:
+        rng = self.rng
+        if units and rng.random() < 0.2:
+            return f"COUNT(DISTINCT {rng.choice(units)})"
+        what = f"CLAMP({rng.choice(numbers)}, {rng.choice(['-2, 3', '0, 4', '1, 2'])})" if numbers else "1"
+        return rng.choice([
+            "COUNT(*)", f"COUNT({rng.choice(numbers + keys or ['*'])})", f"SUM({what})", f"SUM({what})", f"AVG({what})",
+            f"SUM({what}) FILTER (WHERE {what} > 0)",
+        ])  # fmt: skip
