@@ -9,21 +9,19 @@ from typing import Any
 import numpy as np
 
 from dpsql.executors.base import of_units
-from dpsql.intervals import Interval
+from dpsql.explain_words import cut, delta_of, numbered, percent, short, shown, strategy_word, threshold_of, unit_of
 from dpsql.noise_intervals import aggregate_interval, linear_half_width
 from dpsql.privacy.loss import PrivacyLoss, show
 from dpsql.privacy.unit import Neighbours
 from dpsql.release import Release, Released
-from dpsql.release_lattice import Coordinate, Estimate
+from dpsql.release_parts import Coordinate, Estimate
 from dpsql.release_shares import Share
-from dpsql.schema import Type
-from dpsql.sql.expressions import Literal, Slot, columns, walk
+from dpsql.sql.expressions import Slot, columns, walk
 from dpsql.sql.plan import AggregateKind, Output, filters_of, format_plan, scan_of, scans_of
 
 _SIZES = (100, 1_000, 10_000)
 _SHOWN_SIZES = (10, 20, 50, 100)
 _LEVEL = 0.95
-_WIDEST = 100
 
 
 @dataclass(frozen=True)
@@ -55,8 +53,8 @@ class Explanation:
             "strategy": release.strategy,
             "groups": {
                 "keys": [key.name for key in keys],
-                "strategy": _strategy_word(release) if keys else None,
-                "threshold": _threshold(release),
+                "strategy": strategy_word(release) if keys else None,
+                "threshold": threshold_of(release),
                 "shown": {size: release.chance_shown(size) for size in _SHOWN_SIZES} if release.hides else None,
             },
             "releases": [self._release_dict(place) for place in range(len(release.coordinates))],
@@ -154,9 +152,9 @@ class Explanation:
 
     def _counted(self) -> str:
         bound = self.release.analysis.bounds.rows
-        groups = f" in {_number(bound.groups, 'group')}" if self.release.query.plan.keys else ""
+        groups = f" in {numbered(bound.groups, 'group')}" if self.release.query.plan.keys else ""
         each = f", {bound.per_group} in each" if groups and bound.per_group < bound.rows else ""
-        return f"; at most {_number(bound.rows, 'row')}{groups}{each} count"
+        return f"; at most {numbered(bound.rows, 'row')}{groups}{each} count"
 
     def _steps(self) -> list[tuple[str, str, str]]:
         release = self.release
@@ -173,20 +171,20 @@ class Explanation:
         steps += self._noise_steps()
         if release.selector is not None:
             law = release.selector.law
-            cost = f"epsilon {show(law.epsilon)}, {_delta(release)}"
+            cost = f"epsilon {show(law.epsilon)}, {delta_of(release)}"
             least = f", never with fewer than {law.least}" if law.least > 1 else ""
             steps.append(("shown", f"groups at random, the likelier the more people they have{least}", cost))
         elif release.threshold is not None:
-            steps.append(("shown", f"groups whose noisy count reaches {_threshold(release):.1f}", _delta(release)))
-        steps += [(_short(output.name), self._formula(output), "free") for output in release.query.finish.outputs]
+            steps.append(("shown", f"groups whose noisy count reaches {threshold_of(release):.1f}", delta_of(release)))
+        steps += [(short(output.name), self._formula(output), "free") for output in release.query.finish.outputs]
         steps += [("select", str(stage).removeprefix("select "), "free") for stage in release.query.stages]
-        return [(name, _cut(text), cost) for name, text, cost in steps]
+        return [(name, cut(text), cost) for name, text, cost in steps]
 
     def _kept(self) -> str:
         """What is left out of units with more than their limits."""
         plan = self.release.exact
         by_row = [part for part in plan.parts if not of_units(part)]
-        groups = f"{_number(plan.groups, 'group')}" if plan.groups is not None else ""
+        groups = f"{numbered(plan.groups, 'group')}" if plan.groups is not None else ""
         unit = unit_of(self.release)
         if not by_row:
             return (
@@ -194,7 +192,7 @@ class Explanation:
                 if groups
                 else f"all rows of each {unit}, of which one number counts"
             )
-        rows = "" if plan.limits is None else _number(plan.limits.rows, "row")
+        rows = "" if plan.limits is None else numbered(plan.limits.rows, "row")
         among = f" in {groups}" if groups and plan.limits is not None and plan.limits.groups < plan.limits.rows else ""
         return f"{rows}{among} per {unit} (random choice)"
 
@@ -219,7 +217,7 @@ class Explanation:
             table = tables.get(column.table)
             bounds = table.by_name[column.name.casefold()].bounds if table is not None and not table.public else None
             if bounds is not None:
-                ranges.setdefault(str(column), _shown(column.type, bounds))
+                ranges.setdefault(str(column), shown(column.type, bounds))
         return [f"{name} to {held}" for name, held in ranges.items()]
 
     def _noise_steps(self) -> list[tuple[str, str, str]]:
@@ -263,16 +261,16 @@ class Explanation:
         outputs = [output for output in release.query.finish.outputs if self._estimate(output) is not None]
         if release.noise is None or not outputs:
             return []
-        width = max([len("shown"), *(len(_short(output.name)) for output in outputs)])
+        width = max([len("shown"), *(len(short(output.name)) for output in outputs)])
         lines = [f"Expected noise (95 %) for {'groups' if release.query.plan.keys else 'tables'} of"]
         of = "units" if unit_of(release) else "rows"
         lines.append(" " * (width + 2) + "".join(f"{size:>11,} {of:>5}" for size in _SIZES))
         lines += [
-            f"  {_short(output.name):<{width}}" + "".join(f"{self._at(output, size):>17}" for size in _SIZES)
+            f"  {short(output.name):<{width}}" + "".join(f"{self._at(output, size):>17}" for size in _SIZES)
             for output in outputs
         ]
         if release.hides:
-            chances = ", ".join(f"{size}: {_percent(release.chance_shown(size))}" for size in _SHOWN_SIZES)
+            chances = ", ".join(f"{size}: {percent(release.chance_shown(size))}" for size in _SHOWN_SIZES)
             lines.append(f"  {'shown':<{width}}  chance by size {chances}")
         return lines
 
@@ -295,73 +293,8 @@ class Explanation:
         odds = 1 / (1 + math.exp(-epsilon)) if epsilon < 700 else 1.0
         guess = min(1.0, odds + delta)
         reach = "whoever sees the answer can improve a 50:50 guess about one person"
-        return f"In words: {reach} to at most {_percent(guess)}."
+        return f"In words: {reach} to at most {percent(guess)}."
 
 
 def _spread(share: Share, each: Coordinate) -> str:
     return f"  scale {share.noise.scale * each.unit:.6g}, sensitivity {each.sensitivity * each.unit:.6g}"
-
-
-def unit_of(release: Release) -> str | None:
-    """The declared unit, by the column that holds it; None where each row is one."""
-    if not release.analysis.bounds.declared:
-        return None
-    tables = [scan.table for scan in scans_of(release.query.plan.input) if scan.table.unit is not None]
-    direct = [table.unit.column for table in tables if table.unit is not None and not table.unit.steps]
-    led = [table.unit.steps[-1].column for table in tables if table.unit is not None and table.unit.steps]
-    owned = [word.key for table in tables if (word := table.unit_word) is not None and word.key]
-    return next(iter([*owned, *direct, *led]))
-
-
-def hidden_groups(release: Release) -> str:
-    """A phrase on how likely small groups are shown: at the threshold, and at twice that size."""
-    if release.selector is not None:
-        near = next(
-            size for size in range(1, release.selector.law.certain + 1) if (release.chance_shown(size) or 0) >= 0.5
-        )
-    else:
-        near = math.ceil(_threshold(release) or 1)
-    first, second = (_percent(release.chance_shown(size)) for size in (near, 2 * near))
-    of = "people" if unit_of(release) else "rows"
-    return f"small groups are hidden (one of {near} {of} is shown {first} of the time, one of {2 * near}: {second})"
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}" + ("" if count == 1 else "s")
-
-
-def _threshold(release: Release) -> float | None:
-    """The threshold in rows, or in units where those are counted."""
-    return None if release.threshold is None else release.threshold / release.lattice.one_row
-
-
-def _strategy_word(release: Release) -> str:
-    if not release.hides:
-        return "PUBLIC_GROUPS"
-    if release.selector is not None:
-        return "TRUNCATED_GEOMETRIC"
-    gaussian = release.noise is not None and release.noise.name == "discrete_gaussian"
-    return "GAUSSIAN_THRESHOLD" if gaussian else "LAPLACE_THRESHOLD"
-
-
-def _delta(release: Release) -> str:
-    return f"delta {show(release.cost.delta)}"
-
-
-def _percent(share: float | None) -> str:
-    percent = 100 * (share or 0.0)
-    return f"{percent:.3g} %" if percent < 99.95 else "100 %" if percent > 99.9999 else f"{percent:.4f} %"
-
-
-def _shown(kind: Type, held: Interval) -> str:
-    ends = [str(Literal(int(end), kind)) for end in (held.lower, held.upper)] if kind.temporal else []
-    return f"[{', '.join(ends)}]" if ends else str(held)
-
-
-def _cut(text: str) -> str:
-    """A step on one line of a terminal; `plan` has it in full."""
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 24 else name[:21] + "..."

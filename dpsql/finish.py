@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from dpsql.noise_intervals import interval
 from dpsql.release import Release, Released
-from dpsql.release_lattice import Estimate
 from dpsql.release_order import order_of
+from dpsql.release_parts import Estimate
 from dpsql.schema import Type
 from dpsql.sql.expressions import Array, Expr, IntervalEnd, Report, Slot, Vector, evaluate
 from dpsql.sql.plan import AggregateKind, Finish

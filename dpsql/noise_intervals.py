@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpsql.intervals import EVERYTHING, Interval
 from dpsql.release import Release, Released
-from dpsql.release_lattice import Estimate
+from dpsql.release_parts import Estimate
 from dpsql.sql.expressions import Call, Expr, Fact, IntervalEnd, Literal, Report, Slot, walk
 from dpsql.sql.plan import AggregateKind
 

@@ -21,8 +21,8 @@ from dpsql.privacy.geometric import TruncatedGeometric
 from dpsql.privacy.loss import PrivacyLoss
 from dpsql.privacy.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace
 from dpsql.privacy.partitions import show_probability, threshold
-from dpsql.release_lattice import Coordinate, Estimate, Lattice
 from dpsql.release_order import order_of
+from dpsql.release_parts import Coordinate, Estimate, Lattice
 from dpsql.release_selection import Selection, selection_of, unknown_groups
 from dpsql.release_shares import Batch, Share, batches, joined, lattices
 from dpsql.sql.expressions import Vector

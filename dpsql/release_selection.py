@@ -165,8 +165,8 @@ def unknown_groups(query: Query) -> UnknownGroups:
         return UnknownGroups(
             f"GROUP BY {expr} would reveal which values of {expr} occur.",
             span=keys[0].span,
-            hint=f"Say which there can be, as in WHERE {name} BETWEEN 0 AND 20 (costs no delta, shows empty ones too),\n"
-            "or allow delta=1e-6: groups of few people are then hidden.",
+            hint=f"Say which there can be, as in WHERE {name} BETWEEN 0 AND 20 (costs no delta, shows empty ones\n"
+            "too), or allow delta=1e-6: groups of few people are then hidden.",
         )
     inner = [column for column in columns(expr) if not unfiltered(column).range.bounded]
     declare = f'List them: keys={{"{inner[0].name}": [...]}} (costs no delta, shows empty ones too),\n' if inner else ""

@@ -14,7 +14,8 @@ from dpsql.errors import InvalidPrivacyParameter
 from dpsql.executors.base import Part
 from dpsql.privacy.loss import show
 from dpsql.privacy.mechanisms import Noise, Reach
-from dpsql.release_lattice import Coordinate, Estimate, Lattice, lower
+from dpsql.release_lattice import lower
+from dpsql.release_parts import Coordinate, Estimate, Lattice
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ import pandas as pd
 
 from dpsql.calendar import date_of, timestamp_of
 from dpsql.errors import InvalidArgument
-from dpsql.explain import Explanation, hidden_groups
+from dpsql.explain import Explanation
+from dpsql.explain_words import hidden_groups
 from dpsql.finish import Answer
 from dpsql.noise_intervals import Bounds, interval
 from dpsql.privacy.loss import PrivacyLoss

@@ -15,7 +15,7 @@ FLOORS = (  # folders and modules of dpsql/, lowest floor first
     ("sql",),
     ("analysis", "executors", "sources"),
     ("release", "release_*", "noise_intervals", "table", "public_tables"),
-    ("finish", "stages", "prepare", "result", "explain", "render", "notes", "answer"),
+    ("finish", "stages", "prepare", "result", "explain", "explain_words", "render", "notes", "answer"),
     ("session", "api"),
     ("shell", "__main__", "__init__", "testing"),
 )

@@ -14,16 +14,15 @@ from dpsql.executors.encoding import Encoded
 from dpsql.executors.evaluation import evaluated
 from dpsql.executors.groups import key_codes
 from dpsql.executors.inner_aggregates import aggregate, renumber
-from dpsql.executors.joining import KeyColumn, dense_ranks, expand, key_of, lookup, match_codes, matched
+from dpsql.executors.joining import KeyColumn, lookup
 from dpsql.executors.made import Made, MadeColumns, encoded_texts, joined_texts
+from dpsql.executors.pairing import among_kept, beside, key_at, looked_up, marked, multiplied, with_presence
 from dpsql.executors.relations import Part, Places, Relation, Units, merged_units, units_of_codes
 from dpsql.schema import TableSchema, Type
 from dpsql.schema_units import Unit
-from dpsql.sql.expressions import Bools, Column, Expr, Vector
+from dpsql.sql.expressions import Column, Expr, Vector
 from dpsql.sql.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Source, Union
 from dpsql.sql.plan import AggregateKind, Aggregation, GroupKey
-
-_PAIRS_AT_ONCE = 1 << 22
 
 
 class Database:
@@ -55,14 +54,14 @@ class Database:
         left, right = self.relation(node.left), self.relation(node.right)
         found = self._looked_up(node, left, right) if node.matches == 1 and node.keys else None
         if found is None:
-            return _multiplied(node, left.settled() if not node.outer else left, right)
-        rows = _beside(left, right, found, outer=node.outer)
-        return _with_presence(node, rows, found >= 0)
+            return multiplied(node, left.settled() if not node.outer else left, right)
+        rows = beside(left, right, found, outer=node.outer)
+        return with_presence(node, rows, found >= 0)
 
     @relation.register
     def _(self, node: Mark) -> Relation:
         rows, inner = self.relation(node.input), self.relation(node.inner).settled()
-        found = _marked(node, rows, inner)
+        found = marked(node, rows, inner)
         column = MadeColumns(rows.rows, {node.column.name: (Type.BOOLEAN, lambda: found)})
         return Relation(rows.rows, {**rows.parts, node.column.table: Part(column)}, rows.units, rows.kept)
 
@@ -127,7 +126,7 @@ class Database:
         nobody = ranks < 0
         if nobody.any():
             places = np.flatnonzero(~nobody)
-            found = lookup([left], [_at(right, places)], ranks[places])
+            found = lookup([left], [key_at(right, places)], ranks[places])
             return np.append(places, -1)[found]
         return lookup([left], [right], ranks)
 
@@ -135,23 +134,23 @@ class Database:
         """For each left row the right row with the same key, of the same unit where both have units; -1: none. None
         where the keys of people's rows, declared to be unique, are not: then all that match come together."""
         if right.units is None:
-            return _lookup_within(node, left, right)
+            return looked_up(node, left, right)
         assert left.units is not None  # people's rows never stand right of public ones
         bottom = node.right
         while isinstance(bottom, Filter):
             bottom = bottom.input
         one, other = node.keys[0]
         if len(node.keys) > 1 or not (isinstance(one, Column) and isinstance(other, Column)):
-            return _lookup_within(node, left, right, units=True)
+            return looked_up(node, left, right, units=True)
         if isinstance(bottom, Scan) and bottom.table.unit is not None:
             kind = f"{bottom.table.name.casefold()}.{other.name}"
             if bottom.table.unit == Unit(other.name) and ("", one.table, one.name) in left.units.handles:
-                return _lookup_within(replace(node, keys=()), left, right, units=True)  # the key is itself the unit
+                return looked_up(replace(node, keys=()), left, right, units=True)  # the key is itself the unit
             if (kind, one.table, one.name) in left.units.handles:
                 places = self._along_path(left.parts[one.table], one.name, bottom.table, other.name)
                 if places is not None and self._is_unique(bottom.table, other.name):
-                    return _among_kept(places, right.kept)
-        return _lookup_within(node, left, right, units=True)
+                    return among_kept(places, right.kept)
+        return looked_up(node, left, right, units=True)
 
     def _is_unique(self, table: TableSchema, name: str) -> bool:
         codes, _ = self.stores[table.name.casefold()].identified(name)
@@ -171,50 +170,10 @@ class Database:
         return places if part.places is None else np.append(places, -1)[part.places]
 
 
-def _lookup_within(node: Join, left: Relation, right: Relation, *, units: bool = False) -> Places | None:
-    keys = _keys(node.keys, left, right, units=units)
-    present = right.present()
-    places = np.arange(right.rows) if present is None else np.flatnonzero(present)
-    ones, others = [one for one, _ in keys], [_at(other, places) for _, other in keys]
-    if units:
-        codes, others_codes = match_codes(ones, others)
-        numbers, _ = dense_ranks(others_codes[others_codes >= 0])
-        if int(np.bincount(numbers).max(initial=0)) > 1:
-            return None
-        ones, others = [KeyColumn(Vector(codes))], [KeyColumn(Vector(others_codes, others_codes >= 0))]
-    found = lookup(ones, others)
-    return found if present is None else np.append(places, -1)[found]
-
-
-def _among_kept(places: Places, kept: Bools | None) -> Places:
-    return places if kept is None else np.where(np.append(kept, False)[places], places, -1)
-
-
-def _keys(
-    pairs: tuple[tuple[Expr, Expr], ...], left: Relation, right: Relation, *, units: bool
-) -> list[tuple[KeyColumn, KeyColumn]]:
-    """The equalities of a join, that of the units among them where both sides have some."""
-    found = [(_key_of(one, left), _key_of(other, right)) for one, other in pairs]
-    if units and left.units is not None and right.units is not None:
-        found.insert(0, (left.units.key(), right.units.key()))
-    return found
-
-
-def _key_of(expr: Expr, rows: Relation) -> KeyColumn:
-    if isinstance(expr, Column):
-        return rows.key(expr)
-    found = evaluated(expr, rows)
-    return key_of(encoded_texts(found)) if expr.type is Type.TEXT else KeyColumn(found)
-
-
 def _exact_key(store: ColumnStore, name: str) -> KeyColumn:
     """A column as it is stored, whatever bounds are declared of it: no two keys become one."""
     codes, values = store.identified(name)
     return KeyColumn(values, codes)
-
-
-def _at(key: KeyColumn, places: Places) -> KeyColumn:
-    return KeyColumn(key.values.at(places)) if key.codes is None else KeyColumn(key.values, key.codes[places])
 
 
 def _ranks(values: Vector) -> Places:
@@ -227,91 +186,6 @@ def _ranks(values: Vector) -> Places:
         ranked = zip(values.values.tolist(), ranks.tolist(), strict=True)
         ranks = np.array([first.setdefault(text, rank) for text, rank in ranked], dtype=np.int64)
     return ranks if values.valid is None else np.where(values.valid, ranks, -1)
-
-
-def _beside(left: Relation, right: Relation, places: Places, *, outer: bool) -> Relation:
-    """Each left row beside one right row, or none."""
-    kept = left.kept
-    units = left.units
-    if not outer:
-        matched_ = places >= 0
-        if not matched_.all():
-            kept = matched_ if kept is None else matched_ & kept
-            places = np.where(matched_, places, 0) if right.rows else places
-        if units is not None and right.units is not None:
-            units = replace(units, handles=units.handles | right.units.handles)
-    parts = {name: part.at(places) for name, part in right.parts.items()}
-    return Relation(left.rows, {**left.parts, **parts}, units, kept)
-
-
-def _multiplied(node: Join, left: Relation, right: Relation) -> Relation:
-    """All pairs of rows with equal keys."""
-    right = right.settled()
-    if not node.keys and (left.units is None or right.units is None):
-        one = np.repeat(np.arange(left.rows), right.rows)
-        other = np.tile(np.arange(right.rows), left.rows)
-    else:
-        keys = _keys(node.keys, left, right, units=True)
-        one, other = expand(*match_codes([key for key, _ in keys], [key for _, key in keys]))
-    if node.outer:
-        alone = np.ones(left.rows, dtype=bool)
-        alone[one] = False
-        extra = np.flatnonzero(alone)
-        one, other = np.concatenate([one, extra]), np.concatenate([other, np.full(len(extra), -1)])
-    rows = left.at(one)
-    if left.kept is not None:
-        rows.kept = left.kept[one]
-    rows.parts.update(right.at(other).parts)
-    return _with_presence(node, rows, other >= 0)
-
-
-def _with_presence(node: Join, rows: Relation, matched_: Bools) -> Relation:
-    if node.present is not None:
-        found = Vector(np.ones(rows.rows, dtype=bool), matched_)
-        made = MadeColumns(rows.rows, {node.present.name: (Type.BOOLEAN, lambda: found)})
-        rows.parts[node.present.table] = Part(made)
-    return rows
-
-
-def _marked(node: Mark, rows: Relation, inner: Relation) -> Vector:
-    keys = _keys(node.keys, rows, inner, units=True)
-    if not keys and node.condition is None:
-        found = np.full(rows.rows, inner.rows > 0)
-    elif not keys and node.condition is not None:
-        alike = np.zeros(rows.rows, dtype=np.int64), np.zeros(inner.rows, dtype=np.int64)
-        found = _any_pair(node.condition, rows, inner, alike)
-    else:
-        codes, others = match_codes([key for key, _ in keys], [key for _, key in keys])
-        if node.condition is None:
-            found = matched(codes, others)
-        else:
-            found = _any_pair(node.condition, rows, inner, (codes, others))
-    if not node.of_list or not inner.rows:
-        return Vector(found)
-    ((asked, listed),) = keys
-    unknown = ~_present(asked) | (not _present(listed).all())
-    valid = found | ~unknown
-    return Vector(found, None if valid.all() else valid)
-
-
-def _any_pair(condition: Expr, rows: Relation, inner: Relation, keys: tuple[Places, Places]) -> Bools:
-    """Which rows have a row of the same code with which the condition is true; pairs are made a part at a time."""
-    codes, others = keys
-    found = np.zeros(rows.rows, dtype=bool)
-    most = max(1, int(np.bincount(np.unique(others, return_inverse=True)[1]).max(initial=1)))
-    step = max(1, _PAIRS_AT_ONCE // most)
-    for start in range(0, rows.rows, step):
-        one, other = expand(codes[start : start + step], others)
-        pairs = rows.at(one + start)
-        pairs.parts.update(inner.at(other).parts)
-        verdict = evaluated(condition, pairs)
-        found[one[verdict.values.astype(bool) & verdict.where_valid()] + start] = True
-    return found
-
-
-def _present(key: KeyColumn) -> Bools:
-    valid = key.values.where_valid()
-    return valid if key.codes is None else np.append(valid, False)[key.codes]
 
 
 def _joined(branches: tuple[Branch, ...], rows: list[Relation], place: int, kind: Type) -> Made:

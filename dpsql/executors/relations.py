@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.executors.blocks import Reader
+from dpsql.executors.columns import ColumnStore
 from dpsql.executors.encoding import Encoded
 from dpsql.executors.hashing import hash_coded, hash_vector
 from dpsql.executors.joining import KeyColumn, dense_ranks, key_of
@@ -159,7 +160,12 @@ class Relation:
         return np.append(codes, np.int32(len(values) - 1))[part.places], values
 
     def key(self, column: Column) -> KeyColumn:
-        """A column as one side of an equality."""
+        """A column as one side of an equality: cells as they are stored, as the units of rows are told apart, so that
+        however a join is run the same rows come together."""
+        part = self.parts[column.table]
+        if isinstance(part.columns, ColumnStore) and column.type is not Type.OTHER:
+            codes, values = part.columns.identified(column.name)
+            return KeyColumn(values, codes if part.places is None else np.append(codes, np.int32(-1))[part.places])
         if column.type is Type.TEXT:
             return key_of(self.encoded(column))
         return KeyColumn(self.reader(column)(0, self.rows))

@@ -25,7 +25,8 @@ from dpsql.sql.row_wise import RowWise
 from dpsql.sql.scalars import ScalarBinder
 from dpsql.sql.scopes import Answered, Scope, renamed_scope, together
 from dpsql.sql.select_list import aggregate_in, is_aggregating
-from dpsql.sql.selects import SelectBinder, Statementwide
+from dpsql.sql.selects import SelectBinder
+from dpsql.sql.statementwide import Statementwide
 from dpsql.sql.subqueries import Membership
 from dpsql.sql.unions import union_of
 from dpsql.sql.unit_select import UnitSelect

@@ -22,7 +22,8 @@ from dpsql.sql.plan import Aggregate, AggregateKind, Aggregation, GroupKey, Quer
 from dpsql.sql.public_keys import possible, public_values
 from dpsql.sql.scopes import Answered, Scope
 from dpsql.sql.select_list import aggregate_in, items_of
-from dpsql.sql.selects import SelectBinder, Statementwide
+from dpsql.sql.selects import SelectBinder
+from dpsql.sql.statementwide import Statementwide
 from dpsql.sql.subqueries import Membership, with_marks
 
 INTERVAL_ENDS = {"DP_INTERVAL_LOW": False, "DP_INTERVAL_HIGH": True}

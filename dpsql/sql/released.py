@@ -13,7 +13,8 @@ from dpsql.sql.parse import span_of
 from dpsql.sql.plan import AggregateKind, Aggregation, Output, Query, Stage
 from dpsql.sql.scopes import Answered
 from dpsql.sql.select_list import aggregate_in, fresh, is_star, items_of
-from dpsql.sql.selects import SelectBinder, Statementwide
+from dpsql.sql.selects import SelectBinder
+from dpsql.sql.statementwide import Statementwide
 
 
 class ReleasedSelect(SelectBinder):

@@ -14,7 +14,8 @@ from dpsql.sql.parse import span_of
 from dpsql.sql.people import People, Step
 from dpsql.sql.scopes import Scope
 from dpsql.sql.select_list import is_star, items_of
-from dpsql.sql.selects import SelectBinder, Statementwide
+from dpsql.sql.selects import SelectBinder
+from dpsql.sql.statementwide import Statementwide
 from dpsql.sql.subqueries import Membership, with_marks
 
 

@@ -14,7 +14,7 @@ from dpsql.sql.nodes import Branch, Union, scans_of
 from dpsql.sql.parse import span_of
 from dpsql.sql.people import Handle, People, Rows, Step
 from dpsql.sql.scopes import Scope
-from dpsql.sql.selects import Statementwide
+from dpsql.sql.statementwide import Statementwide
 
 
 def union_of(whole: Statementwide, node: exp.Union, made: Sequence[People]) -> People:
@@ -65,9 +65,9 @@ def _check_units(whole: Statementwide, node: exp.Union, rows: Sequence[Rows]) ->
     }
     if len(kinds) > 1:
         raise TypeMismatch(
-            f"the privacy units of UNION ALL's parts are {' and '.join(sorted(kinds))}: nobody could be in both.",
+            f"the privacy units of UNION ALL's parts are {' and '.join(sorted(kinds))}; they have to be of one type.",
             span=span,
-            hint='Declare types={"pid": ...} alike in both tables.',
+            hint="Declare one type for them in both tables: types={...}.",
         )
     by_row = [each for each in rows if each.unit_is_row]
     if by_row and len(by_row) < len(rows):

@@ -22,7 +22,8 @@ from dpsql.sql.plan import AggregateKind, Aggregation
 from dpsql.sql.row_wise import refuse_cutting
 from dpsql.sql.scopes import Scope
 from dpsql.sql.select_list import aggregate_in, fresh, is_star, items_of
-from dpsql.sql.selects import SelectBinder, Statementwide
+from dpsql.sql.selects import SelectBinder
+from dpsql.sql.statementwide import Statementwide
 from dpsql.sql.subqueries import Membership, with_marks
 
 

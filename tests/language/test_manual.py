@@ -17,8 +17,8 @@ from sqlglot import exp
 
 import dpsql
 from dpsql.errors import DPSQLError, QueryRefused, UnsupportedSQL
-from dpsql.schema import resolve
-from dpsql.sources import stored_columns
+from dpsql.executors.columns import ColumnStore
+from dpsql.public_tables import public_data, resolved
 from dpsql.sql import plan_of
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.expressions import Call, Expr, Function, walk
@@ -33,6 +33,7 @@ from dpsql.sql.refusals import CLAUSES, NAMED
 from dpsql.sql.selects import AGGREGATES, MOST_AGGREGATES
 from dpsql.sql.spellings import NAMES, NODES
 from dpsql.sql.worded import RULES
+from tests.test_units_page import shop
 
 ROOT = Path(__file__).parent.parent.parent
 MANUAL = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
@@ -62,21 +63,42 @@ def blocks(info: str) -> list[str]:
     return re.findall(rf"^```{info}\n(.*?)^```$", MANUAL, flags=re.DOTALL | re.MULTILINE)
 
 
-def declared() -> dpsql.Table:
-    """The table as the manual's first lines of Python declare it."""
-    names: dict[str, Any] = {"dpsql": dpsql, "df": frame()}
-    exec(compile(blocks("python")[0], "sql.md", "exec"), names)
-    table = names["people"]
-    assert isinstance(table, dpsql.Table)
-    return table
+def declared() -> dict[str, dpsql.Table]:
+    """The tables as the manual's first lines of Python declare them."""
+    names: dict[str, Any] = {"dpsql": dpsql, "df": frame(), **shop()}
+    for block in blocks("python")[:2]:
+        exec(compile(block, "sql.md", "exec"), names)
+    tables = names["tables"]
+    assert isinstance(tables, dict)
+    return tables
 
 
-PEOPLE = declared()
-CATALOG = Catalog({"people": resolve("people", stored_columns(PEOPLE.frame), PEOPLE.declaration)})
+TABLES = declared()
+STORES = {name: ColumnStore(each.frame, resolved(TABLES)[name]) for name, each in TABLES.items()}
+CATALOG = Catalog(resolved(TABLES), public=public_data(STORES))
 
 
-def ask(sql: str) -> Any:
-    return dpsql.query({"people": PEOPLE}, sql, epsilon=1)
+def ask(sql: str, epsilon: float = 1) -> Any:
+    return dpsql.query(TABLES, sql, epsilon=epsilon)
+
+
+def as_duckdb(sql: str) -> list[tuple[Any, ...]]:
+    """The rows that DuckDB gives, in order."""
+    connection = duckdb.connect()
+    for name, table in TABLES.items():
+        connection.register(name, table.frame)
+    return connection.execute(sql).fetchall()
+
+
+LARGE = 1e6
+"""With this epsilon an answer is all but exact."""
+
+
+def assert_is_duckdbs(sql: str) -> None:
+    """Without noise to speak of, the answer is DuckDB's."""
+    expected = as_duckdb(sql)
+    assert expected[0][0] > 0, "an example that finds something says more"
+    assert [*ask(sql, LARGE)] == [pytest.approx(row, rel=1e-4) for row in expected], sql
 
 
 def bound(sql: str) -> Query:
@@ -153,7 +175,7 @@ def test_refused_example_is_refused_in_these_words(block: str):
 
 
 def test_python_runs():
-    names: dict[str, Any] = {"dpsql": dpsql, "df": frame()}
+    names: dict[str, Any] = {"dpsql": dpsql, "df": frame(), **shop()}
     for block in blocks("python"):
         exec(compile(block, "sql.md", "exec"), names)
 
@@ -337,6 +359,7 @@ def test_cast_takes_these_types_and_no_others(row: Row):
 
 AGGREGATE_ROWS = under("Aggregate")
 OUTER_ROWS = under("Aggregate over an answer")
+INNER_ROWS = under("Aggregate per person")
 
 
 def test_every_aggregate_has_a_row():
@@ -346,6 +369,9 @@ def test_every_aggregate_has_a_row():
     names = {node: node.sql_names() for node in AGGREGATES}
     assert of_people == {n for node, kind in AGGREGATES.items() if kind not in only_of_answers for n in names[node]}
     assert of_answers == {each[0] for each in names.values()}
+    assert {name for row in INNER_ROWS for name in row.codes("Aggregate per person")} == {
+        name for listed in names.values() for name in listed
+    }
 
 
 @pytest.mark.parametrize("row", AGGREGATE_ROWS, ids=ids(AGGREGATE_ROWS))
@@ -369,6 +395,73 @@ def test_aggregate_over_an_answer_runs_and_has_this_type(row: Row):
     assert len(by_hand) == 90 - 17 + 2, "bounds 17 to 90, and NULL"
 
 
+@pytest.mark.parametrize("row", INNER_ROWS, ids=ids(INNER_ROWS))
+def test_aggregate_per_person_runs_and_has_this_type(row: Row):
+    assert {re.split(r"\W", example)[0] for example in row.codes("Example")} <= {*row.codes("Aggregate per person")}
+    for example in row.codes("Example"):
+        inner = f"SELECT customer, {example} AS x FROM orders GROUP BY customer"
+        (column,) = bound(f"SELECT COUNT(x + 0) FROM ({inner})").plan.input.columns[1:]
+        assert column.type == row.cells["Result"], example
+        assert_is_duckdbs(f"SELECT COUNT(*) AS n FROM ({inner}) WHERE x > 1")
+
+
+# Several tables
+
+FROM_ROWS = [*under("Join"), *under("Sub-query")]
+
+
+@pytest.mark.parametrize("row", FROM_ROWS, ids=ids(FROM_ROWS))
+def test_join_or_sub_query_runs_and_is_duckdbs(row: Row):
+    for example in row.codes("Example"):
+        assert_is_duckdbs(f"SELECT COUNT(*) AS n FROM {example}")
+
+
+MULTIPLIED = [
+    "SELECT COUNT(*) FROM people",
+    "SELECT COUNT(*) FROM people CROSS JOIN countries",
+    "SELECT COUNT(*) FROM people JOIN labels ON hours = product",
+    "SELECT COUNT(*) FROM people JOIN products ON hours = products.id",
+]
+
+
+def test_noise_grows_with_the_rows_that_a_join_makes_of_a_person():
+    sensitivity = [ask(sql).explanation.to_dict()["releases"][0]["sensitivity"]["l1"] for sql in MULTIPLIED]
+    assert sensitivity == [1, 4, 2, 1]
+
+
+def examples_of(heading: str) -> list[str]:
+    """The queries under a heading."""
+    return re.findall(
+        r"^```sql\n(.*?)^```$", MANUAL.split(f"### {heading}\n")[1].split("\n##")[0], flags=re.DOTALL | re.MULTILINE
+    )
+
+
+def test_two_kinds_of_avg_are_as_they_say():
+    of_orders, of_customers, in_plain_sql = (ask(sql, LARGE).item() for sql in examples_of("Two kinds of AVG"))
+    orders = shop()["orders"]
+    assert of_orders == pytest.approx(orders["total"].mean(), rel=1e-4)
+    assert of_customers == pytest.approx(orders.groupby("customer")["total"].mean().mean(), rel=1e-4)
+    assert in_plain_sql == pytest.approx(of_customers, rel=1e-4)
+    assert abs(of_orders - of_customers) > 1
+
+
+def test_public_tables_alone_are_exact_and_free():
+    (sql,) = examples_of("Public tables")
+    result = ask(sql)
+    assert result.loss.epsilon == 0
+    products = shop()["products"].groupby("kind")["price"].agg(["size", "mean"]).reset_index()
+    assert [*result] == [pytest.approx(row, rel=1e-9) for row in products.itertuples(index=False, name=None)]
+
+
+def test_counts_of_people_have_less_noise_than_those_of_their_rows():
+    def scales(sql: str) -> list[float]:
+        return [each["scale"] for each in ask(sql).explanation.to_dict()["releases"]]
+
+    (people,) = scales("SELECT state, COUNT(DISTINCT customer) FROM orders GROUP BY state")
+    (rows,) = scales("SELECT state, COUNT(*) FROM orders GROUP BY state")
+    assert (people, rows) == (3, 20)
+
+
 # Options
 
 OPTION_ROWS = under("Option")
@@ -390,29 +483,76 @@ def test_options_are_all_there():
 def test_option_does_what_it_says(row: Row):
     name, written = row.codes("Option")[0], row.codes("Example")[0]
     more = "" if name == "delta" else "delta = 1e-6, "
-    sql = f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({more}{written}) city, COUNT(*) FROM people GROUP BY city"
-    if row.cells["Default"] == "refused":
-        assert row.cells["Refused"] == "always"
-        with pytest.raises(UnsupportedSQL):
-            ask(sql)
-    else:
-        assert len(ask(sql).df) <= 5
+    sql = f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({more}{written}) city, COUNT(*) FROM customers GROUP BY city"
+    assert len(ask(sql).df) <= 3
+
+
+def explained(options: str, columns: str = "COUNT(*)", table: str = "customers", key: str = "city") -> dict[str, Any]:
+    sql = f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({options}) {key}, {columns} FROM {table} GROUP BY {key}"
+    found = ask(f"EXPLAIN PRIVACY {sql}").to_dict()
+    assert isinstance(found, dict)
+    return found
+
+
+def test_limits_of_the_text_come_before_those_of_the_table():
+    assert explained("delta = 1e-6", table="orders", key="placed")["limits"] == {
+        "rows": 20, "groups": 20, "rows_per_group": 20
+    }  # fmt: skip
+    assert explained("max_rows_contributed = 50", table="orders", key="state")["limits"]["rows"] == 50
+    both = explained("max_rows_contributed = 5, max_groups_contributed = 2", table="orders", key="state")["limits"]
+    assert both == {"rows": 5, "groups": 2, "rows_per_group": 5}
+    joined = ask("SELECT COUNT(*) FROM items JOIN orders ON order_id = orders.id").explanation.to_dict()["limits"]
+    assert joined["rows"] == 60
+
+
+def test_groups_are_selected_as_the_table_says():
+    def strategy(options: str, columns: str = "COUNT(*)", **where: str) -> str:
+        found = explained(f"delta = 1e-6{options}", columns, **where)["groups"]["strategy"]
+        assert isinstance(found, str)
+        return found
+
+    assert strategy("") == "LAPLACE_THRESHOLD"
+    assert strategy("", "0 AS nothing") == "TRUNCATED_GEOMETRIC"
+    assert strategy("", table="orders", key="state") == "PUBLIC_GROUPS"
+    for word in ("LAPLACE_THRESHOLD", "GAUSSIAN_THRESHOLD", "TRUNCATED_GEOMETRIC"):
+        assert strategy(f", group_selection_strategy = {word}") == word
+        assert strategy(f", group_selection_strategy = {word}", table="orders", key="state") == word
+
+
+def test_a_least_number_of_people_is_kept():
+    chosen = "delta = 1e-6, group_selection_strategy = TRUNCATED_GEOMETRIC"
+    plain, raised = (explained(f"{chosen}{more}")["groups"] for more in ("", ", min_privacy_units_per_group = 20"))
+    assert plain["shown"][10] > raised["shown"][10] == 0
+    plain, raised = (explained(f"delta = 1e-6{more}")["groups"] for more in ("", ", min_privacy_units_per_group = 20"))
+    assert raised["threshold"] == pytest.approx(plain["threshold"] + 19, rel=1e-3)
+
+
+def test_what_choosing_groups_costs():
+    def scale(options: str) -> float:
+        found = explained(f"delta = 1e-6{options}")["releases"][0]["scale"]
+        assert isinstance(found, float)
+        return found
+
+    chosen = ", group_selection_strategy = TRUNCATED_GEOMETRIC"
+    assert scale("") == pytest.approx(1)
+    assert scale(chosen) == pytest.approx(2), "half for the choice, half for the count"
+    assert scale(f"{chosen}, group_selection_epsilon = 0.2") == pytest.approx(1 / 0.8)
 
 
 REFUSED_OPTIONS = {
     "epsilon": ["epsilon = 2", "epsilon = 0"],
     "delta": ["delta = 1"],
-    "privacy_unit_column": ["privacy_unit_column = age"],
-    "max_groups_contributed": ["max_groups_contributed = 0"],
-    "max_rows_contributed": ["max_rows_contributed = 0"],
+    "privacy_unit_column": ["privacy_unit_column = age, delta = 1e-6", "privacy_unit_column = nobody, delta = 1e-6"],
+    "max_groups_contributed": ["max_groups_contributed = 0, delta = 1e-6", "max_groups_contributed = 1000000001"],
+    "max_rows_contributed": ["max_rows_contributed = 0, delta = 1e-6", "max_rows_contributed = 1000000001"],
     "group_selection_strategy": [
-        "group_selection_strategy = TRUNCATED_GEOMETRIC, delta = 1e-6",
         "group_selection_strategy = PUBLIC_GROUPS, delta = 1e-6",
         "group_selection_strategy = LAPLACE_THRESHOLD",
         "group_selection_strategy = GAUSSIAN_THRESHOLD",
+        "group_selection_strategy = TRUNCATED_GEOMETRIC",
     ],
-    "min_privacy_units_per_group": [],
-    "group_selection_epsilon": ["group_selection_epsilon = 0.1, delta = 1e-6"],
+    "min_privacy_units_per_group": ["min_privacy_units_per_group = 0, delta = 1e-6"],
+    "group_selection_epsilon": ["group_selection_epsilon = 1, delta = 1e-6"],
 }
 
 
@@ -420,22 +560,46 @@ REFUSED_OPTIONS = {
 def test_option_is_refused_where_it_says_so(row: Row):
     for written in REFUSED_OPTIONS[row.codes("Option")[0]]:
         with pytest.raises(DPSQLError):
-            ask(f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({written}) city, COUNT(*) FROM people GROUP BY city")
+            ask(f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({written}) city, COUNT(*) FROM customers GROUP BY city")
+
+
+def test_a_column_of_a_table_without_a_unit_is_none():
+    with pytest.raises(UnsupportedSQL, match="no unit is declared"):
+        ask("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (privacy_unit_column = age) COUNT(*) FROM people")
 
 
 def test_options_of_groups_are_refused_where_all_are_public_or_there_are_none():
-    with pytest.raises(UnsupportedSQL, match="min_privacy_units_per_group"):
-        ask("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (min_privacy_units_per_group = 5) sex FROM people GROUP BY sex")
-    options = "group_selection_strategy = LAPLACE_THRESHOLD, delta = 1e-6"
-    with pytest.raises(UnsupportedSQL, match="no GROUP BY"):
-        ask(f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({options}) COUNT(*) FROM people")
+    for option in ("min_privacy_units_per_group = 5", "group_selection_epsilon = 0.5"):
+        with pytest.raises(UnsupportedSQL, match=option.split(" ")[0]):
+            ask(f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({option}) sex FROM people GROUP BY sex")
+        with pytest.raises(UnsupportedSQL, match=option.split(" ")[0]):
+            ask(f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({option}) COUNT(*) FROM people")
+    for strategy in ("LAPLACE_THRESHOLD", "GAUSSIAN_THRESHOLD", "TRUNCATED_GEOMETRIC"):
+        options = f"group_selection_strategy = {strategy}, delta = 1e-6"
+        with pytest.raises(UnsupportedSQL, match="no GROUP BY"):
+            ask(f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({options}) COUNT(*) FROM people")
 
 
 @pytest.mark.parametrize("row", ARGUMENT_ROWS, ids=ids(ARGUMENT_ROWS))
 def test_named_argument_runs(row: Row):
-    frame = ask(f"SELECT SUM(hours, {row.codes('Example')[0]}) AS x, COUNT(*) AS n FROM people").df
-    is_text = isinstance(frame["x"].iloc[0], str)
-    assert is_text == (row.codes("Argument") == ["report_format"])
+    for call, table in (("SUM(hours, {})", "people"), ("SUM(total, {})", "orders"), ("AVG(total, {})", "orders")):
+        sql = f"SELECT {call.format(row.codes('Example')[0])} AS x, COUNT(*) AS n FROM {table}"
+        for clause in ("", "WITH DIFFERENTIAL_PRIVACY "):
+            value = ask(sql.replace("SELECT ", f"SELECT {clause}")).df["x"].iloc[0]
+            assert isinstance(value, str) == (row.codes("Argument") == ["report_format"])
+
+
+def test_contribution_bounds_per_group_are_of_what_a_person_comes_to():
+    bounds = "contribution_bounds_per_group => (100, 300)"
+    of_each = shop()["orders"].groupby("customer")["total"].agg(["size", "sum", "mean"])
+    assert ask(f"SELECT SUM(total, {bounds}) FROM orders", LARGE).item() == pytest.approx(
+        of_each["sum"].clip(100, 300).sum(), rel=1e-3
+    )
+    assert ask(f"SELECT AVG(total, {bounds}) FROM orders", LARGE).item() == pytest.approx(
+        of_each["mean"].clip(100, 300).mean(), rel=1e-3
+    )
+    counted = ask("SELECT COUNT(*, contribution_bounds_per_group => (0, 3)) FROM orders", LARGE).item()
+    assert counted == of_each["size"].clip(0, 3).sum()
 
 
 @pytest.mark.parametrize(
@@ -443,6 +607,7 @@ def test_named_argument_runs(row: Row):
     [
         "COUNT(*, contribution_bounds_per_row => (0, 1))",
         "COUNT(*, contribution_bounds_per_group => (2, 3))",
+        "COUNT(DISTINCT age, contribution_bounds_per_group => (0, 1))",
         "SUM(married, contribution_bounds_per_row => (0, 1))",
         "SUM(married, contribution_bounds_per_group => (0, 1))",
         "SUM(age, contribution_bounds_per_row => (0, 1), contribution_bounds_per_group => (0, 1))",
@@ -456,8 +621,14 @@ def test_named_argument_is_refused(call: str):
         ask(f"SELECT {call} FROM people")
 
 
+@pytest.mark.parametrize("bounds", ["per_row", "per_group"])
+def test_counts_of_people_have_no_bounds(bounds: str):
+    with pytest.raises(UnsupportedSQL, match="each unit counts once"):
+        ask(f"SELECT COUNT(DISTINCT customer, contribution_bounds_{bounds} => (0, 1)) FROM orders")
+
+
 def test_own_epsilons_alone_are_what_is_charged():
-    session = dpsql.Session({"people": PEOPLE}, budget=dpsql.Budget(epsilon=1))
+    session = dpsql.Session(TABLES, budget=dpsql.Budget(epsilon=1))
     session.query("SELECT COUNT(*, epsilon => 0.25) FROM people", epsilon=1)
     assert session.spent.epsilon == 0.25
 
@@ -536,8 +707,10 @@ def test_every_refusal_by_name_has_an_example():
 
 
 def test_limits_are_those_of_the_code():
+    from dpsql.analysis.limits import MOST_FAN_OUT
+    from dpsql.privacy.unit import LARGEST_LIMIT
     from dpsql.schema import MOST_KEYS
-    from dpsql.sql.bind import MOST_SUBQUERIES
+    from dpsql.sql.bind import MOST_SUBQUERIES, MOST_TABLES
     from dpsql.sql.domains import MOST_UNDECLARED
     from dpsql.sql.functions.text import MOST_CHARACTERS as LONGEST_TEXT
     from dpsql.sql.scalars import MOST_DEPTH, MOST_SIZE
@@ -545,6 +718,13 @@ def test_limits_are_those_of_the_code():
     limits = MANUAL.split("## Limits")[1]
     for number in (MOST_CHARACTERS, MOST_TOKENS, MOST_SIZE, MOST_NESTING, MOST_SUBQUERIES, MOST_DEPTH, MOST_AGGREGATES):
         assert f"{number:,}" in limits
+    assert f"{MOST_TABLES} tables in one FROM" in limits
+    tables = MANUAL.split("## Several tables")[1].split("\n## ")[0]
+    assert f"up to {MOST_TABLES} tables" in tables
+    for text in (limits, tables):
+        assert f"at most {MOST_FAN_OUT:,}" in text
+    assert LARGEST_LIMIT == 10**9
+    assert all("above 10^9" in row.cells["Refused"] for row in OPTION_ROWS if "contributed" in str(row.cells["Option"]))
     groups = MANUAL.split("### GROUP BY")[1].split("\n### ")[0]
     for number in (MOST_DERIVED_CELLS, MOST_KEYS, MOST_UNDECLARED):
         assert f"{number:,}" in groups

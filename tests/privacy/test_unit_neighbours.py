@@ -6,14 +6,10 @@ distances are compared in integers with what the release declares.
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
-from dpsql.errors import UnsupportedSQL
 from tests.privacy import unit_checks
-from tests.privacy.checks import B, U
-from tests.privacy.unit_checks import Asking, Question, database, table_of_rows
+from tests.privacy.unit_checks import Question
 
 SEED = 20_260_301
 

@@ -10,22 +10,20 @@ from __future__ import annotations
 import math
 import random
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 import dpsql
 from dpsql import prepare
-from dpsql.executors.base import CountRows, CountUnits, ExactPlan, of_units
 from dpsql.executors.columns import ColumnStore
 from dpsql.executors.pandas import PandasExecutor
 from dpsql.privacy.loss import PrivacyLoss, as_delta, as_epsilon
 from dpsql.privacy.unit import Neighbours
-from dpsql.public_tables import resolved
+from dpsql.public_tables import public_data, resolved
 from dpsql.release import Release
 from dpsql.schema import TableSchema
 from dpsql.sql.catalog import Catalog
@@ -45,35 +43,45 @@ class World:
     dtypes: Mapping[str, Mapping[str, Any]]
     declared: Mapping[str, Mapping[str, Any]]
     public: Mapping[str, tuple[Row, ...]]
+    eid: Callable[[int], Any] = int
+    """What stands for a number in the keys of e and i."""
 
     def frame(self, table: str, rows: Sequence[Row]) -> pd.DataFrame:
         cells = list(zip(*rows, strict=True)) or [()] * len(self.dtypes[table])
-        return pd.DataFrame({
-            name: series(column, dtype) for (name, dtype), column in zip(self.dtypes[table].items(), cells, strict=True)
-        })
+        return pd.DataFrame(
+            {
+                name: series(column, dtype)
+                for (name, dtype), column in zip(self.dtypes[table].items(), cells, strict=True)
+            }
+        )
 
     @cached_property
     def schemas(self) -> dict[str, TableSchema]:
         """All declared facts. No private row is there when they are made."""
-        return resolved({
-            name: dpsql.Table(self.frame(name, self.public.get(name, ())), **self.declared[name])
-            for name in self.dtypes
-        })
+        return resolved(
+            {
+                name: dpsql.Table(self.frame(name, self.public.get(name, ())), **self.declared[name])
+                for name in self.dtypes
+            }
+        )
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        stores = {name: self.store(name, rows) for name, rows in self.public.items()}
+        return Catalog(self.schemas, public=public_data(stores))
 
     def limited(self, **limits: int) -> World:
         """The same with these limits on every table of people."""
-        declared = {
-            name: {**said, **limits} if "unit" in said else said for name, said in self.declared.items()
-        }
-        return World(self.dtypes, declared, self.public)
+        declared = {name: {**said, **limits} if "unit" in said else said for name, said in self.declared.items()}
+        return replace(self, declared=declared)
 
     def store(self, table: str, rows: Sequence[Row]) -> ColumnStore:
         return ColumnStore(self.frame(table, rows), self.schemas[table])
 
     def executor(self, data: Data) -> PandasExecutor:
-        return PandasExecutor({
-            name: self.store(name, self.public.get(name, data.get(name, ()))) for name in self.dtypes
-        })
+        return PandasExecutor(
+            {name: self.store(name, self.public.get(name, data.get(name, ()))) for name in self.dtypes}
+        )
 
     # Whose rows: the documented rule.
 
@@ -97,7 +105,9 @@ class World:
         if not path or value is None:
             return value
         other, key = path
-        found = [self.unit_of(data, other, each) for each in data[other] if plain(each[self.place(other, key)]) == value]
+        found = [
+            self.unit_of(data, other, each) for each in data[other] if plain(each[self.place(other, key)]) == value
+        ]
         return min((each for each in found if each is not None), default=None)
 
     def units(self, data: Data) -> list[Any]:
@@ -134,7 +144,7 @@ class World:
 
 def plain(cell: Any) -> Any:
     """A cell by its value: None for NULL."""
-    if cell is None or cell is pd.NA or (isinstance(cell, float) and math.isnan(cell)):
+    if cell is None or cell is pd.NA or cell is pd.NaT or (isinstance(cell, float) and math.isnan(cell)):
         return None
     return cell
 
@@ -147,7 +157,7 @@ def planned(world: World, sql: str, relation: str, **how: Any) -> Release:
     prepare._cache.clear()
     loss = PrivacyLoss(as_epsilon(how.pop("epsilon", 1)), as_delta(how.pop("delta", 1e-6)))
     terms = prepare.Terms(loss.epsilon, loss.delta)
-    made = prepare.prepare(sql, Catalog(world.schemas), Neighbours.of(relation), terms, **how).release
+    made = prepare.prepare(sql, world.catalog, Neighbours.of(relation), terms, **how).release
     assert made.cost.within(loss), f"{sql}: {made.cost} charged of {loss}"
     return made
 
@@ -279,7 +289,7 @@ def check_neighbours(asking: Asking, data: Data, rng: random.Random, changes: in
         rest = world.without(data, unit)
         others = [rest]
         if asking.relation == B:
-            drawn = [world.with_rows(rest, unit, people_rows(rng, unit, 4)) for _ in range(changes)]
+            drawn = [world.with_rows(rest, unit, people_rows(rng, world, unit, 4)) for _ in range(changes)]
             others = [each for each in (rest, *drawn) if each is not None]
         for other in others:
             for key in asking.keys:
@@ -312,24 +322,39 @@ def check_order(asking: Asking, data: Data, rng: random.Random) -> None:
 
 @dataclass(frozen=True)
 class Flavour:
-    """How the unit is held in p and in e, and some units."""
+    """How the unit is held in p and in e, some units, and how the keys of e and i are held."""
 
     name: str
     dtypes: tuple[Any, Any]
     units: tuple[Any, ...]
     nobody: Any = None
     types: dict[str, str] = field(default_factory=dict, hash=False)
+    keys: Any = "Int64"
+    eid: Callable[[int], Any] = int
 
     def __str__(self) -> str:
         return self.name
 
 
+def text_key(number: int) -> str:
+    return f"k{number}"
+
+
+def large_key(number: int) -> int:
+    """As large as hashes are."""
+    return 2**62 + number
+
+
+DAYS = tuple(pd.Timestamp("2020-02-28") + pd.Timedelta(days=n) for n in range(4))
 FLAVOURS = (
     Flavour("integers", ("int64", "Int64"), (1, 2**53, 2, 2**53 + 1)),
-    Flavour("texts", (object, "str"), ("b", "a", "A ", "é")),
+    Flavour("texts", (object, "str"), ("b", "a", "A ", "é"), keys=object, eid=text_key),
     Flavour("reals", ("float64", "float64"), (2.5, 0.0, -1.5, 1e18), NAN),
     Flavour("objects", (object, "float64"), (3, 1, 7, 2**40), NAN, {"pid": "integer"}),
-    Flavour("categories", ("category", object), ("x", "y", "'x'", "")),
+    Flavour("categories", ("category", object), ("x", "y", "'x'", ""), keys="category", eid=text_key),
+    Flavour("hashes", ("uint64", "UInt64"), (2**63 + 1, 2**63, 5, 2**62 + 1), keys="Int64", eid=large_key),
+    Flavour("times", ("datetime64[us]", "datetime64[us]"), DAYS, pd.NaT),
+    Flavour("truths", ("bool", "boolean"), (True, False)),
 )
 INTEGERS = FLAVOURS[0]
 OWN_EIDS, SHARED_EIDS = 3, (99, None)
@@ -348,8 +373,8 @@ def people(flavour: Flavour = INTEGERS) -> World:
     return World(
         {
             "p": {"pid": pid, "city": object, "x": "float64"},
-            "e": {"eid": "Int64", "pid": other, "y": "Int64", "k": "Int64"},
-            "i": {"eid": "Int64", "z": "float64"},
+            "e": {"eid": flavour.keys, "pid": other, "y": "Int64", "k": "Int64"},
+            "i": {"eid": flavour.keys, "z": "float64"},
             "pub": {"k": "int64", "name": object, "w": "float64"},
             "tags": {"k": "Int64", "tag": object},
             "t": {"k": "Int64", "x": "float64", "g": object},
@@ -365,6 +390,7 @@ def people(flavour: Flavour = INTEGERS) -> World:
             "v": {"bounds": {"x": (-1, 3), "k": (0, 3)}},
         },
         PUBLIC,
+        flavour.eid,
     )
 
 
@@ -375,9 +401,9 @@ KS = [0, 1, 2, 3, 7, None]
 ZS = [0.0, 2.0, 0.5, -1.0, 50.0, NAN]
 
 
-def people_rows(rng: random.Random, unit: Any, most: int) -> Data:
+def people_rows(rng: random.Random, world: World, unit: Any, most: int) -> Data:
     """Up to so many rows of one unit in each table; what its items lead to is its own, for the most part."""
-    eids = EIDS.get(unit, [90, 91])
+    eids = EIDS[unit]
     p = [(unit, rng.choice(CITIES), rng.choice(XS)) for _ in range(rng.choice([0, 1, 1, 2]))]
     e = [
         (rng.choice(eids if rng.random() < 0.85 else SHARED_EIDS), unit, rng.choice(YS), rng.choice(KS))
@@ -385,25 +411,39 @@ def people_rows(rng: random.Random, unit: Any, most: int) -> Data:
     ]
     held = [row[0] for row in e] or eids
     i = [(rng.choice(held if rng.random() < 0.9 else eids), rng.choice(ZS)) for _ in range(rng.randint(0, most))]
-    return {"p": tuple(p), "e": tuple(e), "i": tuple(i)}
+    return _with_keys(world, {"p": tuple(p), "e": tuple(e), "i": tuple(i)})
+
+
+def _with_keys(world: World, rows: Data) -> Data:
+    """The rows with the keys of e and i as the world has them."""
+
+    def keyed(row: Row) -> Row:
+        return (None if row[0] is None else world.eid(row[0]), *row[1:])
+
+    return {name: tuple(map(keyed, held)) if name in ("e", "i") else held for name, held in rows.items()}
 
 
 def database(rng: random.Random, flavour: Flavour, units: int, most: int = 4) -> Data:
     """Rows of so many units, and of nobody: units that are NULL, keys that lead nowhere; in any order."""
-    parts = [people_rows(rng, unit, most) for unit in rng.sample(flavour.units, units)]
-    if flavour.dtypes[0] != "int64" and rng.random() < 0.5:
-        parts.append({"p": ((flavour.nobody, "x", 1.0),)})
+    world = people(flavour)
+    parts = [people_rows(rng, world, unit, most) for unit in rng.sample(flavour.units, min(units, len(flavour.units)))]
+    nobody: Data = {}
+    if flavour.dtypes[0] not in ("int64", "uint64", "bool") and rng.random() < 0.5:
+        nobody["p"] = ((flavour.nobody, "x", 1.0),)
     if rng.random() < 0.5:
-        parts.append({"e": ((rng.choice([99, 98, None]), flavour.nobody, 1, 1),)})
+        nobody["e"] = ((rng.choice([99, 98, None]), flavour.nobody, 1, 1),)
     if rng.random() < 0.5:
-        parts.append({"i": ((rng.choice([99, 98, 97, None]), 1.5),)})
+        nobody["i"] = ((rng.choice([99, 98, 97, None]), 1.5),)
+    parts.append(_with_keys(world, nobody))
     made = {name: [row for part in parts for row in part.get(name, ())] for name in ("p", "e", "i")}
     return {name: tuple(rng.sample(rows, len(rows))) for name, rows in made.items()} | {"t": (), "v": ()}
 
 
 def table_of_rows(rng: random.Random, most: int, least: int = 0) -> tuple[Row, ...]:
     """Rows of t or v, each a unit."""
-    return tuple((rng.choice(KS), rng.choice(XS), rng.choice(["a", "b", None, 5])) for _ in range(rng.randint(least, most)))
+    return tuple(
+        (rng.choice(KS), rng.choice(XS), rng.choice(["a", "b", None, 5])) for _ in range(rng.randint(least, most))
+    )
 
 
 # A question for every node and combination
@@ -498,22 +538,28 @@ JOINED = (
 )
 UNIONS = (
     "SELECT COUNT(*), SUM(v) FROM (SELECT pid, x AS v FROM p UNION ALL SELECT pid, y FROM e)",
-    "SELECT c, COUNT(*) FROM (SELECT pid, city AS c FROM p UNION ALL SELECT pid, name FROM e JOIN pub ON e.k = pub.k) "
-    "GROUP BY c",
+    (
+        "SELECT c, COUNT(*) FROM (SELECT pid, city AS c FROM p UNION ALL SELECT pid, name FROM e JOIN pub ON e.k = pub.k) "
+        "GROUP BY c"
+    ),
     "SELECT COUNT(DISTINCT pid) FROM (SELECT pid FROM p UNION ALL SELECT pid FROM e WHERE k = 0)",
     "SELECT SUM(v) FROM (SELECT x AS v FROM p UNION ALL SELECT z FROM i)",
     "SELECT SUM(v), COUNT(*) FROM (SELECT z AS v FROM i UNION ALL SELECT z FROM i UNION ALL SELECT y FROM e)",
     "SELECT COUNT(*) FROM (SELECT pid, k FROM e UNION ALL SELECT pid, NULL FROM p) AS a JOIN p ON a.pid = p.pid",
-    "SELECT AVG(n) FROM (SELECT pid, CLAMP(COUNT(*), 0, 5) AS n FROM (SELECT pid FROM p UNION ALL SELECT pid FROM e) "
-    "GROUP BY pid)",
+    (
+        "SELECT AVG(n) FROM (SELECT pid, CLAMP(COUNT(*), 0, 5) AS n FROM (SELECT pid FROM p UNION ALL SELECT pid FROM e) "
+        "GROUP BY pid)"
+    ),
 )
 MARKED = (
     "SELECT COUNT(*) FROM e WHERE pid IN (SELECT pid FROM p WHERE x > 0)",
     "SELECT COUNT(*) FROM e WHERE pid NOT IN (SELECT pid FROM p)",
     "SELECT COUNT(*) FROM e WHERE pid NOT IN (SELECT pid FROM p WHERE city IS NULL)",
     "SELECT k, SUM(y) FROM e WHERE EXISTS (SELECT 1 FROM p WHERE p.pid = e.pid AND p.x < e.y) GROUP BY k",
-    "SELECT k, COUNT(*) FROM e WHERE NOT EXISTS (SELECT 1 FROM e AS b WHERE b.pid = e.pid AND b.k = e.k "
-    "AND b.y > e.y) GROUP BY k",
+    (
+        "SELECT k, COUNT(*) FROM e WHERE NOT EXISTS (SELECT 1 FROM e AS b WHERE b.pid = e.pid AND b.k = e.k "
+        "AND b.y > e.y) GROUP BY k"
+    ),
     "SELECT COUNT(*) FROM e WHERE EXISTS (SELECT 1 FROM i WHERE i.eid = e.eid AND i.z > 1)",
     "SELECT SUM(z) FROM i WHERE eid IN (SELECT eid FROM e WHERE k = 1)",
     "SELECT COUNT(*) FROM e WHERE k IN (SELECT k FROM tags WHERE tag = 'A')",
@@ -539,44 +585,74 @@ PER_UNIT = (
     "SELECT n, COUNT(*) FROM (SELECT pid, COUNT(DISTINCT k) AS n FROM e GROUP BY pid) GROUP BY n",
     "SELECT AVG(CLAMP(s, 0, 4)) FROM (SELECT e.pid, SUM(z) AS s FROM i JOIN e ON i.eid = e.eid GROUP BY e.pid)",
     "SELECT SUM(CLAMP(s, 0, 4)) FROM (SELECT eid, SUM(z) AS s FROM i GROUP BY eid) AS a JOIN e ON a.eid = e.eid",
-    "SELECT COUNT(*), SUM(CLAMP(n, 0, 3)) FROM p JOIN (SELECT pid, COUNT(*) AS n FROM e GROUP BY pid) AS a "
-    "ON p.pid = a.pid",
-    "SELECT city, AVG(CLAMP(n, 0, 3)) FROM p LEFT JOIN (SELECT pid, COUNT(*) AS n FROM e GROUP BY pid) AS a "
-    "ON p.pid = a.pid GROUP BY city",
-    "SELECT AVG(CLAMP(c, 0, 3)) FROM (SELECT pid, COUNT(*) AS c FROM (SELECT pid, k FROM e GROUP BY pid, k) "
-    "GROUP BY pid)",
-    "SELECT AVG(CLAMP(n, 0, 3)) FROM (SELECT pid, COUNT(*) AS n FROM e WHERE pid IN (SELECT pid FROM p) GROUP BY pid "
-    "HAVING COUNT(*) > 1)",
-    "SELECT w, SUM(CLAMP(s, -2, 2)) FROM (SELECT pid, w, SUM(y) AS s FROM e JOIN pub ON e.k = pub.k GROUP BY pid, w) "
-    "GROUP BY w",
+    (
+        "SELECT COUNT(*), SUM(CLAMP(n, 0, 3)) FROM p JOIN (SELECT pid, COUNT(*) AS n FROM e GROUP BY pid) AS a "
+        "ON p.pid = a.pid"
+    ),
+    (
+        "SELECT city, AVG(CLAMP(n, 0, 3)) FROM p LEFT JOIN (SELECT pid, COUNT(*) AS n FROM e GROUP BY pid) AS a "
+        "ON p.pid = a.pid GROUP BY city"
+    ),
+    (
+        "SELECT AVG(CLAMP(c, 0, 3)) FROM (SELECT pid, COUNT(*) AS c FROM (SELECT pid, k FROM e GROUP BY pid, k) "
+        "GROUP BY pid)"
+    ),
+    (
+        "SELECT AVG(CLAMP(n, 0, 3)) FROM (SELECT pid, COUNT(*) AS n FROM e WHERE pid IN (SELECT pid FROM p) GROUP BY pid "
+        "HAVING COUNT(*) > 1)"
+    ),
+    (
+        "SELECT w, SUM(CLAMP(s, -2, 2)) FROM (SELECT pid, w, SUM(y) AS s FROM e JOIN pub ON e.k = pub.k GROUP BY pid, w) "
+        "GROUP BY w"
+    ),
 )
 OPTIONS = (
     f"{CLAUSE} (max_rows_contributed = 2) COUNT(*), SUM(y) FROM e",
     f"{CLAUSE} (max_rows_contributed = 2) k, AVG(y), COUNT(*) {OF_E}",
-    f"{CLAUSE} (max_groups_contributed = 2) k, COUNT(*, contribution_bounds_per_group => (0, 2)), "
-    f"SUM(y, contribution_bounds_per_group => (-3, 4)) {OF_E}",
-    f"{CLAUSE} (max_groups_contributed = 1) k, AVG(y, contribution_bounds_per_group => (-1, 2)), "
-    f"COUNT(*, contribution_bounds_per_group => (1, 3)) {OF_E}",
-    f"{CLAUSE} (max_groups_contributed = 2, max_rows_contributed = 3) k, AVG(y), AVG(y > 0), COUNT(DISTINCT pid) "
-    f"{OF_E}",
-    f"{CLAUSE} (max_groups_contributed = 2, max_rows_contributed = 4) k, COUNT(*), AVG(y), "
-    f"SUM(y, contribution_bounds_per_row => (0, 2)) {OF_E}",
-    f"{CLAUSE} (min_privacy_units_per_group = 2, max_groups_contributed = 2) city, COUNT(*), SUM(x) FROM p "
-    "GROUP BY city",
-    f"{CLAUSE} (group_selection_epsilon = 0.25, max_groups_contributed = 2) city, COUNT(*), AVG(x) FROM p "
-    "GROUP BY city",
+    (
+        f"{CLAUSE} (max_groups_contributed = 2) k, COUNT(*, contribution_bounds_per_group => (0, 2)), "
+        f"SUM(y, contribution_bounds_per_group => (-3, 4)) {OF_E}"
+    ),
+    (
+        f"{CLAUSE} (max_groups_contributed = 1) k, AVG(y, contribution_bounds_per_group => (-1, 2)), "
+        f"COUNT(*, contribution_bounds_per_group => (1, 3)) {OF_E}"
+    ),
+    (
+        f"{CLAUSE} (max_groups_contributed = 2, max_rows_contributed = 3) k, AVG(y), AVG(y > 0), COUNT(DISTINCT pid) "
+        f"{OF_E}"
+    ),
+    (
+        f"{CLAUSE} (max_groups_contributed = 2, max_rows_contributed = 4) k, COUNT(*), AVG(y), "
+        f"SUM(y, contribution_bounds_per_row => (0, 2)) {OF_E}"
+    ),
+    (
+        f"{CLAUSE} (min_privacy_units_per_group = 2, max_groups_contributed = 2) city, COUNT(*), SUM(x) FROM p "
+        "GROUP BY city"
+    ),
+    (
+        f"{CLAUSE} (group_selection_epsilon = 0.25, max_groups_contributed = 2) city, COUNT(*), AVG(x) FROM p "
+        "GROUP BY city"
+    ),
     f"{CLAUSE} (group_selection_strategy = LAPLACE_THRESHOLD, max_rows_contributed = 3) k, COUNT(*) {OF_E}",
     f"{CLAUSE} (group_selection_strategy = GAUSSIAN_THRESHOLD, max_rows_contributed = 3) k, SUM(y) {OF_E}",
     f"{CLAUSE} (group_selection_strategy = TRUNCATED_GEOMETRIC, max_rows_contributed = 3) k, COUNT(*), SUM(y) {OF_E}",
-    f"{CLAUSE} (group_selection_strategy = TRUNCATED_GEOMETRIC, group_selection_epsilon = 0.5, "
-    f"min_privacy_units_per_group = 3, max_groups_contributed = 2) k, COUNT(DISTINCT pid) {OF_E}",
+    (
+        f"{CLAUSE} (group_selection_strategy = TRUNCATED_GEOMETRIC, group_selection_epsilon = 0.5, "
+        f"min_privacy_units_per_group = 3, max_groups_contributed = 2) k, COUNT(DISTINCT pid) {OF_E}"
+    ),
     f"{CLAUSE} (group_selection_strategy = PUBLIC_GROUPS, max_rows_contributed = 2) k, COUNT(*) {OF_E}",
-    f"{CLAUSE} (privacy_unit_column = pid, max_groups_contributed = 3) k, COUNT(*, epsilon => 0.25), "
-    f"AVG(y, epsilon => 0.25), COUNT(DISTINCT pid, epsilon => 0.125), SUM(y) {OF_E}",
-    f"{CLAUSE} (max_groups_contributed = 2) tag, AVG(y, contribution_bounds_per_group => (0, 1)) FROM e JOIN tags "
-    "ON e.k = tags.k GROUP BY tag",
-    f"{CLAUSE} (max_rows_contributed = 3) city, AVG(z), SUM(z, contribution_bounds_per_group => (-1, 1)) FROM i "
-    "JOIN e ON i.eid = e.eid JOIN p ON e.pid = p.pid GROUP BY city",
+    (
+        f"{CLAUSE} (privacy_unit_column = pid, max_groups_contributed = 3) k, COUNT(*, epsilon => 0.25), "
+        f"AVG(y, epsilon => 0.25), COUNT(DISTINCT pid, epsilon => 0.125), SUM(y) {OF_E}"
+    ),
+    (
+        f"{CLAUSE} (max_groups_contributed = 2) tag, AVG(y, contribution_bounds_per_group => (0, 1)) FROM e JOIN tags "
+        "ON e.k = tags.k GROUP BY tag"
+    ),
+    (
+        f"{CLAUSE} (max_rows_contributed = 3) city, AVG(z), SUM(z, contribution_bounds_per_group => (-1, 1)) FROM i "
+        "JOIN e ON i.eid = e.eid JOIN p ON e.pid = p.pid GROUP BY city"
+    ),
 )
 ROWS_AS_UNITS = (
     "SELECT COUNT(*), SUM(x) FROM t",
@@ -587,8 +663,10 @@ ROWS_AS_UNITS = (
     "SELECT name, SUM(x) FROM t LEFT JOIN pub ON t.k = pub.k GROUP BY name",
     "SELECT g, COUNT(*) FROM (SELECT g, x FROM t UNION ALL SELECT g, x FROM t) GROUP BY g",
     "SELECT g, COUNT(*), SUM(x) FROM (SELECT g, x FROM t UNION ALL SELECT g, x FROM v) GROUP BY g",
-    "SELECT g, SUM(x) FROM (SELECT g, x, k FROM t WHERE x > 0 UNION ALL SELECT g, -x, k FROM t UNION ALL "
-    "SELECT NULL, x, k FROM v) AS a JOIN tags ON a.k = tags.k GROUP BY g",
+    (
+        "SELECT g, SUM(x) FROM (SELECT g, x, k FROM t WHERE x > 0 UNION ALL SELECT g, -x, k FROM t UNION ALL "
+        "SELECT NULL, x, k FROM v) AS a JOIN tags ON a.k = tags.k GROUP BY g"
+    ),
     "SELECT COUNT(*) FROM pub LEFT JOIN tags ON tags.k = pub.k JOIN t ON t.k = pub.k",
     "SELECT DISTINCT g FROM t JOIN tags ON t.k = tags.k",
     "SELECT COUNT(*) FROM t WHERE k IN (SELECT k FROM tags WHERE tag = 'A')",
@@ -609,11 +687,11 @@ def questions() -> list[Question]:
             flavour = FLAVOURS[place % len(FLAVOURS)]
             found.append(Question(sql, EVERY_LIMIT[place % 5], HOWS[place % 6], INTEGERS))
             found.append(Question(sql, EVERY_LIMIT[(place * 3 + 1) % 8], HOWS[(place + 1) % 6], flavour))
-    found += [Question(sql, {}, flavour=FLAVOURS[place % 5]) for place, sql in enumerate(OPTIONS)]
+    found += [Question(sql, {}, flavour=FLAVOURS[place % 8]) for place, sql in enumerate(OPTIONS)]
     found += [Question(sql, R4G3C2, flavour=INTEGERS) for sql in OPTIONS]
     found += [Question(sql, {}, HOWS[place % 6]) for place, sql in enumerate(ROWS_AS_UNITS)]
     once = [sql for sql in PLAIN if " p" in sql]
-    return found + [Question(sql, {}, flavour=FLAVOURS[place % 5]) for place, sql in enumerate(once)]
+    return found + [Question(sql, {}, flavour=FLAVOURS[place % 8]) for place, sql in enumerate(once)]
 
 
 @lru_cache
@@ -622,7 +700,7 @@ def databases_of(flavour: Flavour, seed: int, count: int) -> tuple[Data, ...]:
     rng = random.Random(seed)
     made = []
     for place in range(count):
-        data = database(rng, flavour, (4, 3, 2, 4, 1, 0)[place % 6])
+        data = database(rng, flavour, (4, 3, 0, 2, 4, 1)[place % 6])
         made.append(data | {"t": table_of_rows(rng, 4), "v": table_of_rows(rng, 3)})
     return tuple(made)
 
@@ -698,8 +776,12 @@ class Questions:
             said = rng.sample(said, rng.randint(1, 2))
             if by and rng.random() < 0.4:
                 strategy = rng.choice(["LAPLACE_THRESHOLD", "GAUSSIAN_THRESHOLD", "TRUNCATED_GEOMETRIC"])
-                said += [f"group_selection_strategy = {strategy}", *rng.sample(
-                    ["group_selection_epsilon = 0.25", "min_privacy_units_per_group = 2"], rng.randint(0, 2))]
+                said += [
+                    f"group_selection_strategy = {strategy}",
+                    *rng.sample(
+                        ["group_selection_epsilon = 0.25", "min_privacy_units_per_group = 2"], rng.randint(0, 2)
+                    ),
+                ]
             select = f"{CLAUSE} ({', '.join(said)})"
         sql = f"{select} {', '.join([*by, *wanted])} FROM {text}{where}{' GROUP BY ' if by else ''}{', '.join(by)}"
         return Question(sql, rng.choice(EVERY_LIMIT), rng.choice(HOWS), rng.choice(FLAVOURS))
@@ -783,7 +865,9 @@ class Questions:
         numbers = [item.of(name) for item in items for name in item.numbers] or ["1"]
         kind = rng.random()
         if kind < 0.15 and depth < 2:
-            return f"({self.condition(items, depth + 1)} {rng.choice(['AND', 'OR'])} {self.condition(items, depth + 1)})"
+            return (
+                f"({self.condition(items, depth + 1)} {rng.choice(['AND', 'OR'])} {self.condition(items, depth + 1)})"
+            )
         if kind < 0.6 or depth > 1:
             compared = rng.choice(["> 0", "<= 1", "IS NULL", "IS NOT NULL", "<> 2", f"< {rng.choice(numbers)}"])
             return f"{rng.choice(numbers)} {compared}"
@@ -794,7 +878,8 @@ class Questions:
         if units and own and rng.random() < 0.6:
             return f"{rng.choice(units)} {rng.choice(['IN', 'NOT IN'])} (SELECT {rng.choice(own)} FROM {text}{where})"
         pairs = [
-            f"{one} = {other}" for one, other in [
+            f"{one} = {other}"
+            for one, other in [
                 *((a, b) for a in units for b in own),
                 *((a.of(a.eid), b.of(b.eid)) for a in items for b in inner if a.eid and b.eid),
             ]

@@ -1,0 +1,79 @@
+"""Words that explanations and answers share: the unit, what is hidden, numbers cut to size."""
+
+from __future__ import annotations
+
+import math
+
+from dpsql.intervals import Interval
+from dpsql.privacy.loss import show
+from dpsql.release import Release
+from dpsql.schema import Type
+from dpsql.sql.expressions import Literal
+from dpsql.sql.plan import scans_of
+
+WIDEST = 100
+
+
+def unit_of(release: Release) -> str | None:
+    """The declared unit, by the column that holds it; None where each row is one."""
+    if not release.analysis.bounds.declared:
+        return None
+    tables = [scan.table for scan in scans_of(release.query.plan.input) if scan.table.unit is not None]
+    direct = [table.unit.column for table in tables if table.unit is not None and not table.unit.steps]
+    led = [table.unit.steps[-1].column for table in tables if table.unit is not None and table.unit.steps]
+    owned = [word.key for table in tables if (word := table.unit_word) is not None and word.key]
+    return next(iter([*owned, *direct, *led]))
+
+
+def hidden_groups(release: Release) -> str:
+    """A phrase on how likely small groups are shown: at the threshold, and at twice that size."""
+    if release.selector is not None:
+        near = next(
+            size for size in range(1, release.selector.law.certain + 1) if (release.chance_shown(size) or 0) >= 0.5
+        )
+    else:
+        near = math.ceil(threshold_of(release) or 1)
+    first, second = (percent(release.chance_shown(size)) for size in (near, 2 * near))
+    of = "people" if unit_of(release) else "rows"
+    return f"small groups are hidden (one of {near} {of} is shown {first} of the time, one of {2 * near}: {second})"
+
+
+def numbered(count: int, what: str) -> str:
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
+
+
+def threshold_of(release: Release) -> float | None:
+    """The threshold in rows, or in units where those are counted."""
+    return None if release.threshold is None else release.threshold / release.lattice.one_row
+
+
+def strategy_word(release: Release) -> str:
+    if not release.hides:
+        return "PUBLIC_GROUPS"
+    if release.selector is not None:
+        return "TRUNCATED_GEOMETRIC"
+    gaussian = release.noise is not None and release.noise.name == "discrete_gaussian"
+    return "GAUSSIAN_THRESHOLD" if gaussian else "LAPLACE_THRESHOLD"
+
+
+def delta_of(release: Release) -> str:
+    return f"delta {show(release.cost.delta)}"
+
+
+def percent(share: float | None) -> str:
+    percent = 100 * (share or 0.0)
+    return f"{percent:.3g} %" if percent < 99.95 else "100 %" if percent > 99.9999 else f"{percent:.4f} %"
+
+
+def shown(kind: Type, held: Interval) -> str:
+    ends = [str(Literal(int(end), kind)) for end in (held.lower, held.upper)] if kind.temporal else []
+    return f"[{', '.join(ends)}]" if ends else str(held)
+
+
+def cut(text: str) -> str:
+    """A step on one line of a terminal; `plan` has it in full."""
+    return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
+
+
+def short(name: str) -> str:
+    return name if len(name) <= 24 else name[:21] + "..."

@@ -1,0 +1,46 @@
+"""What is one for the whole text: its words, parameters, options, and the places that have columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dpsql.schema import TableSchema, Type
+from dpsql.sql.parameters import Params
+from dpsql.sql.select_list import fresh
+
+if TYPE_CHECKING:
+    from dpsql.sql.catalog import PublicValues
+    from dpsql.sql.options import Options
+
+
+@dataclass
+class Statementwide:
+    """What is one for the whole text: its words, its parameters and those used, and its options."""
+
+    sql: str
+    params: Params
+    used: set[str] = field(default_factory=set)
+    options: Options | None = None
+    several: bool = False
+    """The text reads tables at several places, so columns are named with theirs."""
+    places: set[str] = field(default_factory=set)
+    public: PublicValues | None = None
+    tables: Mapping[str, TableSchema] = field(default_factory=dict)
+
+    def unit_type(self, table: TableSchema) -> Type:
+        """The type of a table's units: that of the column at the end of their path."""
+        assert table.unit is not None  # the caller asks of tables with units
+        end = table.unit.steps[-1] if table.unit.steps else None
+        held = table.by_name[table.unit.column.casefold()]
+        if end is not None and end.table in self.tables:
+            held = self.tables[end.table].by_name[end.column.casefold()]
+        return held.type
+
+    def place(self, name: str) -> str:
+        """A name for one more place in the query that has columns; the empty one for a table that is alone."""
+        if not self.several and not self.places:
+            self.places.add("")
+            return ""
+        return fresh(name, self.places)
