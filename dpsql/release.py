@@ -129,7 +129,7 @@ class Release:
         groups = parts.shape[1]
         largest = max((int(abs(part).max()) for part in parts), default=0) if groups else 0
         weight = max((sum(abs(f) for _, f in each.terms) for each in self.coordinates), default=0)
-        wide = parts.dtype == object or largest * weight >= 2**61
+        wide = parts.dtype == object or max(1, largest) * weight >= 2**61
         held = parts.astype(object) if wide else parts
         steps = np.zeros((len(self.coordinates), groups), dtype=held.dtype)
         for row, coordinate in enumerate(self.coordinates):

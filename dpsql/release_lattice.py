@@ -139,7 +139,7 @@ class _Builder:
         """The count that decides which groups are shown: the requested COUNT(*), for it costs nothing more, unless it
         has to be one of units; a unit may add several to it, which raises the threshold."""
         bounds = self.analysis.bounds
-        if bounds.rows.linf == 1 and not self.of_units:
+        if bounds.rows.linf == 1:  # a row is a unit there
             return _Selecting(CountRows(None), Contribution(point(1), sure=False), bounds.rows, 1, by_unit=False)
         asked_for_units = any(m.of == "presence" and not m.argument.nullable for m in self.analysis.measured)
         for m in self.analysis.measured if not asked_for_units else ():

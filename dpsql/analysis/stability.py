@@ -119,7 +119,9 @@ def _(node: Union) -> Stability:
         for unit, rows in each.by_unit.items():
             before = by_unit.get(unit, 0)
             by_unit[unit] = None if rows is None or before is None else rows + before
-    return Stability(by_unit, every_row=False, fan_out=sum(each.fan_out for each in below))
+    promised = [each.expected for each in below if each.expected is not None]
+    expected = sum(promised) if len(promised) == len(below) else None
+    return Stability(by_unit, every_row=False, expected=expected, fan_out=sum(each.fan_out for each in below))
 
 
 @stability.register

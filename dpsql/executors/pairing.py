@@ -116,7 +116,7 @@ def marked(node: Mark, rows: Relation, inner: Relation) -> Vector:
             found = _any_pair(node.condition, rows, inner, (codes, others))
     if not node.of_list or not inner.rows:
         return Vector(found)
-    ((asked, listed),) = keys
+    asked, listed = keys[-1]
     unknown = ~_present(asked) | (not _present(listed).all())
     valid = found | ~unknown
     return Vector(found, None if valid.all() else valid)

@@ -138,8 +138,8 @@ class Membership:
                 span=span,
                 hint="Write EXISTS (SELECT ...) with the equality in its WHERE.",
             )
-        if not rows.public:
-            nullable = False  # the one pair says whose rows they are, and rows of nobody are left out
+        if not rows.public:  # the one pair says whose rows they are, and rows of nobody are left out
+            nullable = any(unfiltered(each).nullable for each, _ in items)
         fact = Fact(BOOLEAN, nullable=nullable, whole=True)
         place = outer.whole.place("(sub-query)")
         column = Column(f"found{place.removeprefix('(sub-query)')}", Type.BOOLEAN, fact, place)
