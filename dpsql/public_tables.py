@@ -14,7 +14,7 @@ import numpy as np
 
 from dpsql.errors import InvalidSchema
 from dpsql.executors.columns import ColumnStore
-from dpsql.executors.database import Database
+from dpsql.executors.database import Database, aggregated
 from dpsql.executors.groups import key_codes
 from dpsql.executors.inner_aggregates import renumber
 from dpsql.executors.joining import key_of
@@ -24,7 +24,7 @@ from dpsql.sources import stored_columns
 from dpsql.sql.domains import MOST_TEXT, cells_of
 from dpsql.sql.expressions import Expr, Vector
 from dpsql.sql.nodes import Source
-from dpsql.sql.plan import MOST_DERIVED_CELLS, GroupKey
+from dpsql.sql.plan import MOST_DERIVED_CELLS, Aggregation, GroupKey
 from dpsql.table import Table
 
 Tables = Mapping[str, Table]
@@ -66,6 +66,13 @@ class PublicData:
         nullable = not bool(values.where_valid().all())
         present = values.at(np.flatnonzero(values.where_valid()))
         return _keys(present, expr.type, nullable=nullable)
+
+    def aggregate(self, source: Source, aggregation: Aggregation, kind: Type) -> Key:
+        """One exact aggregate over all public rows of a source; None for NULL."""
+        with np.errstate(all="ignore"):
+            rows = self._database.relation(source).settled()
+            found = aggregated(aggregation, rows, np.zeros(rows.rows, dtype=np.int64), 1, kind)
+        return cells_of(found, kind)[0]
 
 
 def public_data(stores: Mapping[str, ColumnStore]) -> PublicData | None:

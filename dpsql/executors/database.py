@@ -16,7 +16,16 @@ from dpsql.executors.groups import key_codes
 from dpsql.executors.inner_aggregates import aggregate, renumber
 from dpsql.executors.joining import KeyColumn, lookup
 from dpsql.executors.made import Made, MadeColumns, encoded_texts, joined_texts
-from dpsql.executors.pairing import among_kept, beside, key_at, looked_up, marked, multiplied, with_presence
+from dpsql.executors.pairing import (
+    among_kept,
+    beside,
+    key_at,
+    looked_up,
+    marked,
+    multiplied,
+    of_the_unit,
+    with_presence,
+)
 from dpsql.executors.relations import Part, Places, Relation, Units, merged_units, units_of_codes
 from dpsql.schema import TableSchema, Type
 from dpsql.schema_units import Unit
@@ -90,7 +99,7 @@ class Database:
             cells = key.values.at(codes[firsts])
             makers[column.name] = (column.type, partial(_as_made, cells, column.type))
         for each, column in zip(node.aggregations, node.columns[len(keys) :], strict=True):
-            makers[column.name] = (column.type, partial(_aggregated, each, rows, groups, size, column.type))
+            makers[column.name] = (column.type, partial(aggregated, each, rows, groups, size, column.type))
         return Relation(size, {node.columns[0].table: Part(MadeColumns(size, makers))}, units.at(firsts))
 
     # Whose rows.
@@ -145,7 +154,7 @@ class Database:
         if isinstance(bottom, Scan) and bottom.table.unit is not None:
             kind = f"{bottom.table.name.casefold()}.{other.name}"
             if bottom.table.unit == Unit(other.name) and ("", one.table, one.name) in left.units.handles:
-                return looked_up(replace(node, keys=()), left, right, units=True)  # the key is itself the unit
+                return of_the_unit(left, right)  # the key is itself the unit
             if (kind, one.table, one.name) in left.units.handles:
                 places = self._along_path(left.parts[one.table], one.name, bottom.table, other.name)
                 if places is not None and self._is_unique(bottom.table, other.name):
@@ -209,7 +218,7 @@ def _as_made(cells: Vector, kind: Type) -> Made:
     return encoded_texts(cells) if kind is Type.TEXT else cells
 
 
-def _aggregated(each: Aggregation, rows: Relation, groups: Places, size: int, kind: Type) -> Vector:
+def aggregated(each: Aggregation, rows: Relation, groups: Places, size: int, kind: Type) -> Vector:
     """One exact aggregate of each group inside a unit."""
     argument = each.argument
     if argument is None:

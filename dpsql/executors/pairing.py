@@ -32,6 +32,23 @@ def looked_up(node: Join, left: Relation, right: Relation, *, units: bool = Fals
     return found if present is None else np.append(places, -1)[found]
 
 
+def of_the_unit(left: Relation, right: Relation) -> Places | None:
+    """For each left row the one right row of its unit, -1: none; None where a unit has several."""
+    assert left.units is not None  # both sides are people's
+    assert right.units is not None
+    codes = right.units.numbers()
+    present = right.present()
+    rows = np.flatnonzero(codes >= 0) if present is None else np.flatnonzero(present)
+    if int(np.bincount(codes[rows]).max(initial=0)) > 1:
+        return None
+    place = np.full(right.units.count + 1, -1)
+    place[codes[rows]] = rows
+    assert left.units.values is not None  # so have both a column that tells units
+    assert right.units.values is not None
+    same = lookup([KeyColumn(left.units.values)], [KeyColumn(right.units.values)])
+    return np.append(place[same], -1)[left.units.numbers()]
+
+
 def among_kept(places: Places, kept: Bools | None) -> Places:
     return places if kept is None else np.where(np.append(kept, False)[places], places, -1)
 

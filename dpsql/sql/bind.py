@@ -120,7 +120,7 @@ class _Binder:
                 )
             query = ReleasedSelect(self.whole, select, source).query()
             return unread(query) if outermost else answered(query, written)
-        member = Membership(lambda inner: self._inner(inner, names))
+        member = Membership(lambda inner: self._inner(inner, names), lambda inner: self._inner_rows(inner, names))
         if outermost or clause is not None:
             return self._private(select, source, member, outermost=outermost)
         if is_aggregating(select):
@@ -140,11 +140,14 @@ class _Binder:
         if is_aggregating(select) and not select.args.get("distinct"):
             made = self._bind(select, names)
             return None, made if isinstance(made, People) else None
+        return self._inner_rows(select, names), None
+
+    def _inner_rows(self, select: exp.Select, names: _Common | None) -> People | None:
         self.depth += 1
         if self.depth > MOST_SUBQUERIES:
             raise SQLSyntaxError(f"more than {MOST_SUBQUERIES} sub-queries.", span=self._span(select))
         source = self._from(select, self._with(select, names))
-        return (source, None) if isinstance(source, People) else (None, None)
+        return source if isinstance(source, People) else None
 
     def _union(self, union: exp.Union, names: _Common | None) -> People:
         branches: list[exp.Expr] = []

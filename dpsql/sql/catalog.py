@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import Protocol
 
 from dpsql.errors import Span, UnknownTable, did_you_mean
-from dpsql.schema import Key, TableSchema
+from dpsql.schema import Key, TableSchema, Type
 from dpsql.sql.expressions import Expr
 from dpsql.sql.nodes import Source
+from dpsql.sql.plan import Aggregation
 
 
 class PublicValues(Protocol):
@@ -22,6 +23,9 @@ class PublicValues(Protocol):
 
     def of(self, source: Source, expr: Expr) -> tuple[Key, ...] | None:
         """The distinct values of an expression over public rows, ascending, NULL last; None if they are too many."""
+
+    def aggregate(self, source: Source, aggregation: Aggregation, kind: Type) -> Key:
+        """One exact aggregate over all public rows of a source; None for NULL."""
 
 
 @dataclass(frozen=True)

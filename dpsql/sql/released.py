@@ -7,10 +7,9 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dpsql.errors import SQLSyntaxError
-from dpsql.schema import Type
 from dpsql.sql.expressions import Column, Expr
 from dpsql.sql.parse import span_of
-from dpsql.sql.plan import AggregateKind, Aggregation, Output, Query, Stage
+from dpsql.sql.plan import Output, Query, Stage
 from dpsql.sql.scopes import Answered
 from dpsql.sql.select_list import aggregate_in, fresh, is_star, items_of
 from dpsql.sql.selects import SelectBinder
@@ -58,14 +57,3 @@ class ReleasedSelect(SelectBinder):
             span=span,
             hint=f"Add it to GROUP BY: {column}.",
         )
-
-    def slot_type(self, aggregation: Aggregation) -> Type:
-        """Exact aggregates of shown values."""
-        argument = aggregation.argument
-        if aggregation.kind in (AggregateKind.COUNT, AggregateKind.DISTINCT) or argument is None:
-            return Type.INTEGER
-        if aggregation.kind is AggregateKind.AVG:
-            return Type.REAL
-        if aggregation.kind is AggregateKind.SUM:
-            return Type.INTEGER if argument.type in (Type.INTEGER, Type.BOOLEAN) else Type.REAL
-        return argument.type

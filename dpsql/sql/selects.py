@@ -190,6 +190,8 @@ class SelectBinder:
             return self.column(node)
         if _is_membership(node):
             return self.membership(node)
+        if isinstance(node, exp.Subquery) and self.member is not None:
+            return self.member.value(node, self)
         if isinstance(node, exp.AggFunc):
             raise SQLSyntaxError("an aggregate cannot stand inside another.", span=span_of(self.sql, node))
         return None
@@ -201,6 +203,8 @@ class SelectBinder:
             return alias if alias is not None else self.column(node)
         if _is_membership(node):
             return self.membership(node)
+        if isinstance(node, exp.Subquery) and self.member is not None:
+            return self.member.value(node, self)
         return self.aggregate(node)
 
     def membership(self, node: exp.Expr) -> Expr | None:
@@ -295,7 +299,15 @@ class SelectBinder:
         return self.aggregations[aggregation]
 
     def slot_type(self, aggregation: Aggregation) -> Type:
-        raise NotImplementedError
+        """The type of an exact aggregate."""
+        argument = aggregation.argument
+        if aggregation.kind in (AggregateKind.COUNT, AggregateKind.DISTINCT) or argument is None:
+            return Type.INTEGER
+        if aggregation.kind is AggregateKind.AVG:
+            return Type.REAL
+        if aggregation.kind is AggregateKind.SUM:
+            return Type.INTEGER if argument.type in (Type.INTEGER, Type.BOOLEAN) else Type.REAL
+        return argument.type
 
     def argument(self, kind: AggregateKind, node: exp.Expr, condition: Expr | None) -> Expr | None:
         """What is aggregated; rows where the FILTER is not true have NULL there. None: all rows are counted."""

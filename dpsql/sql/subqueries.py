@@ -16,7 +16,7 @@ from sqlglot import exp
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.intervals import BOOLEAN
 from dpsql.schema import Type
-from dpsql.sql.expressions import Column, Expr, Fact, unfiltered
+from dpsql.sql.expressions import Column, Expr, Fact, Literal, Slot, unfiltered
 from dpsql.sql.joins import assembled, not_on_the_unit
 from dpsql.sql.nodes import Filter, Mark, Pair, Source
 from dpsql.sql.parse import span_of
@@ -69,10 +69,12 @@ def _check_unit(rows: Rows, mark: Marking) -> None:
 
 
 class Membership:
-    """Binds IN (SELECT ...) and EXISTS (...); `inner` binds the FROM of a sub-query, or all of an aggregating one."""
+    """Binds IN (SELECT ...), EXISTS (...) and values; `inner` binds the FROM of a sub-query, or all of an aggregating
+    one, `rows` its FROM."""
 
-    def __init__(self, inner: Callable[[exp.Select], Found]) -> None:
+    def __init__(self, inner: Callable[[exp.Select], Found], rows: Callable[[exp.Select], People | None]) -> None:
         self._inner = inner
+        self._rows = rows
 
     def bind(self, node: exp.Expr, outer: SelectBinder) -> Expr | None:
         """The marked column of a membership, the same one for the same words; None for any other node. Raises a
@@ -83,6 +85,39 @@ class Membership:
                 return None
             outer.memberships[node] = made
         return outer.memberships[node]
+
+    def value(self, node: exp.Subquery, outer: SelectBinder) -> Expr:
+        """A sub-query as a value: one aggregate over public tables, computed here. Raises UnsupportedSQL."""
+        span = span_of(outer.sql, node)
+        found = self._inner_rows(node.this)
+        public = outer.whole.public
+        if found is None or public is None or not all(step.rows.public for step in found.steps):
+            raise UnsupportedSQL(
+                "a sub-query as a value reads public tables: one over people's rows would have to be private itself.",
+                span=span,
+                hint="Ask it first, and pass its answer as a parameter: params={...}.",
+            )
+        inside = outer.inside(node.this, found, self)
+        predicate = inside.where()
+        own = frozenset[str]().union(*(step.rows.names for step in found.steps))
+        own |= {mark.column.table for mark in inside.marks}
+        items = items_of(node.this)
+        slot = inside.aggregate(items[0][0]) if len(items) == 1 else None
+        if not isinstance(slot, Slot) or len(inside.aggregations) != 1:
+            raise UnsupportedSQL("a sub-query as a value is one aggregate, such as (SELECT MAX(x) FROM t).", span=span)
+        (aggregation,) = inside.aggregations
+        read = [each for each in (predicate, aggregation.argument) if each is not None]
+        if any(not places_of(each) <= own for each in read):
+            raise UnsupportedSQL("a sub-query as a value cannot read the row that it stands beside.", span=span)
+        source = with_marks(assembled(found, predicate), inside.marks)
+        value = public.aggregate(source, aggregation, slot.type)
+        return Literal(value, slot.type)
+
+    def _inner_rows(self, select: exp.Expr) -> People | None:
+        cut = ("group", "having", "limit", "offset", "order", "distinct", "privacy")
+        if not isinstance(select, exp.Select) or any(select.args.get(each) for each in cut):
+            return None
+        return self._rows(select)
 
     def _bound(self, node: exp.Expr, outer: SelectBinder) -> Expr | None:
         query = (

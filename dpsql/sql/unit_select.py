@@ -92,17 +92,6 @@ class UnitSelect(SelectBinder):
             made.append(Column(fresh(named.get(slot) or str(each), taken), slot.type, held, place))
         return made
 
-    def slot_type(self, aggregation: Aggregation) -> Type:
-        """Exact aggregates of the unit's own values."""
-        argument = aggregation.argument
-        if aggregation.kind in (AggregateKind.COUNT, AggregateKind.DISTINCT) or argument is None:
-            return Type.INTEGER
-        if aggregation.kind is AggregateKind.AVG:
-            return Type.REAL
-        if aggregation.kind is AggregateKind.SUM:
-            return Type.INTEGER if argument.type in (Type.INTEGER, Type.BOOLEAN) else Type.REAL
-        return argument.type
-
     def check_argument(self, kind: AggregateKind, expr: Expr, node: exp.Expr) -> None:
         if kind in (AggregateKind.MIN, AggregateKind.MAX) and expr.type in (Type.TEXT, Type.OTHER):
             raise TypeMismatch(f"{kind}({expr}): {expr} is {expr.type}.", span=span_of(self.sql, node))

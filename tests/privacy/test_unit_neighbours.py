@@ -6,14 +6,499 @@ distances are compared in integers with what the release declares.
 
 from __future__ import annotations
 
+import itertools
+import random
+import warnings
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+from unittest import mock
+
+import pandas as pd
 import pytest
 
+import dpsql
+from dpsql.errors import DPSQLError, InvalidSchema, TypeMismatch
+from dpsql.executors import evaluation, groups, pandas
+from dpsql.executors.columns import ColumnStore
+from dpsql.privacy.partitions import show_probability
+from dpsql.privacy.unit import ContributionBound
+from dpsql.public_tables import resolved
+from dpsql.release_lattice import together
+from dpsql.sql.catalog import Catalog
 from tests.privacy import unit_checks
-from tests.privacy.unit_checks import Question
+from tests.privacy.checks import B, U, series
+from tests.privacy.unit_checks import KEYS, R3, Asking, Question, World, check_apart, people
 
 SEED = 20_260_301
 
 
 @pytest.mark.parametrize("asked", unit_checks.questions(), ids=str)
 def test_every_kind_of_question(asked: Question):
-    unit_checks.check_question(asked, SEED, databases=3)
+    unit_checks.check_question(asked, SEED, databases=4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(6))
+@pytest.mark.parametrize("asked", unit_checks.questions(), ids=str)
+def test_every_kind_of_question_on_many_databases(asked: Question, part: int):
+    unit_checks.check_question(asked, SEED + 1 + part, databases=12, changes=4)
+
+
+def ask_at_random(seed: int, accepted: int, databases: int) -> None:
+    """That many accepted questions of a random kind."""
+    print(f"seed {seed}")  # noqa: T201
+    made = unit_checks.Questions(random.Random(seed))
+    done = refused = 0
+    while done < accepted:
+        asked = made.question()
+        try:
+            unit_checks.check_question(asked, seed, databases, changes=1)
+        except DPSQLError:
+            refused += 1
+            assert refused < accepted + 50, "the generator makes too few questions that are accepted"
+        else:
+            done += 1
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_questions(part: int):
+    ask_at_random(SEED + part, 30, databases=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4, 24))
+def test_many_random_questions(part: int):
+    ask_at_random(SEED + part, 150, databases=5)
+
+
+# Limits
+
+
+@pytest.mark.parametrize("relation", [U, B])
+def test_every_small_limit(relation: str):
+    """One unit with more rows than any limit, in more groups: every combination of limits holds, and the counts of
+    rows by group reach what is declared."""
+    rows = tuple((place, 1, y, k) for place, (y, k) in enumerate(itertools.product((3, 3, -2), (0, 1, 2, 3, None))))
+    sqls = (
+        "SELECT k, COUNT(*) FROM e GROUP BY k",
+        "SELECT k, COUNT(DISTINCT pid), AVG(y), COUNT(y > 0) FROM e GROUP BY k",
+        "SELECT k, SUM(y), COUNT(*), COUNT(DISTINCT pid) FROM e GROUP BY k",
+        "SELECT COUNT(*), AVG(y) FROM e",
+    )
+    words = ("max_rows", "max_groups", "max_rows_per_group")
+    kept: dict[Any, Any] = {}
+    for limits in itertools.product((None, 1, 2, 3, 5), (None, 1, 2, 3), (None, 1, 2)):
+        said = {word: most for word, most in zip(words, limits, strict=True) if most is not None}
+        if limits[0] is None and None in limits[1:]:
+            continue
+        world = people().limited(**said)
+        for sql in sqls:
+            asking = Asking(world, sql, relation, {}, kept)
+            reached = 0
+            for data in (world.data(e=rows), world.data(e=rows[:4]), world.data(e=rows[::5]), world.data(e=rows[:5])):
+                nothing = asking.exact(world.data())
+                one = asking.exact(data)
+                asking.compare(one, nothing, f"{sql} {said}")
+                reached = max(reached, sum(abs(cells[0]) for cells in one.cells.values()))
+            if sql == sqls[0]:
+                declared = asking.made.reach.steps / (2 if relation == B else 1)
+                assert reached == declared, f"{said}: {declared} declared, {reached} reached"
+
+
+def test_what_counts_of_rows_and_of_units_come_to_together():
+    """`together` is the largest sum over groups that any unit can reach: a groups' rows may all be left out, and the
+    unit is in it all the same."""
+    made = unit_checks.planned(
+        people().limited(max_rows=3), "SELECT k, COUNT(*), COUNT(DISTINCT pid) FROM e GROUP BY k", U
+    )
+    row, unit = made.coordinates if not made.coordinates[0].by_unit else reversed(made.coordinates)
+    for limits in itertools.product((1, 2, 3, 4, 5), (1, 2, 3, 4), (1, 2, 3)):
+        bound = ContributionBound(*limits)
+        for a, b in ((1, 1), (1, 2), (2, 3), (3, 1), (1, 5), (5, 4)):
+            found = together(
+                [
+                    replace(row, bound=bound, row=replace(row.row, range=_up_to(a))),
+                    replace(unit, bound=ContributionBound(bound.most_groups, bound.most_groups, 1),
+                            row=replace(unit.row, range=_up_to(b))),
+                ],
+                made.analysis,
+                0,
+            )  # fmt: skip
+            kept = itertools.product(range(bound.linf + 1), repeat=bound.most_groups)
+            largest = max(sum(max(a * c, b) for c in each) for each in kept if sum(each) <= bound.rows)
+            assert found == largest, f"{bound}, {a} a row and {b} a unit: {found} declared, {largest} reached"
+
+
+def _up_to(most: int) -> Any:
+    return dpsql.intervals.Interval(0, most)
+
+
+@pytest.mark.parametrize("relation", [U, B])
+def test_sensitivities_are_whole_numbers_however_large_the_limits(relation: str):
+    for rows in (1000, 12_345_677, 10**6 + 3):
+        world = people().limited(max_rows=rows)
+        for sql in ("SELECT k, SUM(y * 1.1), AVG(y) FROM e GROUP BY k", "SELECT SUM(y), COUNT(*) FROM e"):
+            made = unit_checks.planned(world, sql, relation)
+            for each in made.coordinates:
+                largest = max(abs(int(each.row.least)), abs(int(each.row.most)))
+                width = int(each.row.most) - int(each.row.least)
+                exact = largest * each.bound.l1
+                if relation == B:
+                    exact = 2 * exact if "GROUP BY" in sql else width * each.bound.linf
+                assert each.sensitivity == exact
+
+
+@pytest.mark.parametrize("relation", [U, B])
+@pytest.mark.parametrize(
+    "asked", [q for q in unit_checks.questions() if "GROUP BY" in q.sql or "DISTINCT" in q.sql], ids=str
+)
+def test_a_group_of_one_unit_is_shown_with_a_chance_within_delta(asked: Question, relation: str):
+    """Of all groups that one unit can open or close together."""
+    try:
+        made = unit_checks.planned(asked.world, asked.sql, relation, **asked.how)
+    except DPSQLError:
+        return
+    groups_of_one = made.analysis.bounds.units.groups * (2 if relation == B else 1)
+    if made.selector is not None:
+        law = made.selector.law
+        assert law.probability(1) * groups_of_one <= made.cost.delta
+        assert law.groups >= groups_of_one
+    elif made.threshold is not None:
+        chance = show_probability(made.shares[0].noise, made.lattice.one_unit, made.threshold)
+        assert Fraction(chance) * groups_of_one <= made.cost.delta * (1 + Fraction(1, 10**9))
+        assert made.lattice.groups_of_a_unit >= groups_of_one
+    else:
+        assert made.exact.every_cell or not made.exact.keys
+
+
+def test_a_promise_of_unique_keys_is_enforced():
+    """p declares one row for each unit: of three the other two are left out, by the key."""
+    world = people()
+    data = world.data(p=((1, "x", 1.0), (1, "x", 2.0), (1, "x", 3.0), (2, "x", 1.0)))
+    asking = Asking(world, "SELECT COUNT(*), SUM(x) FROM p", U)
+    check_apart(asking, data)
+    world = world.with_tables({"u": {"k": "Int64", "x": "float64"}}, u={"unique": ["k"], "bounds": {"x": (0, 1)}})
+    made = unit_checks.planned(world, "SELECT COUNT(*) FROM u", U)
+    assert made.reach.steps == 1  # rows are units, whatever is unique
+
+
+# How another unit's rows could change what one unit adds
+
+
+def apart(world: World, sql: str, relation: str = U, **rows: Any) -> Asking:
+    """Units are counted apart, in this database and in any order of its rows."""
+    asking = Asking(world, sql, relation)
+    data = world.data(**rows)
+    check_apart(asking, data)
+    for seed in range(3):
+        unit_checks.check_order(asking, data, random.Random(seed))
+    return asking
+
+
+@pytest.mark.parametrize(
+    ("dtype", "types", "bounds", "units"),
+    [
+        ("int64", {}, (0, 5), (7, 8)),
+        ("Int64", {}, (0, 5), (7, 8)),
+        ("float64", {}, (0, 5), (7.5, 8.0)),
+        ("float64", {"u": "integer"}, (0, 5), (7.0, 8.0)),
+        (object, {"u": "integer"}, (0, 5), (7, 8)),
+        ("datetime64[us]", {}, ("1999-01-01", "1999-12-31"), unit_checks.DAYS[:2]),
+        ("datetime64[us]", {"u": "date"}, ("1999-01-01", "1999-12-31"), unit_checks.DAYS[:2]),
+    ],
+)
+def test_bounds_of_a_unit_make_no_two_people_one(
+    dtype: Any, types: dict[str, str], bounds: Any, units: tuple[Any, Any]
+):
+    said = {"unit": "u", "max_rows": 1, "bounds": {"u": bounds, "x": (-1, 1)}, "types": types}
+    world = people().with_tables({"q": {"u": dtype, "x": "float64"}}, q=said)
+    rows = ((units[0], 1.0), (units[0], 1.0), (units[1], -1.0))
+    asking = apart(world, "SELECT SUM(x), COUNT(*) FROM q", q=rows)
+    asking = apart(world, "SELECT COUNT(DISTINCT u) FROM q", q=rows)
+    assert asking.exact(world.data(q=rows)).cells == {(): (2,)}
+
+
+BOUNDED_KEYS = people().with_tables(
+    {},
+    e={"bounds": {"eid": (0, 5), "y": (-2, 3), "k": (0, 3)}},
+    i={"bounds": {"eid": (0, 5), "z": (0, 2)}},
+    p={"bounds": {"x": (-1, 3)}},
+)  # fmt: skip
+
+
+def test_bounds_of_the_keys_of_a_path_lead_nobody_to_others():
+    for word in ("SELECT COUNT(*), SUM(z) FROM i", "SELECT COUNT(DISTINCT e.pid) FROM i JOIN e ON i.eid = e.eid"):
+        apart(BOUNDED_KEYS.limited(max_rows=1), word, e=((7, 1, 1, 1), (8, 2, 1, 1)), i=((8, 1.0), (7, 1.0)))
+    large = 2**62
+    rows = ((large + 7, 1, 1, 1), (large + 8, 2, 1, 1)), ((large + 8, 1.0), (large + 7, 1.0))
+    apart(people().limited(max_rows=1), "SELECT COUNT(*), SUM(z) FROM i", e=rows[0], i=rows[1])
+    unsigned = people().with_tables(
+        {"e": {**people().dtypes["e"], "eid": "uint64"}, "i": {"eid": "uint64", "z": "float64"}}
+    )
+    apart(unsigned.limited(max_rows=1), "SELECT COUNT(*), SUM(z) FROM i", e=rows[0], i=rows[1])
+
+
+ONE_PAIR = {
+    "e": ((7, 2, 1, 1), (8, 2, 2, 1), (None, 2, 2, 2), (0, 2, 1, 3), (1, 1, 0, 0)),
+    "i": ((8, 1.0), (None, 1.0), (0, 2.0)),
+}
+NOT_NULL = people().with_tables({}, e={"nullable": {"eid": False}}, i={"nullable": {"eid": False}})
+CLIPPED_UNIT = people().with_tables({}, p={"bounds": {"pid": (0, 5), "x": (-1, 3)}})
+
+
+@pytest.mark.parametrize(
+    "world", [people(), BOUNDED_KEYS, NOT_NULL, CLIPPED_UNIT], ids=["plain", "bounds", "not null", "unit"]
+)
+@pytest.mark.parametrize("how", ["JOIN", "LEFT JOIN"])
+def test_one_persons_doubled_keys_change_nobody_elses_joins(world: World, how: str):
+    """A key that is declared unique may be there twice; then another way of joining must compare the same things."""
+    world = world.limited(max_rows=9)
+    doubled = (*ONE_PAIR["e"], (1, 1, 0, 0))
+    for sql in (
+        f"SELECT COUNT(*), SUM(y) FROM i {how} e ON i.eid = e.eid",
+        f"SELECT COUNT(y) FROM i {how} e ON i.eid = e.eid AND y > 0",
+    ):
+        apart(world, sql, e=doubled, i=ONE_PAIR["i"])
+    p = ((7, "x", 1.0), (1, "x", 1.0), (1, "y", 2.0))
+    for sql in (
+        f"SELECT COUNT(*), SUM(x) FROM e {how} p ON e.pid = p.pid",
+        f"SELECT COUNT(x) FROM e {how} p ON e.pid = p.pid AND x > 0",
+    ):
+        apart(world, sql, e=((1, 7, 1, 1), (2, 1, 1, 1), (3, 5, 1, 1)), p=p)
+
+
+def test_units_of_a_dictionary_that_holds_a_text_twice():
+    pa = pytest.importorskip("pyarrow")
+    cells = pa.chunked_array([pa.array(["a"]).dictionary_encode(), pa.array(["b", "a"]).dictionary_encode()])
+    frame = pd.DataFrame({"u": pd.arrays.ArrowExtensionArray(cells), "x": [1.0, 1.0, 1.0]})
+    table = dpsql.Table(frame, unit="u", max_rows=1, bounds={"x": (0, 1)})
+    schemas = resolved({"q": table})
+    executor = pandas.PandasExecutor({"q": ColumnStore(frame, schemas["q"])})
+    world = mock.Mock(catalog=Catalog(schemas))
+    for sql in ("SELECT COUNT(*) FROM q", "SELECT COUNT(DISTINCT u) FROM q"):
+        made = unit_checks.planned(world, sql, U)
+        assert executor.execute(made.exact, KEYS[1]).parts.tolist() == [[2]], "one person has two codes"
+    for said in ({"unique": ["u"]}, {"max_matches": {"u": 1}}):
+        with pytest.raises(InvalidSchema):
+            resolved({"q": dpsql.Table(frame, public=True, **said)})
+
+
+def test_what_is_filled_in_counts_as_a_value_of_a_public_key():
+    frame = pd.DataFrame({"k": series(["", "", None], object), "n": pd.Series([0, 0, None], dtype="Int64")})
+    for name in ("k", "n"):
+        for said in ({"max_matches": {name: 2}}, {"unique": [name]}):
+            with pytest.raises(InvalidSchema):
+                resolved({"m": dpsql.Table(frame, public=True, nullable={name: False}, **said)})
+        resolved({"m": dpsql.Table(frame, public=True, max_matches={name: 2})})
+
+
+def test_people_of_different_types_are_not_mixed():
+    """2^53 and 2^53 + 1 are one number among reals; a text is none."""
+    kinds: tuple[tuple[Any, Any], ...] = (
+        ("float64", 1.0),
+        (object, "a"),
+        ("bool", True),
+        ("datetime64[us]", unit_checks.DAYS[0]),
+    )
+    for dtype, unit in kinds:
+        world = people().with_tables({"q": {"pid": dtype, "x": "float64"}}, q={"unit": "pid", "bounds": {"x": (-1, 3)}})
+        world = world.limited(max_rows=1)
+        p = ((2**53, "x", 1.0), (2**53 + 1, "x", -1.0), (2**53, "x", 1.0))
+        try:
+            apart(
+                world, "SELECT COUNT(*), SUM(x) FROM (SELECT x FROM p UNION ALL SELECT x FROM q)", p=p, q=((unit, 1.0),)
+            )
+        except TypeMismatch:
+            continue
+
+
+def test_equal_numbers_are_one_person_in_all_tables():
+    """An integer here, a real there, -0.0 and 0.0; NaN is nobody."""
+    world = people().with_tables({"q": {"pid": "float64", "x": "float64"}}, q={"unit": "pid", "bounds": {"x": (-1, 3)}})
+    world = world.limited(max_rows=9)
+    rows: dict[str, Any] = {
+        "p": ((0, "x", 1.0), (1, "x", 1.0), (2**53 + 1, "x", 1.0)),
+        "q": ((-0.0, 1.0), (0.0, 1.0), (1.0, 1.0), (1.5, 1.0), (float("nan"), 1.0), (float(2**53), 1.0)),
+    }
+    asking = apart(world, "SELECT COUNT(*), SUM(q.x) FROM p JOIN q ON p.pid = q.pid", **rows)
+    assert asking.exact(world.data(**rows)).cells[()][0] > 0
+    asking = apart(world, "SELECT COUNT(DISTINCT pid) FROM q", **rows)
+    assert asking.exact(world.data(**rows)).cells == {(): (4,)}
+    asking = apart(world, "SELECT COUNT(*) FROM p WHERE pid IN (SELECT pid FROM q)", **rows)
+    assert asking.exact(world.data(**rows)).cells == {(): (2,)}
+
+
+@pytest.mark.parametrize("relation", [U, B])
+def test_public_tables_that_come_first_multiply_all_the_same(relation: str):
+    """A limit on the matches of a public row says nothing of a person's row."""
+    nil = people().with_tables({"nil": {"k": "int64"}}, nil={"public": True}, t={"unique": ["k"]})
+    world = replace(nil, public={**nil.public, "nil": ()})
+    union = "(SELECT k, x FROM t UNION ALL SELECT k, x FROM t) AS a"
+    for sql in (
+        "SELECT COUNT(*) FROM pub LEFT JOIN tags ON tags.k = pub.k JOIN t ON t.k = pub.k",
+        "SELECT COUNT(*) FROM (SELECT pub.k FROM pub JOIN tags ON tags.k = pub.k) AS a JOIN t ON t.k = a.k",
+        "SELECT COUNT(*) FROM tags RIGHT JOIN t ON t.k = tags.k",
+        "SELECT COUNT(*) FROM pub JOIN tags ON tags.k = pub.k JOIN t ON t.k = pub.k",
+        "SELECT COUNT(*) FROM pub, tags, t WHERE tags.k = pub.k",
+        f"SELECT COUNT(*) FROM {union} LEFT JOIN nil ON TRUE",
+        f"SELECT COUNT(*) FROM {union} CROSS JOIN nil",
+        f"SELECT COUNT(*) FROM {union} LEFT JOIN tags ON a.k = tags.k",
+        f"SELECT COUNT(*) FROM {union} JOIN tags ON a.k = tags.k LEFT JOIN nil ON TRUE",
+    ):
+        try:
+            asking = Asking(world, sql, relation)
+        except DPSQLError:
+            continue
+        for data in (world.data(t=((0, 1.0, "a"),)), world.data(t=((1, 1.0, "a"), (5, 1.0, "a")))):
+            unit_checks.check_rows(asking, data, random.Random(SEED))
+
+
+def test_no_other_side_of_an_outer_join_makes_an_answer_fail():
+    world = people().limited(max_rows=3)
+    for sql in (
+        "SELECT COUNT(z), COUNT(*) FROM e LEFT JOIN i ON e.eid = i.eid AND e.k > 0",
+        "SELECT k, SUM(z) FROM i RIGHT JOIN e ON i.eid = e.eid GROUP BY k",
+        "SELECT city, COUNT(*) FROM e LEFT JOIN (SELECT * FROM p WHERE x > 2) AS a ON e.pid = a.pid GROUP BY city",
+        "SELECT COUNT(n) FROM p LEFT JOIN (SELECT pid, COUNT(*) AS n FROM e GROUP BY pid) AS a ON p.pid = a.pid",
+        "SELECT COUNT(z) FROM p LEFT JOIN e ON p.pid = e.pid LEFT JOIN i ON e.eid = i.eid JOIN pub ON pub.k = e.k",
+    ):
+        e = ((1, 1, 1, 1), (None, None, 1, 1))
+        for rows in (
+            {},
+            {"e": e},
+            {"p": ((1, "x", 1.0),)},
+            {"e": e, "i": ((9, 1.0),)},
+            {"p": ((1, "x", 1.0),), "e": e},
+        ):
+            apart(world, sql, **rows)
+
+
+def test_nobody_empties_a_list_and_nobody_is_marked():
+    """NOT IN over people's rows: a NULL among them is nobody's."""
+    world = people(unit_checks.FLAVOURS[1]).limited(max_rows=3)
+    rows: dict[str, Any] = {
+        "p": ((None, "x", 1.0), ("a", "x", 1.0)),
+        "e": (("k1", "a", 1, 1), ("k2", "b", 1, 1), ("k3", None, 1, 1)),
+    }
+    for sql, expected in (
+        ("SELECT COUNT(*) FROM e WHERE pid NOT IN (SELECT pid FROM p)", 1),
+        ("SELECT COUNT(*) FROM e WHERE pid IN (SELECT pid FROM p)", 1),
+        ("SELECT COUNT(*) FROM e WHERE NOT EXISTS (SELECT 1 FROM p WHERE p.pid = e.pid AND x > 5)", 2),
+    ):
+        asking = apart(world, sql, **rows)
+        assert asking.exact(world.data(**rows)).cells == {(): (expected,)}
+
+
+def test_blocks_change_no_integer():
+    """Rows are read in blocks, of two rows here."""
+    for asked in unit_checks.questions()[::3]:
+        try:
+            asking = unit_checks.asking_of(asked, U)
+        except DPSQLError:
+            continue
+        for data in unit_checks.databases_of(asked.flavour, SEED, 1):
+            expected = asking.exact(data, KEYS[-1])
+            fresh = Asking(asked.world, asked.sql, U, dict(asked.how))
+            with mock.patch.multiple(pandas, BLOCK=2), mock.patch.multiple(groups, BLOCK=2):
+                with mock.patch.multiple(evaluation, BLOCK=2):
+                    assert fresh.exact(data, KEYS[-1]) == expected, asked.sql
+
+
+# Refusals, and what they may say
+
+REFUSED = (
+    "SELECT COUNT(*) FROM p, e",
+    "SELECT COUNT(*) FROM p JOIN e ON e.pid > p.pid",
+    "SELECT COUNT(*) FROM p JOIN e ON e.pid + 0 = p.pid",
+    "SELECT COUNT(*) FROM p JOIN e ON e.y = p.x",
+    "SELECT COUNT(*) FROM p JOIN e ON e.pid = p.pid OR e.k = 1",
+    "SELECT COUNT(*) FROM p JOIN i ON p.x = i.z",
+    "SELECT COUNT(*) FROM p LEFT JOIN e ON e.y = p.x",
+    "SELECT COUNT(*) FROM p JOIN t ON t.x = p.x",
+    "SELECT COUNT(*) FROM t JOIN v ON t.k = v.k",
+    "SELECT COUNT(*) FROM t AS a JOIN t AS b ON a.k = b.k",
+    "SELECT COUNT(*) FROM p WHERE EXISTS (SELECT 1 FROM t WHERE t.k = p.x)",
+    "SELECT COUNT(*) FROM t WHERE k IN (SELECT k FROM v)",
+    "SELECT COUNT(*) FROM t WHERE EXISTS (SELECT 1 FROM t AS b WHERE b.k = t.k)",
+    "SELECT COUNT(*) FROM p WHERE x IN (SELECT y FROM e)",
+    "SELECT COUNT(*) FROM p WHERE EXISTS (SELECT 1 FROM e)",
+    "SELECT COUNT(*) FROM p WHERE NOT EXISTS (SELECT 1 FROM e WHERE e.y > p.x)",
+    "SELECT COUNT(*) FROM p WHERE (pid, x) IN (SELECT k, y FROM e)",
+    "SELECT COUNT(*) FROM pub WHERE k IN (SELECT k FROM e)",
+    "SELECT COUNT(*) FROM pub WHERE EXISTS (SELECT 1 FROM e WHERE e.k = pub.k)",
+    "SELECT COUNT(*) FROM pub LEFT JOIN e ON e.k = pub.k",
+    "SELECT COUNT(*) FROM e RIGHT JOIN pub ON e.k = pub.k",
+    "SELECT COUNT(*) FROM p WHERE EXISTS (SELECT 1 FROM pub WHERE pub.k IN (SELECT k FROM e))",
+    "SELECT COUNT(*) FROM (SELECT k FROM e UNION ALL SELECT k FROM pub)",
+    "SELECT COUNT(*) FROM (SELECT pid FROM e UNION SELECT pid FROM p)",
+    "SELECT COUNT(*) FROM (SELECT x FROM p UNION ALL SELECT x FROM t)",
+    "SELECT COUNT(*) FROM t JOIN tags ON t.x = tags.k + 0",
+    "SELECT COUNT(*) FROM t JOIN (SELECT k // 2 AS j FROM pub) AS a ON a.j = t.k",
+    "SELECT COUNT(*) FROM t JOIN pub ON t.x = pub.w",
+    "SELECT COUNT(DISTINCT k) FROM e",
+    "SELECT COUNT(DISTINCT eid) FROM i",
+    "SELECT pid, COUNT(*) FROM e GROUP BY pid",
+    "SELECT eid, COUNT(*) FROM i GROUP BY eid",
+    "SELECT COUNT(*) FROM (SELECT * FROM e LIMIT 3)",
+    "SELECT COUNT(*) FROM p WHERE pid IN (SELECT pid FROM e GROUP BY pid LIMIT 1)",
+    "SELECT COUNT(*) FROM e WHERE y > (SELECT AVG(y) FROM e)",
+    "SELECT SUM(n) FROM (SELECT pid, COUNT(*) AS n FROM e GROUP BY pid)",
+    "SELECT COUNT(*) FROM p WHERE EXISTS (SELECT 1 FROM e WHERE e.pid = p.pid AND EXISTS "
+    "(SELECT 1 FROM i WHERE i.eid = e.eid AND i.z > p.x))",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("sql", REFUSED)
+def test_people_stay_apart_or_the_question_is_refused(sql: str):
+    for relation in (U, B):
+        with pytest.raises(DPSQLError):
+            unit_checks.planned(people().limited(max_rows=3), sql, relation)
+
+
+def test_what_is_refused_and_answered_does_not_follow_the_rows():
+    """The same words for empty tables, for full ones and for one person alone; and no failure for any."""
+    asked = [*unit_checks.questions()[::2], *(Question(sql, R3) for sql in REFUSED)]
+    sessions: dict[str, list[dpsql.Session]] = {}
+    for question in asked:
+        world, name = question.world, f"{question.flavour} {question.limits}"
+        if name not in sessions:
+            full, *_ = unit_checks.databases_of(question.flavour, SEED, 1)
+            alone = world.rows_of(full, world.units(full)[0])
+            sessions[name] = [session_of(world, data) for data in (world.data(), full, alone)]
+        said = {said_of(session, question) for session in sessions[name]}
+        assert len(said) == 1, f"{question}: {said}"
+
+
+def session_of(world: World, data: Any) -> dpsql.Session:
+    tables = {
+        name: dpsql.Table(world.frame(name, world.public.get(name, data.get(name, ()))), **world.declared[name])
+        for name in world.dtypes
+    }
+    return dpsql.Session(tables, budget=dpsql.Budget(10**6, 0.1))
+
+
+def said_of(session: dpsql.Session, asked: Question) -> str:
+    how = {"epsilon": 1, "delta": 1e-6, **asked.how}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            found = session.query(asked.sql, **how)
+        except DPSQLError as error:
+            assert not isinstance(error, dpsql.errors.InternalError), f"{asked}: {error}"
+            return f"{type(error).__name__}: {error}"
+    assert isinstance(found, dpsql.Result)
+    return f"answered {list(found.df)}"
+
+
+def test_every_run_has_a_fresh_key():
+    """Whose rows are left out is drawn anew each time."""
+    frame = pd.DataFrame({"pid": [1] * 8, "x": range(8)})
+    session = dpsql.Session(
+        {"q": dpsql.Table(frame, unit="pid", max_rows=1, bounds={"x": (0, 7)})}, budget=dpsql.Budget(10**9)
+    )
+    found = {
+        round(session.query("SELECT SUM(x) FILTER (WHERE x >= 0), COUNT(*), AVG(x) FROM q", epsilon=10**5).row[2])
+        for _ in range(40)
+    }
+    assert len(found) > 2, "one row of eight is always the one that counts"

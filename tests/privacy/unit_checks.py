@@ -84,6 +84,15 @@ class World:
             {name: self.store(name, self.public.get(name, data.get(name, ()))) for name in self.dtypes}
         )
 
+    def with_tables(self, dtypes: Mapping[str, Mapping[str, Any]], **said: Mapping[str, Any]) -> World:
+        """The same with more tables, and more said of some."""
+        declared = {name: {**self.declared.get(name, {}), **said.get(name, {})} for name in (*self.dtypes, *dtypes)}
+        return replace(self, dtypes={**self.dtypes, **dtypes}, declared=declared)
+
+    def data(self, **rows: tuple[Row, ...]) -> Data:
+        """These rows, and none of the other tables."""
+        return {name: rows.get(name, ()) for name in self.private}
+
     # Whose rows: the documented rule.
 
     @cached_property
@@ -536,7 +545,7 @@ JOINED = (
     "SELECT name, COUNT(*) FROM p CROSS JOIN pub WHERE x > w GROUP BY name",
     "SELECT name, SUM(z) FROM i, e, pub WHERE i.eid = e.eid AND e.k = pub.k GROUP BY name",
     "SELECT tag, SUM(z) FROM tags JOIN e ON tags.k = e.k JOIN i ON i.eid = e.eid GROUP BY tag",
-    "SELECT COUNT(*) FROM pub LEFT JOIN tags ON tags.k = pub.k JOIN e ON e.k = pub.k",
+    "SELECT tag, COUNT(*) FROM pub JOIN tags ON tags.k = pub.k JOIN e ON e.k = pub.k GROUP BY tag",
     "SELECT city, COUNT(*) FROM e JOIN p USING (pid) GROUP BY city",
     "SELECT COUNT(*) FROM e JOIN p ON e.pid = p.pid AND e.y = p.x",
     "SELECT COUNT(*) FROM e JOIN p ON e.pid = p.pid OR (e.pid = p.pid AND e.k = 1)",
@@ -544,16 +553,16 @@ JOINED = (
 UNIONS = (
     "SELECT COUNT(*), SUM(v) FROM (SELECT pid, x AS v FROM p UNION ALL SELECT pid, y FROM e)",
     (
-        "SELECT c, COUNT(*) FROM (SELECT pid, city AS c FROM p UNION ALL SELECT pid, name FROM e JOIN pub ON e.k = pub.k) "
-        "GROUP BY c"
+        "SELECT c, COUNT(*) FROM (SELECT pid, city AS c FROM p UNION ALL "
+        "SELECT pid, name FROM e JOIN pub ON e.k = pub.k) GROUP BY c"
     ),
     "SELECT COUNT(DISTINCT pid) FROM (SELECT pid FROM p UNION ALL SELECT pid FROM e WHERE k = 0)",
     "SELECT SUM(v) FROM (SELECT x AS v FROM p UNION ALL SELECT z FROM i)",
     "SELECT SUM(v), COUNT(*) FROM (SELECT z AS v FROM i UNION ALL SELECT z FROM i UNION ALL SELECT y FROM e)",
     "SELECT COUNT(*) FROM (SELECT pid, k FROM e UNION ALL SELECT pid, NULL FROM p) AS a JOIN p ON a.pid = p.pid",
     (
-        "SELECT AVG(n) FROM (SELECT pid, CLAMP(COUNT(*), 0, 5) AS n FROM (SELECT pid FROM p UNION ALL SELECT pid FROM e) "
-        "GROUP BY pid)"
+        "SELECT AVG(n) FROM (SELECT pid, CLAMP(COUNT(*), 0, 5) AS n FROM "
+        "(SELECT pid FROM p UNION ALL SELECT pid FROM e) GROUP BY pid)"
     ),
 )
 MARKED = (
@@ -603,12 +612,12 @@ PER_UNIT = (
         "GROUP BY pid)"
     ),
     (
-        "SELECT AVG(CLAMP(n, 0, 3)) FROM (SELECT pid, COUNT(*) AS n FROM e WHERE pid IN (SELECT pid FROM p) GROUP BY pid "
-        "HAVING COUNT(*) > 1)"
+        "SELECT AVG(CLAMP(n, 0, 3)) FROM (SELECT pid, COUNT(*) AS n FROM e WHERE pid IN (SELECT pid FROM p) "
+        "GROUP BY pid HAVING COUNT(*) > 1)"
     ),
     (
-        "SELECT w, SUM(CLAMP(s, -2, 2)) FROM (SELECT pid, w, SUM(y) AS s FROM e JOIN pub ON e.k = pub.k GROUP BY pid, w) "
-        "GROUP BY w"
+        "SELECT w, SUM(CLAMP(s, -2, 2)) FROM (SELECT pid, w, SUM(y) AS s FROM e JOIN pub ON e.k = pub.k "
+        "GROUP BY pid, w) GROUP BY w"
     ),
 )
 OPTIONS = (
@@ -647,7 +656,7 @@ OPTIONS = (
     ),
     f"{CLAUSE} (group_selection_strategy = PUBLIC_GROUPS, max_rows_contributed = 2) k, COUNT(*) {OF_E}",
     (
-        f"{CLAUSE} (privacy_unit_column = pid, max_groups_contributed = 3) k, COUNT(*, epsilon => 0.25), "
+        f"{CLAUSE} (privacy_unit_column = pid, max_rows_contributed = 3) k, COUNT(*, epsilon => 0.25), "
         f"AVG(y, epsilon => 0.25), COUNT(DISTINCT pid, epsilon => 0.125), SUM(y) {OF_E}"
     ),
     (
@@ -672,7 +681,7 @@ ROWS_AS_UNITS = (
         "SELECT g, SUM(x) FROM (SELECT g, x, k FROM t WHERE x > 0 UNION ALL SELECT g, -x, k FROM t UNION ALL "
         "SELECT NULL, x, k FROM v) AS a JOIN tags ON a.k = tags.k GROUP BY g"
     ),
-    "SELECT COUNT(*) FROM pub LEFT JOIN tags ON tags.k = pub.k JOIN t ON t.k = pub.k",
+    "SELECT COUNT(*) FROM pub JOIN tags ON tags.k = pub.k JOIN t ON t.k = pub.k",
     "SELECT DISTINCT g FROM t JOIN tags ON t.k = tags.k",
     "SELECT COUNT(*) FROM t WHERE k IN (SELECT k FROM tags WHERE tag = 'A')",
     "SELECT COUNT(*) FROM t WHERE EXISTS (SELECT 1 FROM pub WHERE pub.k = t.k AND pub.w < t.x)",
@@ -693,9 +702,9 @@ def questions() -> list[Question]:
             found.append(Question(sql, EVERY_LIMIT[place % 5], HOWS[place % 6], INTEGERS))
             found.append(Question(sql, EVERY_LIMIT[(place * 3 + 1) % 8], HOWS[(place + 1) % 6], flavour))
     found += [Question(sql, {}, flavour=FLAVOURS[place % 8]) for place, sql in enumerate(OPTIONS)]
-    found += [Question(sql, R4G3C2, flavour=INTEGERS) for sql in OPTIONS]
+    found += [Question(sql, R4G3C2) for sql in OPTIONS]
     found += [Question(sql, {}, HOWS[place % 6]) for place, sql in enumerate(ROWS_AS_UNITS)]
-    once = [sql for sql in PLAIN if " p" in sql]
+    once = [sql for sql in PLAIN if "FROM p" in sql]
     return found + [Question(sql, {}, flavour=FLAVOURS[place % 8]) for place, sql in enumerate(once)]
 
 
@@ -736,3 +745,171 @@ def check_question(asked: Question, seed: int, databases: int, changes: int = 2)
         if not unbounded.by_row:
             check_apart(unbounded, data)
         check_order(unbounded, data, rng)
+
+
+# Random questions
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something to stand after FROM: its columns by what they are good for."""
+
+    text: str
+    alias: str
+    numbers: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    unit: str = ""
+    eid: str = ""
+
+    def of(self, name: str) -> str:
+        return f"{self.alias}.{name}"
+
+
+class Questions:
+    """A source of random questions about people; some are refused, and none may fail otherwise."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.aliases = 0
+
+    def alias(self) -> str:
+        self.aliases += 1
+        return f"a{self.aliases}"
+
+    def question(self) -> Question:
+        rng = self.rng
+        self.aliases = 0
+        text, items = self.source(0)
+        numbers = [item.of(name) for item in items for name in item.numbers]
+        keys = [item.of(name) for item in items for name in item.keys]
+        units = [item.of(item.unit) for item in items if item.unit]
+        wanted = [self.aggregate(numbers, keys, units) for _ in range(rng.choice([1, 1, 2, 3]))]
+        where = f" WHERE {self.condition(items, 0)}" if rng.random() < 0.5 else ""
+        by = [self.key(numbers, keys) for _ in range(rng.choice([0, 1, 1, 2]))]
+        select = "SELECT"
+        if rng.random() < 0.25:
+            said = [f"max_rows_contributed = {rng.randint(1, 4)}", f"max_groups_contributed = {rng.randint(1, 3)}"]
+            said = rng.sample(said, rng.randint(1, 2))
+            if by and rng.random() < 0.4:
+                strategy = rng.choice(["LAPLACE_THRESHOLD", "GAUSSIAN_THRESHOLD", "TRUNCATED_GEOMETRIC"])
+                said += [f"group_selection_strategy = {strategy}", *rng.sample(
+                    ["group_selection_epsilon = 0.25", "min_privacy_units_per_group = 2"], rng.randint(0, 2))]
+            select = f"{CLAUSE} ({', '.join(said)})"
+        sql = f"{select} {', '.join([*by, *wanted])} FROM {text}{where}{' GROUP BY ' if by else ''}{', '.join(by)}"
+        return Question(sql, rng.choice(EVERY_LIMIT), rng.choice(HOWS), rng.choice(FLAVOURS))
+
+    def source(self, depth: int) -> tuple[str, list[Item]]:
+        rng = self.rng
+        items = [self.item(depth)]
+        text = items[0].text
+        while rng.random() < 0.4 and len(items) < 4:
+            left, right = rng.choice(items), self.item(depth, joined=True)
+            how = rng.choice(["JOIN", "JOIN", "LEFT JOIN"])
+            on = self.on(left, right)
+            if on is None:
+                continue
+            text = f"{text} {how} {right.text} ON {on}"
+            items.append(right)
+        return text, items
+
+    def on(self, left: Item, right: Item) -> str | None:
+        ways = []
+        if left.unit and right.unit:
+            ways.append(f"{left.of(left.unit)} = {right.of(right.unit)}")
+        if left.eid and right.eid:
+            ways.append(f"{left.of(left.eid)} = {right.of(right.eid)}")
+        if "k" in left.keys and right.text.startswith(("pub", "tags")):
+            ways.append(f"{left.of('k')} = {right.of('k')}")
+        if not ways:
+            return None
+        more = f" AND {right.of(self.rng.choice(right.numbers))} > 0" if right.numbers else ""
+        return self.rng.choice(ways) + (more if self.rng.random() < 0.3 else "")
+
+    def item(self, depth: int, *, joined: bool = False) -> Item:
+        rng, alias = self.rng, self.alias()
+        plain = [
+            Item(f"p AS {alias}", alias, ("x",), ("city",), "pid"),
+            Item(f"e AS {alias}", alias, ("y", "k"), ("k", "y"), "pid", "eid"),
+            Item(f"i AS {alias}", alias, ("z",), (), "", "eid"),
+        ]
+        if joined and rng.random() < 0.35:
+            public = [Item(f"pub AS {alias}", alias, ("w",), ("name",)), Item(f"tags AS {alias}", alias, (), ("tag",))]
+            return rng.choice(public)
+        if depth > 1 or rng.random() < 0.6:
+            return rng.choice(plain)
+        return rng.choice([self.per_unit, self.union, self.filtered])(alias, depth + 1)
+
+    def per_unit(self, alias: str, depth: int) -> Item:
+        text, items = self.source(depth)
+        with_unit = [item for item in items if item.unit]
+        if not with_unit:
+            return Item(f"e AS {alias}", alias, ("y", "k"), ("k", "y"), "pid", "eid")
+        unit = with_unit[0].of(with_unit[0].unit)
+        numbers = [item.of(name) for item in items for name in item.numbers] or ["1"]
+        keys = [item.of(name) for item in items for name in item.keys]
+        also = f", {self.rng.choice(keys)}" if keys and self.rng.random() < 0.3 else ""
+        made = self.rng.choice(["SUM({0})", "AVG({0})", "MIN({0})", "MAX({0})", "COUNT({0})", "COUNT(DISTINCT {0})"])
+        having = " HAVING COUNT(*) > 1" if self.rng.random() < 0.2 else ""
+        text = f"SELECT {unit} AS u, COUNT(*) AS n, {made.format(self.rng.choice(numbers))} AS m FROM {text}"
+        return Item(f"({text} GROUP BY {unit}{also}{having}) AS {alias}", alias, ("n", "m"), ("n",), "u")
+
+    def union(self, alias: str, depth: int) -> Item:
+        parts = []
+        for _ in range(self.rng.choice([2, 2, 3])):
+            text, items = self.source(depth)
+            units = [item.of(item.unit) for item in items if item.unit] or ["NULL"]
+            numbers = [item.of(name) for item in items for name in item.numbers] or ["1"]
+            value = f"CLAMP({self.rng.choice(numbers)}, -3, 5)"
+            parts.append(f"SELECT {self.rng.choice(units)} AS u, {value} AS v FROM {text}")
+        return Item(f"({' UNION ALL '.join(parts)}) AS {alias}", alias, ("v",), (), "u")
+
+    def filtered(self, alias: str, depth: int) -> Item:
+        inner = replace(self.item(depth), alias=self.alias())
+        name, columns = self.rng.choice([("e", ("y", "k")), ("p", ("x",)), ("i", ("z",))])
+        own = Item(f"{name} AS {inner.alias}", inner.alias, columns, (), "" if name == "i" else "pid",
+                   "" if name == "p" else "eid")  # fmt: skip
+        text = f"(SELECT * FROM {own.text} WHERE {self.condition([own], depth)}) AS {alias}"
+        keys = {"e": ("k",), "p": ("city",), "i": ()}[name]
+        return replace(own, text=text, alias=alias, keys=keys)
+
+    def condition(self, items: list[Item], depth: int) -> str:
+        rng = self.rng
+        numbers = [item.of(name) for item in items for name in item.numbers] or ["1"]
+        kind = rng.random()
+        if kind < 0.15 and depth < 2:
+            one, other = self.condition(items, depth + 1), self.condition(items, depth + 1)
+            return f"({one} {rng.choice(['AND', 'OR'])} {other})"
+        if kind < 0.6 or depth > 1:
+            compared = rng.choice(["> 0", "<= 1", "IS NULL", "IS NOT NULL", "<> 2", f"< {rng.choice(numbers)}"])
+            return f"{rng.choice(numbers)} {compared}"
+        text, inner = self.source(2)
+        units = [item.of(item.unit) for item in items if item.unit]
+        own = [item.of(item.unit) for item in inner if item.unit]
+        where = f" WHERE {self.condition(inner, 2)}" if rng.random() < 0.5 else ""
+        if units and own and rng.random() < 0.6:
+            return f"{rng.choice(units)} {rng.choice(['IN', 'NOT IN'])} (SELECT {rng.choice(own)} FROM {text}{where})"
+        pairs = [
+            f"{one} = {other}" for one, other in [
+                *((a, b) for a in units for b in own),
+                *((a.of(a.eid), b.of(b.eid)) for a in items for b in inner if a.eid and b.eid),
+            ]
+        ] or ["1 = 1"]
+        theirs = [item.of(name) for item in inner for name in item.numbers] or ["1"]
+        more = f" AND {rng.choice(theirs)} < {rng.choice(numbers)}" if rng.random() < 0.5 else ""
+        return f"{rng.choice(['', 'NOT '])}EXISTS (SELECT 1 FROM {text} WHERE {rng.choice(pairs)}{more})"
+
+    def key(self, numbers: list[str], keys: list[str]) -> str:
+        rng = self.rng
+        if keys and rng.random() < 0.8:
+            return rng.choice(keys)
+        return f"CLAMP({rng.choice(numbers or ['1'])}, 0, 2) > 1"
+
+    def aggregate(self, numbers: list[str], keys: list[str], units: list[str]) -> str:
+        rng = self.rng
+        if units and rng.random() < 0.2:
+            return f"COUNT(DISTINCT {rng.choice(units)})"
+        what = f"CLAMP({rng.choice(numbers)}, {rng.choice(['-2, 3', '0, 4', '1, 2'])})" if numbers else "1"
+        return rng.choice([
+            "COUNT(*)", f"COUNT({rng.choice(numbers + keys or ['*'])})", f"SUM({what})", f"SUM({what})", f"AVG({what})",
+            f"SUM({what}) FILTER (WHERE {what} > 0)",
+        ])  # fmt: skip
