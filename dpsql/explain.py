@@ -147,7 +147,7 @@ class Explanation:
             several = f", which counts up to {most} times" if most > 1 else ""
             whose, what = f"one row of {table} (each row is one person's{several})", "one row"
         else:
-            whose, what = f"one {unit}: all of its rows in all tables{self._counted()}", f"one {unit}"
+            whose, what = f"one person (unit {unit}), with all rows in all tables{self._counted()}", "one person"
         return [f"Protects   {whose}", f"Guarantee  {release.cost}, {what} {changed}.{left}"]
 
     def _counted(self) -> str:

@@ -18,11 +18,8 @@ def unit_of(release: Release) -> str | None:
     """The declared unit, by the column that holds it; None where each row is one."""
     if not release.analysis.bounds.declared:
         return None
-    tables = [scan.table for scan in scans_of(release.query.plan.input) if scan.table.unit is not None]
-    direct = [table.unit.column for table in tables if table.unit is not None and not table.unit.steps]
-    led = [table.unit.steps[-1].column for table in tables if table.unit is not None and table.unit.steps]
-    owned = [word.key for table in tables if (word := table.unit_word) is not None and word.key]
-    return next(iter([*owned, *direct, *led]))
+    tables = [scan.table for scan in scans_of(release.query.plan.input)]
+    return next(table.unit.owner for table in tables if table.unit is not None)
 
 
 def hidden_groups(release: Release) -> str:

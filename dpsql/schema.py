@@ -191,7 +191,7 @@ def resolve(table: str, stored: Iterable[Stored], said: Declaration, *, rows: in
     return replace(
         resolved,
         unit_word=words.unit,
-        unit=Unit(words.unit.column) if words.unit and not words.unit.table else None,
+        unit=Unit(words.unit.column, owner=words.unit.column) if words.unit and not words.unit.table else None,
         limits=words.limits,
         public=words.public is True,
         unique=words.unique,

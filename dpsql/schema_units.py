@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import Protocol
@@ -52,6 +52,8 @@ class Unit:
 
     column: str
     steps: tuple[Lookup, ...] = ()
+    owner: str = field(default="", compare=False)
+    """The column that holds the unit in the table at the end of the path, for messages."""
 
     def __post_init__(self) -> None:
         if len(self.steps) > MOST_STEPS:
@@ -266,7 +268,7 @@ def followed(name: str, tables: Mapping[str, Linked]) -> Unit | None:
     """The unit of the table of that folded name, its path followed through the others. Raises InvalidSchema."""
     chain = list(_chain(name, tables))
     last = tables[chain[-1]].unit_word
-    unit = None if last is None else Unit(last.column)
+    unit = None if last is None else Unit(last.column, owner=last.column)
     for here, there in reversed(list(pairwise(chain))):
         assert unit is not None  # only a table that stands alone has none
         unit = _stepped(tables[here], there, tables[there], unit)
@@ -339,7 +341,7 @@ def _stepped(table: Linked, there: str, target: Linked, unit: Unit) -> Unit:
     assert word is not None
     key = target.by_name[word.key.casefold()].name
     if unit == Unit(key):  # the value is the unit itself: there is nothing to look up
-        return Unit(word.column)
+        return Unit(word.column, owner=unit.owner)
     if (key,) not in target.unique:
         raise InvalidSchema(
             f"{table.name}: its unit leads through {target.name}.{key}, which is not declared unique.",
@@ -351,4 +353,4 @@ def _stepped(table: Linked, there: str, target: Linked, unit: Unit) -> Unit:
             f"{table.name}: its unit is more than {MOST_STEPS} tables away.",
             hint="Add a column that tells whose row it is, and declare that.",
         )
-    return Unit(word.column, (Lookup(there, key, unit.column), *unit.steps))
+    return Unit(word.column, (Lookup(there, key, unit.column), *unit.steps), unit.owner)

@@ -118,16 +118,15 @@ def test_the_file_says_what_python_says(names: dict[str, Any]) -> None:
     session = dpsql.Session(shop(), schema=schema)
     assert session.budget == names["session"].budget
     said, written = ({t.name: t for t in each.catalog.tables.values()} for each in (names["session"], session))
-    del said["t"], written["t"]
     assert said == written
 
 
 def test_a_path_in_the_file_is_read(tmp_path: Path) -> None:
-    shop()["orders"].to_parquet(tmp_path / "orders.parquet")
+    shop()["orders"].to_csv(tmp_path / "orders.csv", index=False)
     file = tmp_path / "shop.toml"
-    file.write_text('[tables.orders]\npath = "orders.parquet"\nunit = "customer"\nmax_rows = 4\n', encoding="utf-8")
+    file.write_text('[tables.orders]\npath = "orders.csv"\nunit = "customer"\nmax_rows = 4\n', encoding="utf-8")
     session = dpsql.Session(schema=dpsql.Schema.from_toml(file), budget=dpsql.Budget(1))
-    assert session.tables == ("orders",)
+    assert str(session.catalog.tables["orders"].by_name["customer"].type) == "text"
 
 
 WORDS = table_of("Declaring it")
@@ -230,10 +229,7 @@ CHOICES = table_of("How to choose max_rows")
 
 @pytest.mark.parametrize("row", CHOICES, ids=str)
 def test_what_a_limit_costs(row: dict[str, str]) -> None:
-    orders, (most,) = (
-        shop()["orders"],
-        limits_of({**row, "`max_groups`": "", "`max_rows_per_group`": ""}.copy()).values(),
-    )
+    orders, most = shop()["orders"], int(row["`max_rows`"])
     assert f"the shop's {len(orders)} orders at epsilon 1" in PAGE
     table = dpsql.Table(orders, unit="customer", max_rows=most)
     count = dpsql.query({"orders": table}, "SELECT COUNT(*) FROM orders", epsilon=LARGE).item()
@@ -266,17 +262,15 @@ def test_totals_are_clipped_where_it_costs_nothing() -> None:
     table = of_one_person(50, max_rows=4)
     assert answer(table, "SELECT COUNT(*), SUM(amount) FROM t") == [4, 50]
     assert answer(table, "SELECT COUNT(*), SUM(amount), AVG(amount) FROM t") == [4, 4, 1], "not beside an AVG"
-    narrow = of_one_person(50, max_groups=2, max_rows_per_group=2)
-    for table, total in ((narrow, 25), (of_one_person(50, max_rows=4), 2)):
-        sums = [
-            row[1] for row in dpsql.query({"t": table}, "SELECT kind, SUM(amount) FROM t GROUP BY kind", epsilon=LARGE)
-        ]
-        assert sum(sums) == (2 * total if total == 25 else 4)
-    said = str(
-        dpsql.query({"t": of_one_person(50, max_rows=4)}, "EXPLAIN PRIVACY SELECT SUM(amount) FROM t", epsilon=1)
-    )
+    said = str(dpsql.query({"t": table}, "EXPLAIN PRIVACY SELECT SUM(amount) FROM t", epsilon=1))
     assert "all rows of each who, of which one number counts" in said
     assert "total of each who in SUM(amount) to [0, 400]" in said
+
+
+@pytest.mark.parametrize(("said", "total"), [({"max_groups": 2, "max_rows_per_group": 2}, 50), ({"max_rows": 4}, 4)])
+def test_totals_are_clipped_by_groups_where_limits_allow(said: dict[str, int], total: int) -> None:
+    sql = "SELECT SUM(total) FROM (SELECT kind, SUM(amount) AS total FROM t GROUP BY kind)"
+    assert answer(of_one_person(50, **said), sql) == [total]
 
 
 def test_two_queries_leave_out_different_rows() -> None:
@@ -304,7 +298,7 @@ ORDERS = pd.DataFrame({"id": whole(10, 20, 20, 30, 40), "customer": whole(1, 2, 
 ITEMS = pd.DataFrame({"order_id": whole(20, 20, 77, 40, None)})
 ODD: dict[str, tuple[str, list[int]]] = {
     "a row whose unit is NULL": ("SELECT COUNT(*) FROM customers", [2]),
-    "an order of a customer who is not in `customers`": ("SELECT COUNT(*), COUNT(DISTINCT customer) FROM orders", [4, 3]),
+    "an order of a customer who is not in `customers`": ("SELECT COUNT(*) FROM orders WHERE customer = 9", [1]),
     "an item of an order that is not in `orders`": ("SELECT COUNT(*) FROM items", [2]),
     "an item of an order without a customer": (
         "SELECT COUNT(DISTINCT customer) FROM items JOIN orders ON order_id = orders.id",
@@ -315,9 +309,11 @@ ODD: dict[str, tuple[str, list[int]]] = {
         [2, 2],
     ),
     "two customers with one `id`, though it is declared unique": ("SELECT COUNT(*) FROM customers WHERE id = 2", [1]),
-    "a person with more rows than the limit": ("SELECT COUNT(*) FROM (SELECT customer, id FROM orders UNION ALL "
-        "SELECT customer, id FROM orders) WHERE customer = 1", [3]),
-}  # fmt: skip
+    "a person with more rows than the limit": (
+        "SELECT COUNT(*) FROM orders AS a JOIN orders AS b ON a.customer = b.customer WHERE a.customer = 1",
+        [3],
+    ),
+}
 NOBODY = table_of("Rows of nobody, and doubles")
 
 
@@ -329,17 +325,18 @@ def test_rows_that_do_not_fit(row: dict[str, str]) -> None:
 
 def test_a_join_leaves_out_orders_of_unknown_customers() -> None:
     tables = private(CUSTOMERS, ORDERS, ITEMS)
-    assert answer(tables, "SELECT COUNT(*) FROM orders JOIN customers ON customer = customers.id") == [3]
+    assert answer(tables, "SELECT COUNT(DISTINCT customer) FROM orders") == [3]
+    assert answer(tables, "SELECT COUNT(DISTINCT customer) FROM orders JOIN customers ON customer = customers.id") == [
+        2
+    ]
 
 
 # Public tables and groups.
 
 
-@pytest.mark.parametrize(
-    ("said", "words"), [({"unique": ["product"]}, "unique"), ({"max_matches": {"product": 1}}, "1")]
-)
-def test_public_tables_are_checked_when_they_are_added(said: dict[str, Any], words: str) -> None:
-    with pytest.raises(InvalidSchema, match=words):
+@pytest.mark.parametrize("said", [{"unique": ["product"]}, {"max_matches": {"product": 1}}])
+def test_public_tables_are_checked_when_they_are_added(said: dict[str, Any]) -> None:
+    with pytest.raises(InvalidSchema, match=next(iter(said))):
         dpsql.Session({"labels": dpsql.Table(shop()["labels"], public=True, **said)}, budget=dpsql.Budget(1))
 
 

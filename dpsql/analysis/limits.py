@@ -3,7 +3,7 @@ certain."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from dpsql.analysis.stability import Stability, stability
 from dpsql.errors import InternalError, InvalidPrivacyParameter, MissingBounds, UnsupportedSQL
 from dpsql.privacy.unit import LARGEST_LIMIT, ContributionBound
 from dpsql.schema_units import Limits
-from dpsql.sql.nodes import Mark, Scan, Source, inputs_of
+from dpsql.sql.nodes import Source, row_scans_of
 from dpsql.sql.plan import Aggregate, AggregateKind, scan_of
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _declared(plan: Aggregate, below: Stability, options: Options | None, *, gro
 
 def _said(source: Source, options: Options | None, expected: int | None) -> Limits:
     """The text's limits; where it says nothing what declared keys promise, and else the largest of the tables'."""
-    tables = [scan.table.limits for scan in _row_scans(source) if not scan.table.public]
+    tables = [scan.table.limits for scan in row_scans_of(source) if not scan.table.public]
     rows, groups = (options.max_rows_contributed, options.max_groups_contributed) if options else (None, None)
     for name, limit in (("max_rows_contributed", rows), ("max_groups_contributed", groups)):
         if limit is not None and limit > LARGEST_LIMIT:
@@ -83,14 +83,6 @@ def _said(source: Source, options: Options | None, expected: int | None) -> Limi
         groups if groups is not None else _largest(each.groups for each in tables),
         _largest(each.per_group for each in tables),
     )
-
-
-def _row_scans(source: Source) -> Iterator[Scan]:
-    """The scans whose rows a source has, those that it only asks about (the inner ones of marks) apart."""
-    if isinstance(source, Scan):
-        yield source
-    for each in inputs_of(source)[: 1 if isinstance(source, Mark) else None]:
-        yield from _row_scans(each)
 
 
 def _largest(limits: Iterable[int | None]) -> int | None:

@@ -152,6 +152,14 @@ def scans_of(source: Source) -> Iterator[Scan]:
         yield from scans_of(each)
 
 
+def row_scans_of(source: Source) -> Iterator[Scan]:
+    """The scans whose rows a source has, those that it only asks about (the inner ones of marks) apart."""
+    if isinstance(source, Scan):
+        yield source
+    for each in inputs_of(source)[: 1 if isinstance(source, Mark) else None]:
+        yield from row_scans_of(each)
+
+
 def scan_of(source: Source) -> Scan:
     """The scan whose rows are people's: the first private one, or the first."""
     scans = list(scans_of(source))

@@ -10,7 +10,7 @@ from dpsql.errors import SQLSyntaxError, TypeMismatch, UnsupportedSQL
 from dpsql.intervals import hull
 from dpsql.schema import Type
 from dpsql.sql.expressions import Column, Expr, Fact, Literal, between_integers, unfiltered
-from dpsql.sql.nodes import Branch, Union, scans_of
+from dpsql.sql.nodes import Branch, Union, row_scans_of
 from dpsql.sql.parse import span_of
 from dpsql.sql.people import Handle, People, Rows, Step
 from dpsql.sql.scopes import Scope
@@ -60,9 +60,8 @@ def _check_units(whole: Statementwide, node: exp.Union, rows: Sequence[Rows]) ->
             span=span,
             hint="Join a public table to people's rows instead.",
         )
-    kinds = {
-        whole.unit_type(scan.table) for each in rows for scan in scans_of(each.source) if scan.table.unit is not None
-    }
+    scans = [scan for each in rows for scan in row_scans_of(each.source)]
+    kinds = {whole.unit_type(scan.table) for scan in scans if scan.table.unit is not None}
     if len(kinds) > 1:
         raise TypeMismatch(
             f"the privacy units of UNION ALL's parts are {' and '.join(sorted(kinds))}; they have to be of one type.",

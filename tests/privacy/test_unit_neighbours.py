@@ -96,7 +96,8 @@ def test_every_small_limit(relation: str):
         for sql in sqls:
             asking = Asking(world, sql, relation, {}, kept)
             reached = 0
-            for data in (world.data(e=rows), world.data(e=rows[:4]), world.data(e=rows[::5]), world.data(e=rows[:5])):
+            for chosen in (rows, rows[:4], rows[::5], rows[:5], tuple((n, 1, 3, 0) for n in range(6))):
+                data = world.data(e=chosen)
                 nothing = asking.exact(world.data())
                 one = asking.exact(data)
                 asking.compare(one, nothing, f"{sql} {said}")
@@ -400,9 +401,12 @@ def test_blocks_change_no_integer():
         for data in unit_checks.databases_of(asked.flavour, SEED, 1):
             expected = asking.exact(data, KEYS[-1])
             fresh = Asking(asked.world, asked.sql, U, dict(asked.how))
-            with mock.patch.multiple(pandas, BLOCK=2), mock.patch.multiple(groups, BLOCK=2):
-                with mock.patch.multiple(evaluation, BLOCK=2):
-                    assert fresh.exact(data, KEYS[-1]) == expected, asked.sql
+            with (
+                mock.patch.object(pandas, "BLOCK", 2),
+                mock.patch.object(groups, "BLOCK", 2),
+                mock.patch.object(evaluation, "BLOCK", 2),
+            ):
+                assert fresh.exact(data, KEYS[-1]) == expected, asked.sql
 
 
 # Refusals, and what they may say
@@ -444,8 +448,8 @@ REFUSED = (
     "SELECT COUNT(*) FROM p WHERE pid IN (SELECT pid FROM e GROUP BY pid LIMIT 1)",
     "SELECT COUNT(*) FROM e WHERE y > (SELECT AVG(y) FROM e)",
     "SELECT SUM(n) FROM (SELECT pid, COUNT(*) AS n FROM e GROUP BY pid)",
-    "SELECT COUNT(*) FROM p WHERE EXISTS (SELECT 1 FROM e WHERE e.pid = p.pid AND EXISTS "
-    "(SELECT 1 FROM i WHERE i.eid = e.eid AND i.z > p.x))",
+    ("SELECT COUNT(*) FROM p WHERE EXISTS (SELECT 1 FROM e WHERE e.pid = p.pid AND EXISTS "
+    "(SELECT 1 FROM i WHERE i.eid = e.eid AND i.z > p.x))"),
 )  # fmt: skip
 
 
@@ -468,6 +472,7 @@ def test_what_is_refused_and_answered_does_not_follow_the_rows():
             sessions[name] = [session_of(world, data) for data in (world.data(), full, alone)]
         said = {said_of(session, question) for session in sessions[name]}
         assert len(said) == 1, f"{question}: {said}"
+        assert "InternalError" not in min(said), f"{question}: {said}"
 
 
 def session_of(world: World, data: Any) -> dpsql.Session:
@@ -485,7 +490,6 @@ def said_of(session: dpsql.Session, asked: Question) -> str:
         try:
             found = session.query(asked.sql, **how)
         except DPSQLError as error:
-            assert not isinstance(error, dpsql.errors.InternalError), f"{asked}: {error}"
             return f"{type(error).__name__}: {error}"
     assert isinstance(found, dpsql.Result)
     return f"answered {list(found.df)}"
@@ -494,11 +498,7 @@ def said_of(session: dpsql.Session, asked: Question) -> str:
 def test_every_run_has_a_fresh_key():
     """Whose rows are left out is drawn anew each time."""
     frame = pd.DataFrame({"pid": [1] * 8, "x": range(8)})
-    session = dpsql.Session(
-        {"q": dpsql.Table(frame, unit="pid", max_rows=1, bounds={"x": (0, 7)})}, budget=dpsql.Budget(10**9)
-    )
-    found = {
-        round(session.query("SELECT SUM(x) FILTER (WHERE x >= 0), COUNT(*), AVG(x) FROM q", epsilon=10**5).row[2])
-        for _ in range(40)
-    }
+    table = dpsql.Table(frame, unit="pid", max_rows=1, bounds={"x": (0, 7)})
+    session = dpsql.Session({"q": table}, budget=dpsql.Budget(10**7))
+    found = {round(session.query("SELECT SUM(x) FROM q", epsilon=10**5).item()) for _ in range(40)}
     assert len(found) > 2, "one row of eight is always the one that counts"

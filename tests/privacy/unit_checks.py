@@ -792,8 +792,12 @@ class Questions:
             said = rng.sample(said, rng.randint(1, 2))
             if by and rng.random() < 0.4:
                 strategy = rng.choice(["LAPLACE_THRESHOLD", "GAUSSIAN_THRESHOLD", "TRUNCATED_GEOMETRIC"])
-                said += [f"group_selection_strategy = {strategy}", *rng.sample(
-                    ["group_selection_epsilon = 0.25", "min_privacy_units_per_group = 2"], rng.randint(0, 2))]
+                said += [
+                    f"group_selection_strategy = {strategy}",
+                    *rng.sample(
+                        ["group_selection_epsilon = 0.25", "min_privacy_units_per_group = 2"], rng.randint(0, 2)
+                    ),
+                ]
             select = f"{CLAUSE} ({', '.join(said)})"
         sql = f"{select} {', '.join([*by, *wanted])} FROM {text}{where}{' GROUP BY ' if by else ''}{', '.join(by)}"
         return Question(sql, rng.choice(EVERY_LIMIT), rng.choice(HOWS), rng.choice(FLAVOURS))
@@ -889,7 +893,8 @@ class Questions:
         if units and own and rng.random() < 0.6:
             return f"{rng.choice(units)} {rng.choice(['IN', 'NOT IN'])} (SELECT {rng.choice(own)} FROM {text}{where})"
         pairs = [
-            f"{one} = {other}" for one, other in [
+            f"{one} = {other}"
+            for one, other in [
                 *((a, b) for a in units for b in own),
                 *((a.of(a.eid), b.of(b.eid)) for a in items for b in inner if a.eid and b.eid),
             ]
