@@ -38,6 +38,7 @@ bench: $(TEST_STAMP)
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/language.py
 	$(BIN)/python benchmarks/accuracy.py
+	$(BIN)/python benchmarks/units.py
 
 clean:
 	rm -rf build dist dpsql.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -151,7 +151,7 @@ def relative_errors(noisy: pd.DataFrame, truth: pd.DataFrame, keys: list[str]) -
     both = (
         noisy.merge(truth, on=keys, how="left", suffixes=("", " exact"))
         if keys
-        else noisy.join(truth, rsuffix=" exact")
+        else noisy.join(truth.add_suffix(" exact"))
     )
     found = {}
     for name in noisy.columns.difference(keys, sort=False):

@@ -73,6 +73,18 @@ def test_quickstart_script(capsys: pytest.CaptureFixture[str]) -> None:
     assert "BudgetExceeded: this query costs epsilon 0.1 but 0 is left" in printed
 
 
+def test_shop_script(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(ROOT / "examples" / "shop.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "Protects   one person (unit c_custkey), with all rows in all tables" in printed
+    assert len(re.findall(r"^spent epsilon", printed, re.MULTILINE)) == 9 + 3, (
+        "nine questions and one with three limits"
+    )
+    average = re.search(r"at most 10 orders of a customer:.*?\|\s+(\d+) \| ±", printed, re.DOTALL)
+    assert average is not None
+    assert 1_300_000 < int(average[1]) < 2_300_000, "the revenue is 1,795,437, cut a little and with noise"
+
+
 def test_quickstart_notebook() -> None:
     notebook = nbformat.read(ROOT / "examples" / "quickstart.ipynb", as_version=4)
     resources = {"metadata": {"path": str(ROOT)}}

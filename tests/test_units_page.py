@@ -363,3 +363,23 @@ def test_equal_values_are_one_unit_in_all_tables() -> None:
     tables = private(pd.DataFrame({"id": whole(7)}), pd.DataFrame({"id": whole(1), "customer": whole(7)}), ITEMS)
     both = "SELECT id AS who FROM customers UNION ALL SELECT customer FROM orders"
     assert answer(tables, f"SELECT COUNT(*), COUNT(DISTINCT who) FROM ({both})") == [2, 1]
+
+
+# The README's section on the same.
+
+
+def test_the_readme_shows_what_its_shop_answers() -> None:
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## People with many rows")[1].split("\n## ")[0]
+    code, text = re.findall(r"^```(?:python|text)\n(.*?)^```$", section, flags=re.DOTALL | re.MULTILINE)
+    held: dict[str, Any] = {"dpsql": dpsql, "pd": pd}
+    exec(compile(code, "README.md", "exec"), held)
+    printed, shown = (
+        [line.split("|")[1] for line in each.splitlines() if "|" in line] for each in (str(held["revenue"]), text)
+    )
+    assert printed == shown
+    assert all(width in str(held["revenue"]) for width in re.findall(r"±\d+", text)), (
+        "intervals follow from declarations"
+    )
+    orders = held["orders"].merge(held["customers"], left_on="customer", right_on="id")
+    people = orders.groupby("country")["customer"].nunique()
+    assert held["revenue"].df["people"].tolist() == pytest.approx([people["FR"], people["DE"], 0], abs=100)

@@ -8,7 +8,7 @@ nowhere) are left out by dpsql, so `duck` has them not.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
@@ -101,9 +101,9 @@ FACTS: dict[str, dict[str, Any]] = {
 Row = tuple[Any, ...]
 
 
-def rows(seed: int = 3) -> dict[str, list[Row]]:
+def rows() -> dict[str, list[Row]]:
     """The rows of every table, with NULL wherever there may be some, and keys that lead nowhere."""
-    rng = random.Random(seed)
+    rng = random.Random(3)
 
     def maybe(value: Any, share: float = 0.15) -> Any:
         return None if rng.random() < share else value
@@ -235,12 +235,14 @@ def frame(name: str, listed: list[Row]) -> pd.DataFrame:
 
 
 def tables(
-    data: Mapping[str, list[Row]], stored: Callable[[pd.DataFrame], pd.DataFrame] | None = None
+    stored: Callable[[pd.DataFrame], pd.DataFrame] | None = None, *, without: Collection[str] = ()
 ) -> dict[str, dpsql.Table]:
-    """Every table with what its owner declares; stored in another way, with the types of all columns."""
+    """Every table with what its owner declares, some without rows; stored in another way, with the types of all
+    columns."""
     made = {}
-    for name, listed in data.items():
+    for name, listed in rows().items():
         held = frame(name, listed)
+        held = held.iloc[:0] if name in without else held
         types = {
             column: _TYPES[kind]
             for column, kind in COLUMNS[name].items()
@@ -251,8 +253,9 @@ def tables(
     return made
 
 
-def duck(data: Mapping[str, list[Row]]) -> duckdb.DuckDBPyConnection:
+def duck(*, without: Collection[str] = ()) -> duckdb.DuckDBPyConnection:
     """The same tables in DuckDB, without the rows of nobody."""
+    data = {name: [] if name in without else listed for name, listed in rows().items()}
     led = {row[0] for row in data["orders"] if row[1] is not None}
     whose = {"items": lambda row: row[0] in led, "orders": lambda row: row[1] is not None}
     connection = duckdb.connect(config={"threads": 1})

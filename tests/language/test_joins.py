@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import duckdb
@@ -37,7 +38,6 @@ from tests.language.join_queries import (
     duck,
     one_row,
     queries,
-    rows,
     tables,
 )
 from tests.language.oracle import Row, matched
@@ -53,12 +53,12 @@ NOISE = 0.02
 
 @pytest.fixture(scope="module")
 def people() -> dict[str, dpsql.Table]:
-    return tables(rows())
+    return tables()
 
 
 @pytest.fixture(scope="module")
 def oracle() -> duckdb.DuckDBPyConnection:
-    return duck(rows())
+    return duck()
 
 
 def ask(data: Mapping[str, dpsql.Table], sql: str, **options: Any) -> list[Row]:
@@ -155,7 +155,7 @@ STORED: list[Callable[[pd.DataFrame], pd.DataFrame]] = [objects, nullable, categ
 
 @pytest.mark.parametrize("number", range(len(STORED)))
 def test_other_dtypes_give_the_same_answers(number: int, oracle: duckdb.DuckDBPyConnection):
-    data = tables(rows(), STORED[number])
+    data = tables(STORED[number])
     for sql, theirs in one_row()[number :: len(STORED) + 2]:
         expected = oracle.execute(theirs).fetchall()
         assert matched(ask(data, sql), expected, NOISE) == ([], []), sql
@@ -171,24 +171,27 @@ def zeros(answer: list[Row]) -> list[Row]:
     return [tuple(0 if cell is None else cell for cell in row) for row in answer]
 
 
-@pytest.mark.parametrize("kept", ["public", "people", "neither"])
-def test_tables_without_rows(kept: str):
-    data = {name: listed if (name in PUBLIC) == (kept == "public") else [] for name, listed in rows().items()}
-    if kept == "neither":
-        data = dict.fromkeys(data, [])
-    held, oracle = tables(data), duck(data)
-    for sql, theirs in one_row()[{"public": 0, "people": 1, "neither": 2}[kept] :: 4]:
-        expected = oracle.execute(theirs).fetchall()
-        assert matched(zeros(ask(held, sql)), zeros(expected), NOISE) == ([], []), sql
+NONE = {"people": set(COLUMNS) - set(PUBLIC), "public": set(PUBLIC), "all": set(COLUMNS)}
 
 
-def test_people_without_rows_are_in_no_group():
-    data = tables({name: listed if name in PUBLIC else [] for name, listed in rows().items()})
-    full = tables(rows())
-    for keys, _, sql in queries(GROUPED)[::3]:
+@pytest.mark.parametrize(("number", "without"), enumerate(NONE))
+def test_tables_without_rows(number: int, without: str):
+    data, oracle = tables(without=NONE[without]), duck(without=NONE[without])
+    answered = 0
+    for sql, theirs in one_row()[number::4]:
+        with suppress(MissingBounds):  # of a public table without rows, which says none
+            ours = ask(data, sql)
+            assert matched(zeros(ours), zeros(oracle.execute(theirs).fetchall()), NOISE) == ([], []), sql
+            answered += 1
+    assert answered > 80
+
+
+def test_people_without_rows_are_in_no_group(people: dict[str, dpsql.Table]):
+    data = tables(without=NONE["people"])
+    for keys, _, sql in queries(GROUPED)[::2]:
         if "HAVING" not in sql and "FROM nation GROUP" not in sql:
             ours = ask(data, sql)
-            assert [row[: int(keys)] for row in ours] == [row[: int(keys)] for row in ask(full, sql)], sql
+            assert [row[: int(keys)] for row in ours] == [row[: int(keys)] for row in ask(people, sql)], sql
             assert all(row[int(keys)] == 0 for row in ours), sql
 
 
@@ -423,9 +426,8 @@ REFUSED_WHOLE: list[tuple[type[DPSQLError], str, str]] = [
 @pytest.fixture(scope="module")
 def sessions() -> list[dpsql.Session]:
     """The tables, and the same without the rows of people."""
-    full = rows()
-    empty = {name: listed if name in PUBLIC else [] for name, listed in full.items()}
-    return [dpsql.Session(tables(data), budget=dpsql.Budget(epsilon=1)) for data in (full, empty)]
+    data = [tables(), tables(without=NONE["people"])]
+    return [dpsql.Session(each, budget=dpsql.Budget(epsilon=100)) for each in data]
 
 
 @pytest.mark.parametrize(
@@ -435,12 +437,12 @@ def sessions() -> list[dpsql.Session]:
 def test_refusals(kind: type[DPSQLError], words: str, sql: str, sessions: list[dpsql.Session]):
     texts = []
     for session in sessions:
+        before = session.spent
         with pytest.raises(DPSQLError) as caught:
             session.query(sql, epsilon=0.5)
         assert type(caught.value) is kind, caught.value
+        assert session.spent == before
         texts.append(str(caught.value))
-        assert not session.ledger()
-        assert session.spent.epsilon == 0
     assert words in texts[0]
     assert texts[0] == texts[1]
 

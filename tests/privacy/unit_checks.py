@@ -471,18 +471,38 @@ class Question:
     limits: dict[str, int] = field(default_factory=dict)
     how: dict[str, Any] = field(default_factory=dict)
     flavour: Flavour = INTEGERS
+    enforced: bool = False
+    """Units and keys have bounds, and are declared never to be NULL."""
 
     def __str__(self) -> str:
-        return " ".join([self.sql, *map(str, (self.limits, self.how, self.flavour) if self.how else [self.limits])])
+        more = (self.limits, self.how, self.flavour, *(["enforced"] if self.enforced else []))
+        return " ".join([self.sql, *map(str, more if self.how or self.enforced else [self.limits])])
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        return self.flavour, tuple(self.limits.items()), self.enforced
 
     @property
     def world(self) -> World:
-        return limited_people(self.flavour, tuple(self.limits.items()))
+        return limited_people(*self.place)
 
 
 @lru_cache
-def limited_people(flavour: Flavour, limits: tuple[tuple[str, int], ...]) -> World:
-    return people(flavour).limited(**dict(limits))
+def limited_people(flavour: Flavour, limits: tuple[tuple[str, int], ...], enforced: bool) -> World:
+    world = people(flavour).limited(**dict(limits))
+    return enforced_world(world, numbers=flavour.name in ("integers", "objects", "reals")) if enforced else world
+
+
+def enforced_world(world: World, *, numbers: bool) -> World:
+    """The same with more promises, which the rows do not keep: bounds of units and keys, and no NULL in them."""
+    said = world.declared
+    keys, unit = ({"eid": (0, 21)} if world.eid is int else {}), ({"pid": (0, 2)} if numbers else {})
+    return world.with_tables(
+        {},
+        p={"bounds": {**said["p"]["bounds"], **unit}},
+        e={"bounds": {**said["e"]["bounds"], **keys}, "nullable": {"eid": False, "pid": False}},
+        i={"bounds": {**said["i"]["bounds"], **keys}, "nullable": {"eid": False}},
+    )
 
 
 R1, R2, R3 = {"max_rows": 1}, {"max_rows": 2}, {"max_rows": 3}
@@ -701,6 +721,8 @@ def questions() -> list[Question]:
             flavour = FLAVOURS[place % len(FLAVOURS)]
             found.append(Question(sql, EVERY_LIMIT[place % 5], HOWS[place % 6], INTEGERS))
             found.append(Question(sql, EVERY_LIMIT[(place * 3 + 1) % 8], HOWS[(place + 1) % 6], flavour))
+    for place, sql in enumerate((*JOINED[::2], *UNIONS[::2], *MARKED[::2], *PER_UNIT[::2])):
+        found.append(Question(sql, EVERY_LIMIT[place % 5], {}, FLAVOURS[place % 8], enforced=True))
     found += [Question(sql, {}, flavour=FLAVOURS[place % 8]) for place, sql in enumerate(OPTIONS)]
     found += [Question(sql, R4G3C2) for sql in OPTIONS]
     found += [Question(sql, {}, HOWS[place % 6]) for place, sql in enumerate(ROWS_AS_UNITS)]
@@ -720,13 +742,13 @@ def databases_of(flavour: Flavour, seed: int, count: int) -> tuple[Data, ...]:
 
 
 @lru_cache
-def executors_of(_flavour: Flavour, _limits: tuple[tuple[str, int], ...]) -> dict[Any, PandasExecutor]:
+def executors_of(*_place: Any) -> dict[Any, PandasExecutor]:
     """What is remembered of the databases of a world."""
     return {}
 
 
 def asking_of(asked: Question, relation: str) -> Asking:
-    kept = executors_of(asked.flavour, tuple(asked.limits.items()))
+    kept = executors_of(*asked.place)
     return Asking(asked.world, asked.sql, relation, dict(asked.how), kept)
 
 
@@ -800,7 +822,7 @@ class Questions:
                 ]
             select = f"{CLAUSE} ({', '.join(said)})"
         sql = f"{select} {', '.join([*by, *wanted])} FROM {text}{where}{' GROUP BY ' if by else ''}{', '.join(by)}"
-        return Question(sql, rng.choice(EVERY_LIMIT), rng.choice(HOWS), rng.choice(FLAVOURS))
+        return Question(sql, rng.choice(EVERY_LIMIT), rng.choice(HOWS), rng.choice(FLAVOURS), rng.random() < 0.4)
 
     def source(self, depth: int) -> tuple[str, list[Item]]:
         rng = self.rng
