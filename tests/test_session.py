@@ -206,7 +206,7 @@ def test_schema_file_of_the_sample_opens_a_session(sample: Path) -> None:
     [
         ("budget = 3", r"\[budget\] must be a section"),
         ("[budget]\nepsilonn = 3", 'unknown setting "epsilonn". Did you mean "epsilon"?'),
-        ("[tables.t]\nunit = 'x'", 'unknown setting "unit"'),
+        ("[tables.t]\nunits = 'x'", 'unknown setting "units". Did you mean "unit"?'),
         ("[tables.t.columns]\nage = 3", "must be a table such as"),
         ("[tables.t.columns]\nage = {bound = [0, 1]}", 'Did you mean "bounds"?'),
         ("[tables.t.columns]\nage = {bounds = [1, 0]}", "lower bound 1 is above upper bound 0"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,7 @@ def choose_rows(plan: ExactPlan, rows: Relation, codes: Numbers, groups: Groups 
     places = np.flatnonzero(codes < cells)
     by_group = codes
     limit = plan.groups if any(map(of_units, plan.parts)) else None
-    if groups is not None and limit is not None:
+    if groups is not None and limit is not None and limit < cells:
         ask = _Hashes(plan, rows, codes, groups, key, places)
         kept = keep_groups(_at(units, places), codes[places], limit, ask, rows.units.count)
         if kept is not None:
@@ -54,7 +54,10 @@ def choose_rows(plan: ExactPlan, rows: Relation, codes: Numbers, groups: Groups 
     if plan.limits is not None and not all(map(of_units, plan.parts)):
         ask = _Hashes(plan, rows, codes, groups, key, places)
         held = codes[places] if groups is not None else None
-        kept = keep_rows(_at(units, places), held, plan.limits, ask, rows.units.count)
+        limits = plan.limits
+        if limits.groups >= cells:  # nobody is in more groups than there are
+            limits = replace(limits, groups=limits.rows)
+        kept = keep_rows(_at(units, places), held, limits, ask, rows.units.count)
         if kept is not None:
             by_row = by_group.copy()
             by_row[places[~kept]] = cells

@@ -207,7 +207,12 @@ class _Binder:
     def _from(self, select: exp.Select, names: _Common | None) -> Relation:
         clause = select.args.get("from_")
         if clause is None:
-            raise SQLSyntaxError("the query has no FROM.", hint="Write SELECT COUNT(*) FROM table.")
+            outer = select is self.select
+            raise SQLSyntaxError(
+                f"the {'query' if outer else 'sub-query'} has no FROM.",
+                span=None if outer else self._span(select),
+                hint="Write SELECT COUNT(*) FROM table.",
+            )
         joins = select.args.get("joins") or []
         first = self._item(clause.this, names, alone=not joins)
         if not joins:

@@ -220,9 +220,9 @@ class SelectBinder:
         if self.around is not None and self.around.knows(node) and not self.scope.knows(node):
             if not self.around.scope.knows(node):
                 raise UnsupportedSQL(
-                    f"{node.name} is a column of a SELECT further out: a sub-query in an expression reads its own\n"
-                    "rows and those of the SELECT that it stands in.",
+                    f"{node.name} is a column of a SELECT further out.",
                     span=span_of(self.sql, node),
+                    hint="A sub-query in an expression reads its own rows and those of the SELECT that it stands in.",
                 )
             return self.around.column(node)
         expr = self.scope.column(node, self.sql)
