@@ -16,23 +16,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsql import finish, prepare, release, release_lattice, release_shares, session
-from dpsql.analysis import sensitivity
+from dpsql import answer, finish, prepare, public_tables, release, release_lattice, release_shares, session
+from dpsql.analysis import limits, sensitivity, stability
 from dpsql.analysis.stability import Stability
-from dpsql.executors import columns, evaluation, groups, pandas
+from dpsql.executors import choosing, columns, database, evaluation, groups, pairing, pandas, relations
+from dpsql.executors.hashing import hash_vector
+from dpsql.executors.joining import KeyColumn, key_of
 from dpsql.finish import finish as finished
 from dpsql.intervals import INFINITY, Interval
 from dpsql.notes import warnings_of
 from dpsql.privacy import ledger, mechanisms, partitions, sampling
+from dpsql.privacy.geometric import TruncatedGeometric
 from dpsql.privacy.loss import PrivacyLoss
-from dpsql.privacy.unit import Neighbours, Sensitivity
+from dpsql.privacy.unit import ContributionBound, Neighbours, Sensitivity
 from dpsql.result import Result
-from dpsql.sql import bind, expressions, facts, functions, options, row_wise, selects
+from dpsql.schema import Type
+from dpsql.sql import bind, expressions, facts, functions, nodes, options, row_wise, selects
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.expressions import Fact, Vector
 from dpsql.sql.functions import conditional
-from tests.privacy import checks, language
+from tests.privacy import checks, language, unit_checks
 from tests.privacy.checks import rules
+from tests.privacy.unit_checks import G1, R1, R2, R3, UNIONS, Question, people_stay_apart
 
 Patch = pytest.MonkeyPatch
 Lie = Callable[[Patch], None]
@@ -667,3 +672,285 @@ def test_a_lie_is_caught(lie: Lie, check: Callable[[], None], monkeypatch: Patch
         lie(patch)
         with pytest.raises(AssertionError):
             check()
+
+
+# People: units, limits, joins
+
+
+def count_every_row(patch: Patch) -> None:
+    """No unit is held to its limits."""
+
+    def choose(_plan: Any, rows: Any, codes: Any, *_: Any) -> choosing.Chosen:
+        return choosing.Chosen(rows.units.numbers(), codes, codes)
+
+    patch.setattr(pandas, "choose_rows", choose)
+
+
+def count_one_row_more(patch: Patch) -> None:
+    """Limits are one larger than what noise is made for."""
+    honest = pandas.choose_rows
+
+    def choose(plan: Any, *rest: Any) -> Any:
+        held = plan.limits
+        more = None if held is None else ContributionBound(held.rows + 1, held.groups + 1, held.per_group + 1)
+        return honest(replace(plan, limits=more), *rest)
+
+    patch.setattr(pandas, "choose_rows", choose)
+
+
+def allow_a_unit_one_group_more(patch: Patch) -> None:
+    honest = pandas.choose_rows
+
+    def choose(plan: Any, *rest: Any) -> Any:
+        return honest(replace(plan, groups=None if plan.groups is None else plan.groups + 1), *rest)
+
+    patch.setattr(pandas, "choose_rows", choose)
+
+
+def keep_the_first_rows(patch: Patch) -> None:
+    """Rows are left out by their positions."""
+    honest = choosing._Hashes.__call__
+
+    def hashes(self: Any, asked: Any) -> Any:
+        return asked.astype(np.uint64), honest(self, asked)[1]
+
+    patch.setattr(choosing._Hashes, "__call__", hashes)
+
+
+def hash_the_codes_of_units(patch: Patch) -> None:
+    """Codes depend on who else is there."""
+
+    def hashes(self: Any, key: bytes, salt: int, places: Any) -> Any:
+        return hash_vector(key, salt, Vector(self.numbers()[places].astype(np.int64)), Type.INTEGER)
+
+    patch.setattr(relations.Units, "hashes", hashes)
+
+
+def hash_the_codes_of_groups(patch: Patch) -> None:
+    def hashes(self: Any, _groups: Any, codes: Any) -> Any:
+        return hash_vector(self.key, 1_000, Vector(codes), Type.INTEGER)
+
+    patch.setattr(choosing._Hashes, "_of_groups", hashes)
+
+
+def make_nobody_somebody(patch: Patch) -> None:
+    """Rows whose unit is NULL are one more unit's."""
+
+    def units(codes: Any, values: Vector, kind: Any) -> Any:
+        return relations.Units(np.where(codes < 0, 0, codes), len(values), Vector(values.values), kind)
+
+    patch.setattr(database, "units_of_codes", units)
+
+
+def join_whatever_has_the_key(patch: Patch) -> None:
+    """Rows of different units come together, and are marked by one another."""
+    honest = pairing._keys
+    patch.setattr(pairing, "_keys", lambda pairs, left, right, **_: honest(pairs, left, right, units=False))
+
+
+def mark_by_everybodys_rows(patch: Patch) -> None:
+    honest = database.marked
+
+    def marked(node: Any, rows: Any, inner: Any) -> Any:
+        if not node.keys:
+            return honest(node, rows, inner)
+        apart = relations.Relation(rows.rows, rows.parts, None, rows.kept)
+        return honest(node, apart, relations.Relation(inner.rows, inner.parts, None, inner.kept))
+
+    patch.setattr(database, "marked", marked)
+
+
+def group_several_units_as_one(patch: Patch) -> None:
+    """Inside a sub-query groups are made by its keys alone."""
+    honest = database.renumber
+    patch.setattr(database, "renumber", lambda parts, sizes: honest(parts[1:], sizes[1:]))
+
+
+def lead_to_the_first_row(patch: Patch) -> None:
+    """A path goes to the row that comes first, not to that of the smallest unit."""
+    honest = database._ranks
+    patch.setattr(database, "_ranks", lambda values: np.minimum(honest(values), 0))
+
+
+def follow_clipped_keys(patch: Patch) -> None:
+    def key(store: Any, name: str) -> Any:
+        kind = store.column(name).type
+        return key_of(store.encoded(name)) if kind is Type.TEXT else KeyColumn(store.reader(name)(0, store.rows))
+
+    patch.setattr(database, "_exact_key", key)
+
+
+def clip_units_to_their_bounds(patch: Patch) -> None:
+    honest = columns.ColumnStore._identify
+
+    def identify(self: Any, name: str) -> Any:
+        return honest(self, name) if self.column(name).type is Type.TEXT else self.numbered(name)
+
+    patch.setattr(columns.ColumnStore, "_identify", identify)
+
+
+def tell_one_person_in_two_tables_apart(patch: Patch) -> None:
+    honest = database.merged_units
+
+    def merged(parts: Any) -> Any:
+        found = honest(parts)
+        if found.values is None:
+            return found
+        size, start, codes = len(found.values), 0, []
+        for place, part in enumerate(parts):
+            own = found.codes[start : start + len(part.numbers())]
+            codes.append(np.where(own < 0, -1, own + place * size))
+            start += len(own)
+        values = Vector(np.concatenate([found.values.values] * len(parts)))
+        return relations.Units(np.concatenate(codes), size * len(parts), values, found.kind)
+
+    patch.setattr(database, "merged_units", merged)
+
+
+def forget_to_clip_totals(patch: Patch) -> None:
+    honest = pandas.unit_totals
+    patch.setattr(pandas, "unit_totals", lambda *args, **_: honest(*args, least=-(2**50), most=2**50))
+
+
+def count_rows_for_units(patch: Patch) -> None:
+    def pairs(units: Any, by: Any, cells: int) -> Any:
+        return np.bincount(np.zeros(len(units), dtype=np.int64) if by is None else by, minlength=cells)
+
+    patch.setattr(pandas, "distinct_pairs", pairs)
+
+
+def forget_groups_without_kept_rows(patch: Patch) -> None:
+    """A unit is taken to have a kept row in each of its groups."""
+    patch.setattr(release_lattice, "together", lambda _noisy, _analysis, steps: steps)
+
+
+def _say_of_rows(patch: Patch, rule: Callable[[Any, Any], Any]) -> None:
+    """Another rule of stability: of a node and what is honestly said of it."""
+    honest = stability.stability
+
+    def found(source: Any) -> Any:
+        return rule(source, honest(source))
+
+    for module in (stability, limits, sensitivity):
+        patch.setattr(module, "stability", found)
+
+
+def _at_most_one(said: Any) -> Any:
+    return replace(said, by_unit=dict.fromkeys(said.by_unit, 1))
+
+
+def take_every_group_of_a_unit_for_one(patch: Patch) -> None:
+    _say_of_rows(patch, lambda node, said: _at_most_one(said) if isinstance(node, nodes.PerUnit) else said)
+
+
+def forget_that_joins_multiply(patch: Patch) -> None:
+    def rule(node: Any, said: Any) -> Any:
+        joined = isinstance(node, nodes.Join) and stability.DECLARED not in said.by_unit
+        return _at_most_one(said) if joined else said
+
+    _say_of_rows(patch, rule)
+
+
+def forget_that_a_union_adds_up(patch: Patch) -> None:
+    def rule(node: Any, said: Any) -> Any:
+        return _at_most_one(said) if isinstance(node, nodes.Union) and said.rows is not None else said
+
+    _say_of_rows(patch, rule)
+
+
+def believe_in_unique_units(patch: Patch) -> None:
+    """One row for each unit is declared, so no row is left out."""
+    honest = sensitivity.bounds_of
+
+    def bounds_of(*args: Any) -> Any:
+        found = honest(*args)
+        return replace(found, enforced=False) if found.rows.rows == 1 else found
+
+    patch.setattr(sensitivity, "bounds_of", bounds_of)
+
+
+def count_one_unit_once_for_the_threshold(patch: Patch) -> None:
+    """Groups are chosen by a count of rows, of which one unit may have several."""
+    honest = release_shares.lower
+    patch.setattr(
+        release_shares,
+        "lower",
+        lambda *args, **more: (found := honest(*args, **more)) and replace(found, one_unit=found.one_row),
+    )
+
+
+def open_one_group_a_unit(patch: Patch) -> None:
+    forget_that_a_changed_row_opens_a_second_group(patch)
+
+
+def choose_groups_as_if_each_unit_had_one(patch: Patch) -> None:
+    def law(epsilon: Fraction, delta: Fraction, _groups: int, least: int) -> TruncatedGeometric:
+        return TruncatedGeometric(epsilon, delta, 1, least)
+
+    patch.setattr(release, "TruncatedGeometric", law)
+
+
+def always_use_one_key(patch: Patch) -> None:
+    patch.setattr(answer, "fresh_key", lambda: bytes(32))
+
+
+def believe_what_is_said_of_public_keys(patch: Patch) -> None:
+    patch.setattr(public_tables, "_most_rows", lambda *_: 0)
+
+
+def check_public_keys_by_their_codes(patch: Patch) -> None:
+    def distinct(store: Any, column: Any) -> Any:
+        if column.type is not Type.TEXT:
+            return store.numbered(column.name)
+        encoded = store.encoded(column.name)
+        return np.where(encoded.codes < 0, len(encoded.dictionary) - 1, encoded.codes), encoded.dictionary
+
+    patch.setattr(public_tables, "_distinct", distinct)
+
+
+def asks(sql: str, limits: dict[str, int] | None = None, **more: Any) -> Callable[[], None]:
+    return people_stay_apart(Question(sql, limits or {}, **more))
+
+
+BY_K = "SELECT k, COUNT(*), SUM(y), COUNT(DISTINCT pid) FROM e GROUP BY k"
+BY_CITY = "SELECT city, COUNT(*) FROM p GROUP BY city"
+OF_BOTH = "SELECT city, COUNT(*) FROM p JOIN e USING (pid) GROUP BY city"
+KEYS_LEAD_AWAY = unit_checks.check_keys_that_lead_away
+UNIT_LIES: list[tuple[Lie, Callable[[], None]]] = [
+    (count_every_row, asks("SELECT COUNT(*), AVG(y) FROM e", R2)),
+    (count_every_row, asks("SELECT k, COUNT(DISTINCT pid) FROM e GROUP BY k", G1)),
+    (count_one_row_more, asks("SELECT COUNT(*), AVG(y) FROM e", R2)),
+    (count_one_row_more, asks("SELECT k, COUNT(*) FROM e GROUP BY k", R2)),
+    (allow_a_unit_one_group_more, asks("SELECT k, COUNT(DISTINCT pid) FROM e GROUP BY k", G1)),
+    (keep_the_first_rows, asks("SELECT SUM(y), AVG(y) FROM e", R1)),
+    (hash_the_codes_of_units, asks("SELECT SUM(y), AVG(y) FROM e", R1)),
+    (hash_the_codes_of_groups, asks(OF_BOTH, R1)),
+    (make_nobody_somebody, asks("SELECT COUNT(*) FROM e", R2)),
+    (join_whatever_has_the_key, KEYS_LEAD_AWAY),
+    (mark_by_everybodys_rows, KEYS_LEAD_AWAY),
+    (group_several_units_as_one, KEYS_LEAD_AWAY),
+    (lead_to_the_first_row, KEYS_LEAD_AWAY),
+    (follow_clipped_keys, KEYS_LEAD_AWAY),
+    (clip_units_to_their_bounds, asks("SELECT COUNT(*) FROM e", R1, enforced=True)),
+    (tell_one_person_in_two_tables_apart, asks(UNIONS[0], R2)),
+    (forget_to_clip_totals, asks("SELECT COUNT(*) FROM e", R2)),
+    (count_rows_for_units, asks("SELECT COUNT(DISTINCT pid) FROM e")),
+    (forget_groups_without_kept_rows, asks(BY_K, R3)),
+    (take_every_group_of_a_unit_for_one, asks("SELECT COUNT(*) FROM (SELECT DISTINCT pid, k FROM e)", R3)),
+    (forget_that_joins_multiply, asks("SELECT COUNT(*) FROM t CROSS JOIN pub")),
+    (forget_that_joins_multiply, asks("SELECT tag, COUNT(*) FROM t JOIN tags ON t.k = tags.k GROUP BY tag")),
+    (forget_that_a_union_adds_up, asks("SELECT SUM(x) FROM (SELECT x FROM t UNION ALL SELECT x FROM t)")),
+    (believe_in_unique_units, asks("SELECT COUNT(*), SUM(x) FROM p")),
+    (count_one_unit_once_for_the_threshold, asks(OF_BOTH, R3)),
+    (open_one_group_a_unit, asks(BY_CITY, R3)),
+    (open_one_group_a_unit, unit_checks.check_chances),
+    (choose_groups_as_if_each_unit_had_one, unit_checks.check_chances),
+    (always_use_one_key, unit_checks.check_fresh_keys),
+    (believe_what_is_said_of_public_keys, unit_checks.check_public_promises),
+    (check_public_keys_by_their_codes, unit_checks.check_public_promises),
+]
+
+
+@pytest.mark.parametrize(("lie", "check"), UNIT_LIES, ids=lambda each: each.__name__)
+def test_a_lie_about_people_is_caught(lie: Lie, check: Callable[[], None], monkeypatch: Patch):
+    test_a_lie_is_caught(lie, check, monkeypatch)

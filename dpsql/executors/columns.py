@@ -94,6 +94,12 @@ class ColumnStore:
             self._numbered[name] = number(self.reader(name)(0, self.rows), self.column(name).type)
         return self._numbered[name]
 
+    def is_plain(self, name: str) -> bool:
+        """Whether nothing is declared of a column that would change a cell: by its schema and dtype, not by its cells."""
+        column, dtype = self.column(name), self.frame[name].dtype
+        whole = isinstance(dtype, np.dtype) and dtype.kind in "iub"
+        return column.type is not Type.OTHER and column.bounds is None and (column.nullable or whole)
+
     def identified(self, name: str) -> tuple[Codes, Vector]:
         """A column of privacy units as codes into its distinct values, -1 for NULL.
 

@@ -151,7 +151,7 @@ class Database:
         one, other = node.keys[0]
         if len(node.keys) > 1 or not (isinstance(one, Column) and isinstance(other, Column)):
             return looked_up(node, left, right, units=True)
-        if isinstance(bottom, Scan) and bottom.table.unit is not None:
+        if isinstance(bottom, Scan) and bottom.table.unit is not None and self._both_plain(left, one, bottom, other):
             kind = f"{bottom.table.name.casefold()}.{other.name}"
             if bottom.table.unit == Unit(other.name) and ("", one.table, one.name) in left.units.handles:
                 return of_the_unit(left, right)  # the key is itself the unit
@@ -160,6 +160,13 @@ class Database:
                 if places is not None and self._is_unique(bottom.table, other.name):
                     return among_kept(places, right.kept)
         return looked_up(node, left, right, units=True)
+
+    def _both_plain(self, left: Relation, one: Column, scan: Scan, other: Column) -> bool:
+        """Whether the cells that an equality compares are those that tell units and keys of a path apart. It follows
+        from declarations alone, so that rows of some people do not decide how those of others are compared."""
+        columns = left.parts[one.table].columns
+        there = self.stores[scan.table.name.casefold()]
+        return isinstance(columns, ColumnStore) and columns.is_plain(one.name) and there.is_plain(other.name)
 
     def _is_unique(self, table: TableSchema, name: str) -> bool:
         codes, _ = self.stores[table.name.casefold()].identified(name)

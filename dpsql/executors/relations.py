@@ -160,10 +160,10 @@ class Relation:
         return np.append(codes, np.int32(len(values) - 1))[part.places], values
 
     def key(self, column: Column) -> KeyColumn:
-        """A column as one side of an equality: cells as they are stored, as the units of rows are told apart, so that
-        however a join is run the same rows come together."""
+        """A column as one side of an equality. Plain ones are told apart by all their bits, as units are, so that rows
+        that a path leads together are the same as those that an equality does."""
         part = self.parts[column.table]
-        if isinstance(part.columns, ColumnStore) and column.type is not Type.OTHER:
+        if isinstance(part.columns, ColumnStore) and part.columns.is_plain(column.name):
             codes, values = part.columns.identified(column.name)
             return KeyColumn(values, codes if part.places is None else np.append(codes, np.int32(-1))[part.places])
         if column.type is Type.TEXT:

@@ -17,8 +17,8 @@ _STATISTIC = "{} is not supported. COUNT, SUM and AVG are."
 _CLOCK = "{} is not supported: an answer must not change with the clock. Write a DATE literal or a parameter."
 
 _SCALAR = (
-    "a sub-query as a value is not supported. It can stand after FROM, in IN (SELECT ...) and EXISTS (SELECT ...); "
-    "write a value that you know as a parameter."
+    "a sub-query as a value stands in WHERE, GROUP BY or an aggregate's argument, of people's rows. Write a value that "
+    "you know as a parameter."
 )
 
 NAMED: Mapping[type[exp.Expr], str] = {

@@ -89,7 +89,13 @@ class Membership:
     def value(self, node: exp.Subquery, outer: SelectBinder) -> Expr:
         """A sub-query as a value: one aggregate over public tables, computed here. Raises UnsupportedSQL."""
         span = span_of(outer.sql, node)
-        found = self._inner_rows(node.this)
+        cut = ("group", "having", "limit", "offset", "order", "distinct", "privacy")
+        if isinstance(node.this, exp.Select):
+            for clause in cut:
+                if node.this.args.get(clause) is not None:
+                    word = {"group": "GROUP BY", "order": "ORDER BY", "privacy": "DIFFERENTIAL_PRIVACY"}.get(clause)
+                    raise UnsupportedSQL(f"a sub-query as a value has no {word or clause.upper()}.", span=span)
+        found = self._rows(node.this) if isinstance(node.this, exp.Select) else None
         public = outer.whole.public
         if found is None or public is None or not all(step.rows.public for step in found.steps):
             raise UnsupportedSQL(
@@ -106,18 +112,14 @@ class Membership:
         if not isinstance(slot, Slot) or len(inside.aggregations) != 1:
             raise UnsupportedSQL("a sub-query as a value is one aggregate, such as (SELECT MAX(x) FROM t).", span=span)
         (aggregation,) = inside.aggregations
+        if slot.type in (Type.TEXT, Type.OTHER):
+            raise UnsupportedSQL(f"a sub-query as a value cannot be {slot.type}.", span=span)
         read = [each for each in (predicate, aggregation.argument) if each is not None]
         if any(not places_of(each) <= own for each in read):
             raise UnsupportedSQL("a sub-query as a value cannot read the row that it stands beside.", span=span)
         source = with_marks(assembled(found, predicate), inside.marks)
         value = public.aggregate(source, aggregation, slot.type)
         return Literal(value, slot.type)
-
-    def _inner_rows(self, select: exp.Expr) -> People | None:
-        cut = ("group", "having", "limit", "offset", "order", "distinct", "privacy")
-        if not isinstance(select, exp.Select) or any(select.args.get(each) for each in cut):
-            return None
-        return self._rows(select)
 
     def _bound(self, node: exp.Expr, outer: SelectBinder) -> Expr | None:
         query = (

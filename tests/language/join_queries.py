@@ -21,7 +21,7 @@ import dpsql
 CITIES = ["Ada", "Bern", "Cork"]
 PRIOS = ["high", "low"]
 CODES = ["'a'", "'b'", "'q'", "'x'", "'low'", "'old'", "'day 1'", "'%a%'", "'name 3'"]
-MOST = 5_000
+MOST = 2_000
 """Rows of one person that count: more than any query here makes, so nothing is cut."""
 
 # Columns with DuckDB's types.
@@ -973,6 +973,22 @@ UNITS = """
     SELECT COUNT(DISTINCT x_custkey) FROM nobody;
 """
 
+VALUES = """
+    SELECT COUNT(*) FROM orders WHERE o_year = (SELECT MAX(r_year) FROM rates);
+    SELECT COUNT(*), (SELECT COUNT(*) FROM nation) FROM customer;
+    SELECT SUM(o_total * (SELECT AVG(r_rate) FROM rates)) FROM orders;
+    SELECT COUNT(*) FROM orders WHERE o_total > (SELECT MIN(p_price) FROM prod WHERE p_kind = 'x') * 20;
+    SELECT COUNT(*) FROM orders, customer WHERE o_date > (SELECT MIN(d_day) FROM days) AND o_custkey = c_custkey;
+    SELECT COUNT(*) FROM orders WHERE o_code = (SELECT MAX(z_code) FROM nothing);
+    SELECT COUNT(*) FROM orders WHERE o_code <= (SELECT MAX(t_code) FROM tags WHERE t_kind = 'old');
+    SELECT COUNT(*) FROM customer WHERE c_nation > (SELECT AVG(r_nation) FROM rates);
+    SELECT COUNT(*) FROM customer WHERE c_nation > (SELECT COUNT(DISTINCT n_region) FROM nation);
+    SELECT COUNT(*) FROM customer WHERE c_nation IN (SELECT n_key FROM nation WHERE n_key > (SELECT MIN(n_key) FROM
+        nation));
+    SELECT COUNT(*) FROM (SELECT o_custkey, COUNT(*) AS n FROM orders GROUP BY o_custkey HAVING COUNT(*) >
+        (SELECT MIN(n_key) FROM nation)) WHERE n < 50;
+"""
+
 ONE_ROW = (
     COMMAS,
     ON_THE_UNIT,
@@ -985,6 +1001,7 @@ ONE_ROW = (
     IN_PRIVATE,
     PER_UNIT,
     UNITS,
+    VALUES,
 )
 
 GROUPED = """
@@ -1211,13 +1228,14 @@ class Joins:
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         self.places = 0
+        self.depth = 0
         self.common: list[str] = []
 
     def maybe(self, share: float) -> bool:
         return self.rng.random() < share
 
     def some(self, columns: Iterable[str], most: int) -> list[str]:
-        listed = list(columns)
+        listed = sorted(columns)
         return self.rng.sample(listed, min(len(listed), self.rng.randint(0, most)))
 
     def alias(self) -> str:
@@ -1238,7 +1256,10 @@ class Joins:
 
     def people(self) -> Item:
         """A table of people's rows, or a sub-query over some."""
-        return self.rng.choice([self.base, self.base, self.filtered, self.per_unit, self.union])()
+        made = [self.base, self.base, self.filtered, self.per_unit, self.union]
+        if self.depth == 0:
+            made.append(self.joined)
+        return self.rng.choice(made)()
 
     def placed(self, sql: str, columns: Mapping[str, Sequence[str]], order: str = "") -> Item:
         """A sub-query in FROM or as a CTE, whose unit is its column u."""
@@ -1263,6 +1284,21 @@ class Joins:
             order = "ok"
             listed.append(f"{base.order} AS ok")
         return self.placed(f"SELECT {', '.join(listed)} FROM {base.text}{self.where([base], 0.8)}", columns, order)
+
+    def joined(self) -> Item:
+        """A sub-query over a join, one row for each."""
+        self.depth += 1
+        tables, conditions, items = self.source()
+        self.depth -= 1
+        columns: dict[str, list[str]] = {}
+        listed = [f"{items[0].unit} AS u"]
+        for item in items:
+            for kind in self.some(set(item.columns) - {"listed"}, 2):
+                if item.columns[kind]:
+                    columns.setdefault(kind, []).append(f"c{len(listed)}")
+                    listed.append(f"{self.rng.choice(item.columns[kind])} AS c{len(listed)}")
+        where = self.where(items, 0.4, conditions)
+        return self.placed(f"SELECT {', '.join(listed)} FROM {tables}{where}", columns)
 
     def per_unit(self) -> Item:
         base = self.base()
@@ -1422,6 +1458,11 @@ class Joins:
             return ", ".join(listed), conditions, items
         text = items[0].text
         for step in range(self.rng.randint(0, 3)):
+            if self.maybe(0.08):
+                alias = self.alias()
+                text = f"{text} CROSS JOIN words AS {alias}"
+                items.append(Item("", {"text": [f"{alias}.w_word"], "key": [f"{alias}.w_word"]}))
+                continue
             found = self.more(firm)
             if found is None:
                 continue
@@ -1452,6 +1493,8 @@ class Joins:
         outputs = ["COUNT(*)", *(self.output(items, numbers) for _ in range(self.rng.randint(0, 3)))]
         keys = [column for item in items for kind in ("key", "listed") for column in item.columns.get(kind, [])]
         chosen = self.some(keys, 2) if self.maybe(0.4) else []
+        if self.maybe(0.15):
+            chosen.append(f"({self.condition(items, 1)})")
         listed = [f"{key} AS k{at}" for at, key in enumerate(chosen)]
         grouped = f" GROUP BY {', '.join(chosen)}" if chosen else ""
         common = f"WITH {', '.join(self.common)} " if self.common else ""

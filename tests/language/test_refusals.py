@@ -50,9 +50,10 @@ from dpsql.errors import (
     UnknownTable,
     UnsupportedSQL,
 )
+from dpsql.executors.columns import ColumnStore
 from dpsql.executors.pandas import PandasExecutor
 from dpsql.privacy.unit import Neighbours
-from dpsql.schema import Declaration, Stored, Type, link, resolve
+from dpsql.public_tables import public_data, resolved
 from dpsql.sql.allow import check
 from dpsql.sql.bind import _Binder
 from dpsql.sql.catalog import Catalog
@@ -774,8 +775,8 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (SQLSyntaxError, None, 'SELECT (SELECT COUNT(*) FROM t)'),
     (UnsupportedSQL, 'COUNT(*) FROM t', 'SELECT COUNT(*) + (SELECT COUNT(*) FROM t) FROM t'),
     (UnsupportedSQL, 'age FROM t', 'SELECT COUNT(*) FROM t WHERE age NOT IN (SELECT age FROM t)'),
-    (UnsupportedSQL, '1', 'SELECT COUNT(*) FROM t WHERE age = (SELECT 1)'),
-    (UnsupportedSQL, '1', 'SELECT COUNT(*) FROM t HAVING COUNT(*) > (SELECT 1)'),
+    (SQLSyntaxError, None, 'SELECT COUNT(*) FROM t WHERE age = (SELECT 1)'),
+    (SQLSyntaxError, None, 'SELECT COUNT(*) FROM t HAVING COUNT(*) > (SELECT 1)'),
     (SQLSyntaxError, '1', 'SELECT COUNT(*) FROM t LIMIT (SELECT 1)'),
     # WITH.
     (UnsupportedSQL, '5', 'WITH x AS (SELECT age FROM t LIMIT 5) SELECT COUNT(*) FROM x'),
@@ -1005,7 +1006,20 @@ OF_UNITS: list[tuple[type[DPSQLError], str | None, str]] = [
     (UnsupportedSQL, 's IN (SELECT code FROM codes',
      'SELECT s FROM (SELECT s, COUNT(*) AS n FROM visits GROUP BY s) WHERE s IN (SELECT code FROM codes)'),
     (UnsupportedSQL, 'n FROM codes', 'SELECT COUNT(*) FROM visits WHERE cost > (SELECT n FROM codes)'),
-    (UnsupportedSQL, 'n) FROM codes', 'SELECT COUNT(*) FROM visits WHERE cost > (SELECT MAX(n) FROM codes)'),
+    (UnsupportedSQL, 'n + 1 FROM codes', 'SELECT COUNT(*) FROM visits WHERE cost > (SELECT n + 1 FROM codes)'),
+    (UnsupportedSQL, 'n) + 1 FROM codes', 'SELECT COUNT(*) FROM visits WHERE cost > (SELECT MAX(n) + 1 FROM codes)'),
+    (UnsupportedSQL, 'n), MIN(n) FROM codes',
+     'SELECT COUNT(*) FROM visits WHERE cost > (SELECT MAX(n), MIN(n) FROM codes)'),
+    (UnsupportedSQL, 'n) FROM codes WHERE n > cost',
+     'SELECT COUNT(*) FROM visits WHERE cost > (SELECT MAX(n) FROM codes WHERE n > cost)'),
+    (UnsupportedSQL, None, 'SELECT COUNT(*) FROM visits WHERE cost > (SELECT MAX(n) FROM codes GROUP BY code)'),
+    (UnsupportedSQL, 'cost) FROM visits', 'SELECT COUNT(*) FROM visits WHERE cost > (SELECT MAX(cost) FROM visits)'),
+    (UnsupportedSQL, 'AVG(x) FROM loose', 'SELECT COUNT(*) FROM visits WHERE cost > (SELECT AVG(x) FROM loose)'),
+    (UnsupportedSQL, 'code FROM visits',
+     'SELECT COUNT(*) FROM visits WHERE cost > (SELECT MAX(n) FROM codes WHERE code IN (SELECT code FROM visits))'),
+    (TypeMismatch, None, 'SELECT COUNT(*) FROM visits WHERE s > (SELECT MAX(name) FROM codes)'),
+    (UnsupportedSQL, None,
+     'SELECT n FROM (SELECT COUNT(*) AS n FROM visits) WHERE n > (SELECT COUNT(*) FROM codes)'),
     (UnsupportedSQL, 'n FROM codes', 'SELECT COUNT(*) FROM visits WHERE cost = ANY (SELECT n FROM codes)'),
     (UnsupportedSQL, 'n FROM codes', 'SELECT COUNT(*) FROM visits WHERE cost > ALL (SELECT n FROM codes)'),
     (SQLSyntaxError, None, 'SELECT COUNT(*) FROM (SELECT pid FROM people UNION ALL SELECT pid, vid FROM visits)'),
@@ -2233,20 +2247,23 @@ def test_every_allowed_node_is_handled_by_the_binder():
 
 
 def _catalog() -> Catalog:
-    stored = [
-        Stored("x", Type.INTEGER, nullable=True, storage="Int64"),
-        Stored("s", Type.TEXT, nullable=True, storage="str"),
-        Stored("b", Type.BOOLEAN, nullable=True, storage="bool"),
-        Stored("d", Type.TIMESTAMP, nullable=True, storage="datetime64[us]"),
-        Stored("o", Type.OTHER, nullable=True, storage="timedelta64[us]"),
-    ]
-    said = {"t": {"unit": "x", "max_rows": 3, "unique": ["x"]}, "u": {"unit": "x -> t.x"}, "c": {"public": True}}
+    frame = pd.DataFrame(
+        {
+            "x": pd.array([1, 2, 3, None], dtype="Int64"),
+            "s": pd.Series(["a", "b", None, "c"], dtype="str"),
+            "b": pd.array([True, False, None, True], dtype="boolean"),
+            "d": pd.to_datetime(["2020-01-01", None, "2021-01-01", "2022-01-01"]),
+            "o": pd.to_timedelta([1, 2, 3, 4], unit="D"),
+        }
+    )
+    said: dict[str, dict[str, Any]] = {
+        "t": {"unit": "x", "max_rows": 3, "unique": ["x"]}, "u": {"unit": "x -> t.x"}, "c": {"public": True}, "r": {},
+    }  # fmt: skip
     tables = {
-        name: resolve(name, stored, Declaration.of({"x": (0, 5)}, {"s": ["a"]}, **words), rows=4)
-        for name, words in said.items()
+        name: dpsql.Table(frame, bounds={"x": (0, 5)}, keys={"s": ["a"]}, **words) for name, words in said.items()
     }
-    tables["r"] = resolve("r", stored, Declaration.of({"x": (0, 5)}))
-    return Catalog(link(tables))
+    schemas = resolved(tables)
+    return Catalog(schemas, public=public_data({name: ColumnStore(frame, each) for name, each in schemas.items()}))
 
 
 class _Trees:
@@ -2283,6 +2300,9 @@ class _Trees:
         kind = self.rng.choice(KINDS)
         if depth <= 0 or kind in (exp.Literal, exp.Identifier, exp.Boolean, exp.Null, exp.Star):
             return self.leaf()
+        if kind is exp.Subquery and self.rng.random() < 0.5:
+            value = exp.select(self.rng.choice([exp.Max, exp.Avg, exp.Count])(this=self.leaf())).from_(self.table())
+            return exp.Subquery(this=value.where(self.node(depth - 1)) if self.rng.random() < 0.5 else value)
         if kind in self.SELECTS and self.rng.random() < 0.8:
             return exp.Subquery(this=self.queried(depth - 1), alias=exp.TableAlias(this=exp.to_identifier("q")))
         if kind is exp.Exists or (kind is exp.In and self.rng.random() < 0.5):

@@ -10,7 +10,6 @@ import itertools
 import random
 import warnings
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 from unittest import mock
 
@@ -21,13 +20,12 @@ import dpsql
 from dpsql.errors import DPSQLError, InvalidSchema, TypeMismatch
 from dpsql.executors import evaluation, groups, pandas
 from dpsql.executors.columns import ColumnStore
-from dpsql.privacy.partitions import show_probability
 from dpsql.privacy.unit import ContributionBound
 from dpsql.public_tables import resolved
 from dpsql.release_lattice import together
 from dpsql.sql.catalog import Catalog
 from tests.privacy import unit_checks
-from tests.privacy.checks import B, U, series
+from tests.privacy.checks import B, U
 from tests.privacy.unit_checks import KEYS, R3, Asking, Question, World, check_apart, people
 
 SEED = 20_260_301
@@ -150,27 +148,8 @@ def test_sensitivities_are_whole_numbers_however_large_the_limits(relation: str)
                 assert each.sensitivity == exact
 
 
-@pytest.mark.parametrize("relation", [U, B])
-@pytest.mark.parametrize(
-    "asked", [q for q in unit_checks.questions() if "GROUP BY" in q.sql or "DISTINCT" in q.sql], ids=str
-)
-def test_a_group_of_one_unit_is_shown_with_a_chance_within_delta(asked: Question, relation: str):
-    """Of all groups that one unit can open or close together."""
-    try:
-        made = unit_checks.planned(asked.world, asked.sql, relation, **asked.how)
-    except DPSQLError:
-        return
-    groups_of_one = made.analysis.bounds.units.groups * (2 if relation == B else 1)
-    if made.selector is not None:
-        law = made.selector.law
-        assert law.probability(1) * groups_of_one <= made.cost.delta
-        assert law.groups >= groups_of_one
-    elif made.threshold is not None:
-        chance = show_probability(made.shares[0].noise, made.lattice.one_unit, made.threshold)
-        assert Fraction(chance) * groups_of_one <= made.cost.delta * (1 + Fraction(1, 10**9))
-        assert made.lattice.groups_of_a_unit >= groups_of_one
-    else:
-        assert made.exact.every_cell or not made.exact.keys
+def test_a_group_of_one_unit_is_shown_with_a_chance_within_delta():
+    unit_checks.check_chances()
 
 
 def test_a_promise_of_unique_keys_is_enforced():
@@ -285,13 +264,12 @@ def test_units_of_a_dictionary_that_holds_a_text_twice():
             resolved({"q": dpsql.Table(frame, public=True, **said)})
 
 
-def test_what_is_filled_in_counts_as_a_value_of_a_public_key():
-    frame = pd.DataFrame({"k": series(["", "", None], object), "n": pd.Series([0, 0, None], dtype="Int64")})
-    for name in ("k", "n"):
-        for said in ({"max_matches": {name: 2}}, {"unique": [name]}):
-            with pytest.raises(InvalidSchema):
-                resolved({"m": dpsql.Table(frame, public=True, nullable={name: False}, **said)})
-        resolved({"m": dpsql.Table(frame, public=True, max_matches={name: 2})})
+def test_promises_of_public_keys_are_checked_by_value():
+    unit_checks.check_public_promises()
+
+
+def test_one_key_in_the_hands_of_two():
+    unit_checks.check_keys_that_lead_away()
 
 
 def test_people_of_different_types_are_not_mixed():
@@ -448,6 +426,10 @@ REFUSED = (
     "SELECT COUNT(*) FROM p WHERE pid IN (SELECT pid FROM e GROUP BY pid LIMIT 1)",
     "SELECT COUNT(*) FROM e WHERE y > (SELECT AVG(y) FROM e)",
     "SELECT SUM(n) FROM (SELECT pid, COUNT(*) AS n FROM e GROUP BY pid)",
+    "SELECT COUNT(*) FROM e WHERE y > (SELECT COUNT(*) FROM pub WHERE k IN (SELECT k FROM e))",
+    "SELECT COUNT(*) FROM e WHERE y > (SELECT MAX(w) FROM pub WHERE pub.k = e.k)",
+    "SELECT COUNT(*) FROM e WHERE y > (SELECT MAX(e.y) FROM pub)",
+    "SELECT COUNT(*) FROM e HAVING COUNT(*) > (SELECT COUNT(*) FROM p)",
     ("SELECT COUNT(*) FROM p WHERE EXISTS (SELECT 1 FROM e WHERE e.pid = p.pid AND EXISTS "
     "(SELECT 1 FROM i WHERE i.eid = e.eid AND i.z > p.x))"),
 )  # fmt: skip
@@ -496,9 +478,4 @@ def said_of(session: dpsql.Session, asked: Question) -> str:
 
 
 def test_every_run_has_a_fresh_key():
-    """Whose rows are left out is drawn anew each time."""
-    frame = pd.DataFrame({"pid": [1] * 8, "x": range(8)})
-    table = dpsql.Table(frame, unit="pid", max_rows=1, bounds={"x": (0, 7)})
-    session = dpsql.Session({"q": table}, budget=dpsql.Budget(10**7))
-    found = {round(session.query("SELECT SUM(x) FROM q", epsilon=10**5).item()) for _ in range(40)}
-    assert len(found) > 2, "one row of eight is always the one that counts"
+    unit_checks.check_fresh_keys()

@@ -12,6 +12,7 @@ import random
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -19,10 +20,12 @@ import pandas as pd
 
 import dpsql
 from dpsql import prepare
+from dpsql.errors import InvalidSchema
 from dpsql.executors.base import ExactTable
 from dpsql.executors.columns import ColumnStore
 from dpsql.executors.pandas import PandasExecutor
 from dpsql.privacy.loss import PrivacyLoss, as_delta, as_epsilon
+from dpsql.privacy.partitions import show_probability
 from dpsql.privacy.unit import Neighbours
 from dpsql.public_tables import public_data, resolved
 from dpsql.release import Release
@@ -767,6 +770,102 @@ def check_question(asked: Question, seed: int, databases: int, changes: int = 2)
         if not unbounded.by_row:
             check_apart(unbounded, data)
         check_order(unbounded, data, rng)
+
+
+# Checks by name, which some planted lie fails each
+
+SEED = 20_260_301
+
+
+def people_stay_apart(*asked: Question) -> Callable[[], None]:
+    """A check of these questions, out of nothing that is remembered."""
+
+    def check() -> None:
+        executors_of.cache_clear()
+        for each in asked:
+            check_question(each, SEED, databases=5)
+        executors_of.cache_clear()
+
+    return check
+
+
+def check_every_row_of_a_small_database(asked: Sequence[Question], rows: Data) -> None:
+    """One database in place of random ones."""
+    for each in asked:
+        for relation in (U, B):
+            asking = Asking(each.world, each.sql, relation, dict(each.how))
+            data = each.world.data(**rows)
+            check_apart(asking, data)
+            check_neighbours(asking, data, random.Random(SEED))
+            check_order(asking, data, random.Random(SEED))
+
+
+def check_keys_that_lead_away() -> None:
+    """The same key in the hands of two units, in e and, through it, in i."""
+    rows: dict[str, tuple[Row, ...]] = {
+        "e": ((7, 2, 3, 1), (7, 1, 1, 0), (8, 2, -2, 1), (9, 1, 1, 1), (None, 1, 2, 2)),
+        "i": ((7, 1.0), (8, 2.0), (8, 0.5), (9, 1.5)),
+        "p": ((1, "x", 3.0), (2, "y", -1.0)),
+    }
+    sqls = (
+        "SELECT COUNT(*), SUM(z) FROM i",
+        "SELECT COUNT(*), SUM(a.y) FROM e AS a JOIN e AS b ON a.eid = b.eid",
+        "SELECT COUNT(*) FROM e WHERE EXISTS (SELECT 1 FROM e AS b WHERE b.eid = e.eid AND b.y < e.y)",
+        "SELECT COUNT(*), SUM(CLAMP(s, -2, 3)) FROM (SELECT eid, SUM(y) AS s FROM e GROUP BY eid)",
+    )
+    check_every_row_of_a_small_database([Question(sql, R2) for sql in sqls], rows)
+    check_every_row_of_a_small_database([Question(sql, R2, enforced=True) for sql in sqls], _beyond_bounds(rows))
+
+
+def _beyond_bounds(rows: Data) -> Data:
+    """The keys so large that all of them are clipped."""
+    return {
+        name: tuple((None if row[0] is None else row[0] + 90, *row[1:]) for row in held) if name in ("e", "i") else held
+        for name, held in rows.items()
+    }
+
+
+def check_chances(asked: Sequence[Question] | None = None) -> None:
+    """A group of one unit is shown with a chance of at most delta, for all those together that a unit can open or
+    close."""
+    for each in asked if asked is not None else [q for q in questions() if "GROUP BY" in q.sql or "DISTINCT" in q.sql]:
+        for relation in (U, B):
+            made = planned(each.world, each.sql, relation, **each.how)
+            most = made.analysis.bounds.units.groups * (2 if relation == B else 1)
+            if made.selector is not None:
+                chance = made.selector.law.probability(1)
+            elif made.threshold is not None:
+                chance = Fraction(show_probability(made.shares[0].noise, made.lattice.one_unit, made.threshold))
+            else:
+                assert made.exact.every_cell or not made.exact.keys, f"{each}: groups are shown as they come"
+                continue
+            assert chance * most <= made.cost.delta * (1 + Fraction(1, 10**9)), f"{each} | {relation}: {float(chance)}"
+            assert made.lattice.groups_of_a_unit >= most, f"{each} | {relation}: {made.lattice.groups_of_a_unit} groups"
+
+
+def check_fresh_keys() -> None:
+    """Whose rows are left out is drawn anew for each answer."""
+    table = dpsql.Table(pd.DataFrame({"pid": [1] * 8, "x": range(8)}), unit="pid", max_rows=1, bounds={"x": (0, 7)})
+    session = dpsql.Session({"q": table}, budget=dpsql.Budget(10**7))
+    found = {round(session.query("SELECT SUM(x) FROM q", epsilon=10**5).item()) for _ in range(40)}
+    assert len(found) > 2, "one row of eight is always the one that counts"
+
+
+def check_public_promises() -> None:
+    """What is declared of a public table's keys is checked by value, NULLs that are filled in among them."""
+    frame = pd.DataFrame({"k": series(["", "", None], object), "n": pd.Series([0, 0, None], dtype="Int64")})
+    for name in ("k", "n"):
+        resolved({"m": dpsql.Table(frame, public=True, max_matches={name: 2})})
+        for said in (
+            {"max_matches": {name: 1}},
+            {"unique": [name]},
+            {"max_matches": {name: 2}, "nullable": {name: False}},
+        ):
+            try:
+                resolved({"m": dpsql.Table(frame, public=True, **said)})
+            except InvalidSchema:
+                continue
+            raise AssertionError(f"believed: {said}")
 
 
 # Random questions
