@@ -15,6 +15,7 @@ import numpy as np
 from dpsql.errors import InvalidSchema
 from dpsql.executors.columns import ColumnStore
 from dpsql.executors.database import Database, aggregated
+from dpsql.executors.evaluation import evaluated
 from dpsql.executors.groups import key_codes
 from dpsql.executors.inner_aggregates import renumber
 from dpsql.executors.joining import key_of
@@ -24,7 +25,7 @@ from dpsql.sources import stored_columns
 from dpsql.sql.domains import MOST_TEXT, cells_of
 from dpsql.sql.expressions import Expr, Vector
 from dpsql.sql.nodes import Source
-from dpsql.sql.plan import MOST_DERIVED_CELLS, Aggregation, GroupKey
+from dpsql.sql.plan import MOST_DERIVED_CELLS, AggregateKind, Aggregation, GroupKey
 from dpsql.table import Table
 
 Tables = Mapping[str, Table]
@@ -71,6 +72,10 @@ class PublicData:
         """One exact aggregate over all public rows of a source; None for NULL."""
         with np.errstate(all="ignore"):
             rows = self._database.relation(source).settled()
+            if kind is Type.TEXT and aggregation.argument is not None:
+                cells = [cell for cell in cells_of(evaluated(aggregation.argument, rows), kind) if cell is not None]
+                chosen = min if aggregation.kind is AggregateKind.MIN else max
+                return chosen(map(str, cells), default=None)
             found = aggregated(aggregation, rows, np.zeros(rows.rows, dtype=np.int64), 1, kind)
         return cells_of(found, kind)[0]
 

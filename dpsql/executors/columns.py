@@ -95,7 +95,7 @@ class ColumnStore:
         return self._numbered[name]
 
     def is_plain(self, name: str) -> bool:
-        """Whether nothing is declared of a column that would change a cell: by its schema and dtype, not by its cells."""
+        """Whether nothing is declared of a column that could change a cell: by schema and dtype, not by its cells."""
         column, dtype = self.column(name), self.frame[name].dtype
         whole = isinstance(dtype, np.dtype) and dtype.kind in "iub"
         return column.type is not Type.OTHER and column.bounds is None and (column.nullable or whole)

@@ -112,8 +112,8 @@ class Membership:
         if not isinstance(slot, Slot) or len(inside.aggregations) != 1:
             raise UnsupportedSQL("a sub-query as a value is one aggregate, such as (SELECT MAX(x) FROM t).", span=span)
         (aggregation,) = inside.aggregations
-        if slot.type in (Type.TEXT, Type.OTHER):
-            raise UnsupportedSQL(f"a sub-query as a value cannot be {slot.type}.", span=span)
+        if slot.type is Type.OTHER:
+            raise UnsupportedSQL("a sub-query as a value is a number, a text, a boolean or a time.", span=span)
         read = [each for each in (predicate, aggregation.argument) if each is not None]
         if any(not places_of(each) <= own for each in read):
             raise UnsupportedSQL("a sub-query as a value cannot read the row that it stands beside.", span=span)

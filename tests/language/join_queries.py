@@ -1441,21 +1441,27 @@ class Joins:
 
     def source(self) -> tuple[str, list[str], list[Item]]:
         """FROM, the conditions that WHERE must hold for it, and its items."""
+        return self.comma() if self.maybe(0.4) else self.explicit()
+
+    def comma(self) -> tuple[str, list[str], list[Item]]:
+        """Tables in any order, and their equalities, maybe in every arm of an OR."""
         items = [self.people()]
-        firm = list(items)  # not the missing side of an outer join
-        if self.maybe(0.4):
-            conditions: list[str] = []
-            for _ in range(self.rng.randint(1, 3)):
-                found = self.more(items)
-                if found is not None:
-                    items.append(found[0])
-                    conditions += found[1]
-            listed = [item.text for item in items]
-            self.rng.shuffle(listed)
-            if len(items) > 1 and self.maybe(0.3):
-                arms = [[*self.rng.sample(conditions, len(conditions)), self.condition(items, 0)] for _ in range(2)]
-                conditions = [f"(({' AND '.join(arms[0])}) OR ({' AND '.join(arms[1])}))"]
-            return ", ".join(listed), conditions, items
+        conditions: list[str] = []
+        for _ in range(self.rng.randint(0, 3)):
+            found = self.more(items)
+            if found is not None:
+                items.append(found[0])
+                conditions += found[1]
+        listed = [item.text for item in items]
+        self.rng.shuffle(listed)
+        if len(items) > 1 and self.maybe(0.3):
+            arms = [[*self.rng.sample(conditions, len(conditions)), self.condition(items, 0)] for _ in range(2)]
+            conditions = [f"(({' AND '.join(arms[0])}) OR ({' AND '.join(arms[1])}))"]
+        return ", ".join(listed), conditions, items
+
+    def explicit(self) -> tuple[str, list[str], list[Item]]:
+        """Joins one after the other."""
+        items = [self.people()]
         text = items[0].text
         for step in range(self.rng.randint(0, 3)):
             if self.maybe(0.08):
@@ -1463,24 +1469,20 @@ class Joins:
                 text = f"{text} CROSS JOIN words AS {alias}"
                 items.append(Item("", {"text": [f"{alias}.w_word"], "key": [f"{alias}.w_word"]}))
                 continue
-            found = self.more(firm)
+            found = self.more(items)
             if found is None:
                 continue
             other, on = found
-            how = self.rng.choice(["JOIN", "INNER JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN"])
-            if how == "RIGHT JOIN" and step:
-                how = "LEFT JOIN"
+            how = self.rng.choice(
+                ["JOIN", "INNER JOIN", "LEFT JOIN", "LEFT JOIN", "LEFT JOIN" if step else "RIGHT JOIN"]
+            )
             if self.maybe(0.4):
-                on.append(self.condition([self.rng.choice([*firm, other]) if how != "JOIN" else other], 0))
+                on.append(self.condition([self.rng.choice([*items, other])], 0))
             self.rng.shuffle(on)
             clause = f"ON {' AND '.join(on)}"
-            if how == "RIGHT JOIN":
-                text = f"{other.text} RIGHT JOIN {text} {clause}"
-            else:
-                text = f"{text} {how} {other.text} {clause}"
-            if "INNER" in how or how == "JOIN":
-                firm.append(other)
-            else:  # a list of keys without NULL does not have the rows without a match
+            parts = (other.text, how, text) if how == "RIGHT JOIN" else (text, how, other.text)
+            text = f"{' '.join(parts)} {clause}"
+            if how[0] in "LR":  # a list of keys without NULL does not have the rows without a match
                 other = replace(other, columns={**other.columns, "listed": []})
             items.append(other)
         return text, [], items
@@ -1493,7 +1495,7 @@ class Joins:
         outputs = ["COUNT(*)", *(self.output(items, numbers) for _ in range(self.rng.randint(0, 3)))]
         keys = [column for item in items for kind in ("key", "listed") for column in item.columns.get(kind, [])]
         chosen = self.some(keys, 2) if self.maybe(0.4) else []
-        if self.maybe(0.15):
+        if self.maybe(0.15) and numbers != ["1"]:
             chosen.append(f"({self.condition(items, 1)})")
         listed = [f"{key} AS k{at}" for at, key in enumerate(chosen)]
         grouped = f" GROUP BY {', '.join(chosen)}" if chosen else ""

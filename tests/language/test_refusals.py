@@ -2259,9 +2259,8 @@ def _catalog() -> Catalog:
     said: dict[str, dict[str, Any]] = {
         "t": {"unit": "x", "max_rows": 3, "unique": ["x"]}, "u": {"unit": "x -> t.x"}, "c": {"public": True}, "r": {},
     }  # fmt: skip
-    tables = {
-        name: dpsql.Table(frame, bounds={"x": (0, 5)}, keys={"s": ["a"]}, **words) for name, words in said.items()
-    }
+    facts: dict[str, Any] = {"bounds": {"x": (0, 5)}, "keys": {"s": ["a"]}}
+    tables = {name: dpsql.Table(frame, **facts, **words) for name, words in said.items()}
     schemas = resolved(tables)
     return Catalog(schemas, public=public_data({name: ColumnStore(frame, each) for name, each in schemas.items()}))
 
@@ -2327,7 +2326,7 @@ class _Trees:
             return self.rng.choice(["LEADING", "TRAILING", "BOTH", None])
         if name == "to":
             return exp.DataType.build(self.rng.choice(["INT", "DECIMAL(5, 2)", "TEXT", "DATE", "UUID", "BOOLEAN"]))
-        if kind is exp.Distinct or name == "distinct":
+        if name == "distinct":
             return exp.Distinct()
         if kind is exp.Join and name in self.JOINS:
             return self.rng.choice(self.JOINS[name])
