@@ -187,7 +187,7 @@ class _Assembly:
         matches = self._outer_matches(left, right, on, step)
         joined = Join(left.source, source, tuple(keys), outer=True, matches=matches, present=step.present)
         missing = nullable(right.source)
-        loose = {(kind, missing[column]) for kind, column in right.handles | right.loose}
+        loose = {(kind, missing.get(column, column)) for kind, column in right.handles | right.loose}
         return Rows(joined, left.names | right.names, left.handles, loose=left.loose | loose)
 
     def _outer_matches(self, left: Rows, right: Rows, on: list[Pair], step: Step) -> int | None:
