@@ -15,6 +15,8 @@ from dpsql.sql.expressions import Bools, Column, Expr, Vector
 from dpsql.sql.nodes import Join, Mark
 
 _PAIRS_AT_ONCE = 1 << 22
+MOST_PAIRS = 1 << 22
+"""Pairs of rows that one unit's may make in a join."""
 
 
 def looked_up(node: Join, left: Relation, right: Relation, *, units: bool = False) -> Places | None:
@@ -91,7 +93,7 @@ def beside(left: Relation, right: Relation, places: Places, *, outer: bool) -> R
 
 def multiplied(node: Join, left: Relation, right: Relation) -> Relation:
     """All pairs of rows with equal keys."""
-    right = right.settled()
+    right = _without_heavy_units(left, right.settled())
     if not node.keys and (left.units is None or right.units is None):
         one = np.repeat(np.arange(left.rows), right.rows)
         other = np.tile(np.arange(right.rows), left.rows)
@@ -108,6 +110,20 @@ def multiplied(node: Join, left: Relation, right: Relation) -> Relation:
         rows.kept = left.kept[one]
     rows.parts.update(right.at(other).parts)
     return with_presence(node, rows, other >= 0)
+
+
+def _without_heavy_units(left: Relation, right: Relation) -> Relation:
+    """The right rows of units that could not make more pairs than `MOST_PAIRS`: else one person's rows could fill the
+    memory, and be seen by that. Whose rows are left out follows from the number of their own."""
+    if left.units is None or right.units is None or left.rows * right.rows <= MOST_PAIRS:
+        return right
+    codes, others = match_codes([left.units.key()], [right.units.key()])
+    ranks, _ = dense_ranks(np.concatenate([codes, others]))
+    mine, theirs = ranks[: left.rows], ranks[left.rows :]
+    size = int(ranks.max(initial=0)) + 1
+    pairs = np.bincount(mine, minlength=size) * np.bincount(theirs, minlength=size)
+    heavy = (pairs > MOST_PAIRS)[theirs] & (others >= 0)
+    return right.at(np.flatnonzero(~heavy)) if heavy.any() else right
 
 
 def with_presence(node: Join, rows: Relation, matched_: Bools) -> Relation:
