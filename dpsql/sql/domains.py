@@ -56,6 +56,8 @@ class Domains:
         if isinstance(expr, Column):
             declared = self.declared(expr)
             listed = self._copied(expr) if declared is None else declared.keys
+            if listed and declared is not None and expr.fact.nullable and not declared.nullable and None not in listed:
+                listed = (*listed, None)  # beside no match in an outer join
             return _counted(expr, self.known) if listed is None else listed
         if not isinstance(expr, Call):
             return None

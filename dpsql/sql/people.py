@@ -92,10 +92,6 @@ class People:
         table = self.schemas.get(column.table)
         return None if table is None else table.by_name.get(column.name.casefold())
 
-    def public(self, column: Column) -> bool:
-        table = self.schemas.get(column.table)
-        return table is not None and table.public
-
 
 def column_of(column: ColumnSchema, scan: Scan) -> Column:
     """A column of the table at a place in the query."""

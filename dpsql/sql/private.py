@@ -73,9 +73,7 @@ class PrivateSelect(SelectBinder):
             listed = values is not None or (declared is not None and declared.keys is not None)
             if values is None:
                 values = domains.of(expr)
-                if values is not None and isinstance(expr, Column) and self.people.public(expr):
-                    values = values if None in values or not expr.fact.nullable else (*values, None)
-                elif values is not None and listed and isinstance(expr, Column):
+                if values is not None and listed and isinstance(expr, Column):
                     values = possible(expr, values, source)
             if values is None:
                 self._refuse_unit(expr, span)
