@@ -93,13 +93,16 @@ def beside(left: Relation, right: Relation, places: Places, *, outer: bool) -> R
 
 def multiplied(node: Join, left: Relation, right: Relation) -> Relation:
     """All pairs of rows with equal keys."""
-    right = _without_heavy_units(left, right.settled())
+    right = right.settled()
     if not node.keys and (left.units is None or right.units is None):
         one = np.repeat(np.arange(left.rows), right.rows)
         other = np.tile(np.arange(right.rows), left.rows)
     else:
         keys = _keys(node.keys, left, right, units=True)
-        one, other = expand(*match_codes([key for key, _ in keys], [key for _, key in keys]))
+        codes, others = match_codes([key for key, _ in keys], [key for _, key in keys])
+        if right.units is not None:
+            codes = _without_heavy_units(left, codes, others)
+        one, other = expand(codes, others)
     if node.outer:
         alone = np.ones(left.rows, dtype=bool)
         alone[one] = False
@@ -112,18 +115,20 @@ def multiplied(node: Join, left: Relation, right: Relation) -> Relation:
     return with_presence(node, rows, other >= 0)
 
 
-def _without_heavy_units(left: Relation, right: Relation) -> Relation:
-    """The right rows of units that could not make more pairs than `MOST_PAIRS`: else one person's rows could fill the
-    memory, and be seen by that. Whose rows are left out follows from the number of their own."""
-    if left.units is None or right.units is None or left.rows * right.rows <= MOST_PAIRS:
-        return right
-    codes, others = match_codes([left.units.key()], [right.units.key()])
+def _without_heavy_units(left: Relation, codes: Places, others: Places) -> Places:
+    """The left rows' codes, -1 for those of units whose rows would make more than `MOST_PAIRS` pairs: else one person's
+    rows could fill the memory, and be seen by that. It follows from the unit's own rows; and where each of its rows
+    meets one other at most it makes no more pairs than it has rows and is never left out, so that a look-up, which other
+    people's doubled keys can turn into this, gives the same."""
+    if left.units is None or len(codes) * len(others) <= MOST_PAIRS:
+        return codes
     ranks, _ = dense_ranks(np.concatenate([codes, others]))
-    mine, theirs = ranks[: left.rows], ranks[left.rows :]
-    size = int(ranks.max(initial=0)) + 1
-    pairs = np.bincount(mine, minlength=size) * np.bincount(theirs, minlength=size)
-    heavy = (pairs > MOST_PAIRS)[theirs] & (others >= 0)
-    return right.at(np.flatnonzero(~heavy)) if heavy.any() else right
+    met = np.bincount(ranks[len(codes) :][others >= 0], minlength=int(ranks.max(initial=0)) + 1)
+    pairs = np.where(codes >= 0, met[ranks[: len(codes)]], 0)
+    units = left.units.numbers() + 1  # nobody's rows are 0
+    made = np.bincount(units, weights=pairs)  # far below 2^53, where floats would begin to round
+    heavy = made > np.maximum(MOST_PAIRS, np.bincount(units))
+    return np.where(heavy[units], -1, codes) if heavy.any() else codes
 
 
 def with_presence(node: Join, rows: Relation, matched_: Bools) -> Relation:
