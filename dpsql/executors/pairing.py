@@ -117,9 +117,11 @@ def multiplied(node: Join, left: Relation, right: Relation) -> Relation:
 
 def _without_heavy_units(left: Relation, codes: Places, others: Places) -> Places:
     """The left rows' codes, -1 for those of units whose rows would make more than `MOST_PAIRS` pairs: else one person's
-    rows could fill the memory, and be seen by that. It follows from the unit's own rows; and where each of its rows
-    meets one other at most it makes no more pairs than it has rows and is never left out, so that a look-up, which other
-    people's doubled keys can turn into this, gives the same."""
+    rows could fill the memory, and be seen by that.
+
+    It follows from the unit's own rows. A unit each of whose rows meets one other at most makes no more pairs than it
+    has rows and is never left out, so that a look-up, which other people's doubled keys turn into this, gives the same.
+    """
     if left.units is None or len(codes) * len(others) <= MOST_PAIRS:
         return codes
     ranks, _ = dense_ranks(np.concatenate([codes, others]))
