@@ -93,7 +93,9 @@ class Database:
         assert units is not None  # the stability rule asks for declared ones
         keys = [key_codes(GroupKey(key, None), rows) for key in node.keys]
         parts = [units.numbers().astype(np.int64), *(key.read(0, rows.rows) for key in keys)]
-        groups, firsts, size = renumber(parts, [max(1, units.count), *(max(1, len(key.values)) for key in keys)])
+        sizes = [max(1, units.count), *(max(1, len(key.values)) for key in keys)]
+        by = 1 if node.alone else len(parts)  # a unit has one row then, even if bounds make two keys of it
+        groups, firsts, size = renumber(parts[:by], sizes[:by])
         makers: dict[str, tuple[Type, Callable[[], Made]]] = {}
         for key, codes, column in zip(keys, parts[1:], node.columns, strict=False):
             cells = key.values.at(codes[firsts])
