@@ -181,7 +181,7 @@ def _evaluated(expr: Expr, used: Sequence[Column], sets: Sequence[Domain]) -> Do
     characters = 0
     for first in range(0, rows, _PIECE):
         piece = grid[first : first + _PIECE]
-        columns_of = {each.name: vector_of([row[i] for row in piece], each.type) for i, each in enumerate(used)}
+        columns_of = {each: vector_of([row[i] for row in piece], each.type) for i, each in enumerate(used)}
         made = cells_of(_values(expr, columns_of, len(piece)), expr.type)
         characters += sum(len(value) for value in made if isinstance(value, str))
         if characters > MOST_TEXT:
@@ -190,9 +190,9 @@ def _evaluated(expr: Expr, used: Sequence[Column], sets: Sequence[Domain]) -> Do
     return _sorted(found)
 
 
-def _values(expr: Expr, read: Mapping[str, Vector], rows: int) -> Vector:
+def _values(expr: Expr, read: Mapping[Column, Vector], rows: int) -> Vector:
     with np.errstate(all="ignore"):
-        return evaluate(expr, lambda column: read[column.name], rows)
+        return evaluate(expr, lambda column: read[column], rows)
 
 
 def _sorted(values: set[Key]) -> Domain:
