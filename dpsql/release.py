@@ -19,7 +19,7 @@ from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, UnknownGroups
 from dpsql.executors.base import CountRows, CountUnits, ExactPlan, ExactTable, Part
 from dpsql.privacy.geometric import TruncatedGeometric
 from dpsql.privacy.loss import PrivacyLoss
-from dpsql.privacy.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace
+from dpsql.privacy.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace, drawable
 from dpsql.privacy.partitions import show_probability, threshold
 from dpsql.release_order import order_of
 from dpsql.release_parts import Coordinate, Estimate, Lattice
@@ -238,7 +238,7 @@ def _shares(
         if places:
             l2_squared = sum((each.l2_squared for each in lattice.coordinates if each.noisy), Fraction(0))
             reach = Reach(lattice.steps, l2_squared, len(places))
-            noise = _noise(reach, PrivacyLoss(part.epsilon, delta), strategy, gaussian)
+            noise = drawable(_noise(reach, PrivacyLoss(part.epsilon, delta), strategy, gaussian))
             shares.append(Share(reach, noise, places, part.epsilon))
     return tuple(shares)
 

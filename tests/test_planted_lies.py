@@ -913,7 +913,6 @@ def asks(sql: str, limits: dict[str, int] | None = None, **more: Any) -> Callabl
 
 
 BY_K = "SELECT k, COUNT(*), SUM(y), COUNT(DISTINCT pid) FROM e GROUP BY k"
-BY_CITY = "SELECT city, COUNT(*) FROM p GROUP BY city"
 OF_BOTH = "SELECT city, COUNT(*) FROM p JOIN e USING (pid) GROUP BY city"
 KEYS_LEAD_AWAY = unit_checks.check_keys_that_lead_away
 UNIT_LIES: list[tuple[Lie, Callable[[], None]]] = [
@@ -942,7 +941,7 @@ UNIT_LIES: list[tuple[Lie, Callable[[], None]]] = [
     (forget_that_a_union_adds_up, asks("SELECT SUM(x) FROM (SELECT x FROM t UNION ALL SELECT x FROM t)")),
     (believe_in_unique_units, asks("SELECT COUNT(*), SUM(x) FROM p")),
     (count_one_unit_once_for_the_threshold, asks(OF_BOTH, R3)),
-    (open_one_group_a_unit, asks(BY_CITY, R3)),
+    (open_one_group_a_unit, asks(OF_BOTH, R3)),
     (open_one_group_a_unit, unit_checks.check_chances),
     (choose_groups_as_if_each_unit_had_one, unit_checks.check_chances),
     (always_use_one_key, unit_checks.check_fresh_keys),

@@ -65,17 +65,18 @@ class Noise(Protocol):
         """The privacy loss for a vector of this reach; at most what the law was calibrated to."""
 
 
-def _too_large() -> InvalidPrivacyParameter:
-    return InvalidPrivacyParameter(
-        "the noise would be larger than exact noise goes: epsilon is too small for how much one person adds.",
-        hint="Give it more epsilon, or set lower limits (max_rows).",
-    )
+def drawable(noise: Noise) -> Noise:
+    """The law, if the exact samplers go so far. Raises InvalidPrivacyParameter."""
+    if noise.scale > _LARGEST_NUMERATOR:
+        raise InvalidPrivacyParameter(
+            "the noise would be larger than exact noise goes: epsilon is too small for how much one person adds.",
+            hint="Give it more epsilon, or set lower limits (max_rows).",
+        )
+    return noise
 
 
 def _round_up(scale: Fraction) -> Fraction:
-    """The scale or slightly more, with a numerator that fits the samplers' integers. Raises InvalidPrivacyParameter."""
-    if scale > _LARGEST_NUMERATOR:
-        raise _too_large()
+    """The scale or slightly more, with a numerator that fits the samplers' integers."""
     if scale.numerator <= _LARGEST_NUMERATOR:
         return scale
     bits = max(0, 60 - max(0, math.ceil(scale).bit_length()))
@@ -185,8 +186,6 @@ class DiscreteGaussian:
     def calibrate(cls, reach: Reach, guarantee: PrivacyLoss) -> DiscreteGaussian:
         rho = rho_for(guarantee.epsilon, guarantee.delta)
         variance = Fraction(math.ceil(reach.l2_squared / (2 * rho) * 2**20), 2**20)
-        if variance > _LARGEST_NUMERATOR**2:
-            raise _too_large()
         return cls(variance, reach.dimension, guarantee)
 
     @property

@@ -14,6 +14,7 @@ from dpsql.sql.nodes import Branch, Union, row_scans_of
 from dpsql.sql.parse import span_of
 from dpsql.sql.people import Handle, People, Rows, Step
 from dpsql.sql.scopes import Scope
+from dpsql.sql.select_list import fresh
 from dpsql.sql.statementwide import Statementwide
 
 
@@ -29,8 +30,10 @@ def union_of(whole: Statementwide, node: exp.Union, made: Sequence[People]) -> P
     rows = [each.steps[0].rows for each in made]
     _check_units(whole, node, rows)
     place = whole.place("(union)")
+    taken: set[str] = set()
+    apart = [fresh(name, taken) for name in names]
     columns = tuple(
-        _column(whole, node, name, parts, place) for name, parts in zip(names, zip(*lists, strict=True), strict=True)
+        _column(whole, node, name, parts, place) for name, parts in zip(apart, zip(*lists, strict=True), strict=True)
     )
     branches = tuple(
         Branch(each.source, tuple(_typed(expr, column.type) for expr, column in zip(listed, columns, strict=True)))

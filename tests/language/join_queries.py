@@ -28,6 +28,7 @@ MOST = 2_000
 COLUMNS: dict[str, dict[str, str]] = {
     "customer": {
         "c_custkey": "BIGINT",
+        "c_house": "VARCHAR",
         "c_name": "VARCHAR",
         "c_city": "VARCHAR",
         "c_nation": "BIGINT",
@@ -48,6 +49,7 @@ COLUMNS: dict[str, dict[str, str]] = {
     "letters": {"l_custkey": "DOUBLE", "l_code": "VARCHAR", "l_cost": "DOUBLE"},
     "visits": {"v_custkey": "BIGINT", "v_day": "DATE", "v_at": "TIMESTAMP", "v_spent": "DOUBLE", "v_code": "VARCHAR"},
     "notes": {"c_custkey": "BIGINT", "c_city": "VARCHAR", "stars": "BIGINT"},
+    "cars": {"k_house": "VARCHAR", "k_seats": "BIGINT", "k_code": "VARCHAR"},
     "logins": {"who": "VARCHAR", "site": "VARCHAR", "seconds": "BIGINT"},
     "profiles": {"who": "VARCHAR", "age": "BIGINT", "site": "VARCHAR"},
     "nobody": {"x_custkey": "BIGINT", "x_value": "BIGINT"},
@@ -85,6 +87,7 @@ FACTS: dict[str, dict[str, Any]] = {
     "letters": {"unit": "l_custkey", "max_rows": MOST, "bounds": {"l_cost": (-5, 5)}},
     "visits": {"unit": "v_custkey", "max_rows": MOST, "bounds": {"v_spent": (0, 40)}},
     "notes": {"unit": "c_custkey", "max_rows": MOST, "bounds": {"stars": (0, 5)}, "keys": {"c_city": CITIES}},
+    "cars": {"unit": "k_house", "max_rows": MOST, "bounds": {"k_seats": (1, 7)}},
     "logins": {"unit": "who", "max_rows": MOST, "bounds": {"seconds": (0, 60)}, "keys": {"site": ["s", "t"]}},
     "profiles": {"unit": "who", "unique": ["who"], "bounds": {"age": (0, 99)}},
     "nobody": {"unit": "x_custkey -> customer.c_custkey", "max_rows": MOST, "bounds": {"x_value": (0, 9)}},
@@ -114,6 +117,7 @@ def rows() -> dict[str, list[Row]]:
     customers: list[Row] = [
         (
             key,
+            rng.choice([None, *"ABCDEFGH"]),
             maybe(f"name {key % 9}"),
             rng.choice(CITIES),
             maybe(rng.choice([1, 2, 3, 4, 8])),
@@ -123,7 +127,7 @@ def rows() -> dict[str, list[Row]]:
         )
         for key in range(1, 41)
     ]
-    customers.append((None, "nobody", "Ada", 1, day(), True, 1.0))
+    customers.append((None, "A", "nobody", "Ada", 1, day(), True, 1.0))
     orders: list[Row] = [
         (
             1000 + 7 * k,
@@ -176,6 +180,7 @@ def rows() -> dict[str, list[Row]]:
         "letters": letters,
         "visits": visits,
         "notes": notes,
+        "cars": [(maybe(rng.choice("ABCDEXY")), rng.randint(1, 7), maybe(rng.choice("ab"))) for _ in range(20)],
         "logins": logins,
         "profiles": [(user, maybe(rng.randint(0, 99)), maybe(rng.choice("st"))) for user in [*users[3:], "", "y"]],
         "nobody": [],
@@ -235,10 +240,10 @@ def frame(name: str, listed: list[Row]) -> pd.DataFrame:
 
 
 def tables(
-    stored: Callable[[pd.DataFrame], pd.DataFrame] | None = None, *, without: Collection[str] = ()
+    stored: Callable[[pd.DataFrame], pd.DataFrame] | None = None, *, without: Collection[str] = (), by: str = "customer"
 ) -> dict[str, dpsql.Table]:
     """Every table with what its owner declares, some without rows; stored in another way, with the types of all
-    columns."""
+    columns. by: whose customers' rows are, "customer", "house" or "row" (then no table declares a unit)."""
     made = {}
     for name, listed in rows().items():
         held = frame(name, listed)
@@ -248,27 +253,34 @@ def tables(
             for column, kind in COLUMNS[name].items()
             if stored is not None or kind == "DATE" or column in _DECLARED
         }
-        public = True if name in PUBLIC else None
-        made[name] = dpsql.Table(stored(held) if stored else held, types=types, public=public, **FACTS[name])
+        said = {**FACTS[name], "types": types, "public": True if name in PUBLIC else None}
+        if by == "house" and name == "customer":
+            said["unit"] = "c_house"
+        if by == "row":
+            said = {word: fact for word, fact in said.items() if word not in ("unit", "max_rows")}
+        made[name] = dpsql.Table(stored(held) if stored else held, **said)
     return made
 
 
-def duck(*, without: Collection[str] = ()) -> duckdb.DuckDBPyConnection:
+def duck(*, without: Collection[str] = (), by: str = "customer") -> duckdb.DuckDBPyConnection:
     """The same tables in DuckDB, without the rows of nobody."""
     data = {name: [] if name in without else listed for name, listed in rows().items()}
-    led = {row[0] for row in data["orders"] if row[1] is not None}
-    whose = {"items": lambda row: row[0] in led, "orders": lambda row: row[1] is not None}
+    if by != "row":
+        own = {name: 1 if (name, by) == ("customer", "house") else 0 for name in set(data) - set(PUBLIC)}
+        data |= {name: [row for row in data[name] if row[at] is not None] for name, at in own.items()}
+        whose = {row[0] for row in data["customer"]}
+        led = [row for row in data["orders"] if row[1] is not None]
+        data["orders"] = [row for row in led if by == "customer" or row[1] in whose]
+        keys = {row[0] for row in data["orders"]}
+        data["items"] = [row for row in data["items"] if row[0] in keys]
     connection = duckdb.connect(config={"threads": 1})
     for name, columns in COLUMNS.items():
         said = ", ".join(f"{column} {kind}" for column, kind in columns.items())
         connection.execute(f"CREATE TABLE {name} ({said})")
-        kept = [row for row in data[name] if name in PUBLIC or whose.get(name, lambda row: row[0] is not None)(row)]
-        if kept:
-            connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' for _ in columns)})", kept)
+        if data[name]:
+            connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' for _ in columns)})", data[name])
     return connection
 
-
-# --- queries
 
 # Queries, each up to its ";". After "|" DuckDB's text, where it is not the same.
 
@@ -582,6 +594,15 @@ SUBQUERIES = """
 """
 
 UNIONS = """
+    SELECT COUNT(*), SUM(LEAST(y, 9)), SUM(LEAST(x, 9)) FROM (SELECT c_nation, c_nation FROM customer UNION ALL
+        SELECT o_year, 3 FROM orders) AS u (x, y);
+    SELECT COUNT(*), SUM(LEAST(y, 9)), COUNT(DISTINCT x) FROM (SELECT c_custkey AS a, c_nation AS A FROM customer UNION
+        ALL SELECT o_custkey, 3 FROM orders) AS u (x, y) JOIN customer ON x = c_custkey;
+    SELECT COUNT(*), SUM(LEAST(y, 99)), SUM(LEAST(x, 99)) FROM (SELECT a.o_custkey, SUM(a.o_total) AS a,
+        MAX(b.o_total) AS a FROM orders a JOIN orders b ON a.o_custkey = b.o_custkey GROUP BY a.o_custkey)
+        AS u (k, x, y);
+    SELECT COUNT(*) FROM (SELECT DISTINCT a.o_custkey, a.o_prio, b.o_prio FROM orders a JOIN orders b ON
+        a.o_custkey = b.o_custkey) AS u (k, x, y) WHERE x <> y;
     SELECT COUNT(*), SUM(t) FROM (SELECT o_custkey AS k, o_total AS t FROM orders UNION ALL SELECT v_custkey,
         v_spent FROM visits);
     SELECT COUNT(*), SUM(t), COUNT(t) FROM (SELECT c_custkey AS k, NULL AS t FROM customer UNION ALL SELECT
@@ -883,7 +904,7 @@ PER_UNIT = """
         END) AS a FROM orders GROUP BY o_custkey);
     SELECT SUM(CLAMP(a, 0, 100)), COUNT(a) FROM (SELECT o_custkey, SUM(o_total) / COUNT(*) AS a FROM orders GROUP
         BY o_custkey)
-      | SELECT SUM(LEAST(a, 100)), COUNT(a) FROM (SELECT o_custkey, SUM(o_total) / COUNT(*) AS a FROM orders GROUP
+      | SELECT SUM(a), COUNT(a) FROM (SELECT o_custkey, SUM(o_total) / COUNT(*) AS a FROM orders GROUP
           BY o_custkey);
     SELECT SUM(CLAMP(a, -100, 100)) FROM (SELECT o_custkey, MAX(o_total) - MIN(o_total) AS a FROM orders GROUP BY
         o_custkey)
@@ -973,6 +994,54 @@ UNITS = """
     SELECT COUNT(DISTINCT x_custkey) FROM nobody;
 """
 
+BY_HOUSE = """
+    SELECT COUNT(*), COUNT(DISTINCT c_house) FROM customer;
+    SELECT COUNT(*), SUM(o_total) FROM orders;
+    SELECT COUNT(*), SUM(i_qty) FROM items;
+    SELECT COUNT(*), COUNT(DISTINCT c_house), SUM(o_total) FROM orders JOIN customer ON o_custkey = c_custkey;
+    SELECT COUNT(*), COUNT(DISTINCT c_house) FROM items, orders, customer WHERE i_orderkey = o_orderkey AND
+        c_custkey = o_custkey AND c_vip;
+    SELECT COUNT(*), COUNT(DISTINCT k_house) FROM customer JOIN cars ON c_house = k_house;
+    SELECT COUNT(*), SUM(k_seats) FROM orders, customer, cars WHERE o_custkey = c_custkey AND c_house = k_house;
+    SELECT COUNT(*), SUM(k_seats) FROM cars, items, customer, orders WHERE i_orderkey = o_orderkey AND k_house = c_house
+        AND o_custkey = c_custkey AND k_code = i_code;
+    SELECT COUNT(*) FROM customer a JOIN customer b ON a.c_house = b.c_house AND a.c_custkey < b.c_custkey;
+    SELECT COUNT(*) FROM customer a JOIN customer b ON a.c_house = b.c_house AND a.c_city = b.c_city;
+    SELECT COUNT(*) FROM customer a JOIN customer b ON a.c_custkey = b.c_custkey;
+    SELECT COUNT(*) FROM orders a JOIN orders b ON a.o_custkey = b.o_custkey AND a.o_total < b.o_total;
+    SELECT COUNT(*) FROM orders a, customer b, customer c, orders d WHERE a.o_custkey = b.c_custkey AND
+        b.c_house = c.c_house AND c.c_custkey = d.o_custkey AND a.o_date = d.o_date;
+    SELECT COUNT(*), COUNT(o_orderkey) FROM customer LEFT JOIN orders ON c_custkey = o_custkey AND o_total > 40;
+    SELECT COUNT(*), COUNT(i_qty), COUNT(DISTINCT c_house) FROM customer LEFT JOIN orders ON c_custkey = o_custkey
+        LEFT JOIN items ON i_orderkey = o_orderkey;
+    SELECT COUNT(*), COUNT(k_seats) FROM customer LEFT JOIN cars ON k_house = c_house AND k_seats > 2;
+    SELECT COUNT(*), COUNT(c_custkey) FROM cars LEFT JOIN customer ON k_house = c_house;
+    SELECT COUNT(*), COUNT(c_vip) FROM customer RIGHT JOIN orders ON c_custkey = o_custkey;
+    SELECT COUNT(*) FROM customer WHERE c_house IN (SELECT k_house FROM cars WHERE k_seats > 3);
+    SELECT COUNT(*) FROM customer WHERE c_house NOT IN (SELECT k_house FROM cars);
+    SELECT COUNT(*) FROM customer WHERE c_custkey NOT IN (SELECT o_custkey FROM orders WHERE o_total > 50);
+    SELECT COUNT(*) FROM orders WHERE o_custkey IN (SELECT c_custkey FROM customer WHERE c_vip);
+    SELECT COUNT(*) FROM customer a WHERE EXISTS (SELECT 1 FROM customer b WHERE a.c_house = b.c_house AND
+        a.c_custkey <> b.c_custkey AND b.c_balance > a.c_balance);
+    SELECT COUNT(*) FROM customer a WHERE NOT EXISTS (SELECT 1 FROM customer b, orders WHERE a.c_house = b.c_house AND
+        b.c_custkey = o_custkey AND o_prio = 'high');
+    SELECT COUNT(*), SUM(LEAST(n, 50)) FROM (SELECT c_house, COUNT(*) AS n FROM customer GROUP BY c_house);
+    SELECT COUNT(*), SUM(LEAST(n, 50)) FROM (SELECT o_custkey, COUNT(*) AS n FROM orders GROUP BY o_custkey);
+    SELECT COUNT(*), SUM(LEAST(n, 50)) FROM (SELECT c_house, COUNT(*) AS n FROM customer, orders WHERE
+        c_custkey = o_custkey GROUP BY c_house) WHERE n > 2;
+    SELECT COUNT(*), SUM(LEAST(n, 50)) FROM (SELECT c_house, c_city, COUNT(o_total) AS n FROM customer LEFT JOIN orders
+        ON c_custkey = o_custkey GROUP BY c_house, c_city) AS q JOIN cars ON c_house = k_house WHERE c_city <> 'Ada';
+    SELECT COUNT(*), SUM(LEAST(n, 50)) FROM (SELECT i_orderkey AS k, COUNT(*) AS n FROM items GROUP BY i_orderkey) AS q
+        JOIN orders ON k = o_orderkey JOIN customer ON o_custkey = c_custkey WHERE c_house > 'B';
+    SELECT COUNT(*), COUNT(DISTINCT h) FROM (SELECT c_house AS h, c_city AS w FROM customer UNION ALL
+        SELECT k_house, k_code FROM cars) AS u JOIN customer ON h = c_house;
+    SELECT COUNT(*) FROM (SELECT o_custkey AS k FROM orders UNION ALL SELECT o_custkey FROM orders JOIN items ON
+        i_orderkey = o_orderkey) AS u JOIN customer ON k = c_custkey;
+    SELECT COUNT(*), COUNT(DISTINCT k_house) FROM customer JOIN cars ON c_house = k_house JOIN nation ON
+        n_key = c_nation LEFT JOIN tags ON k_code = t_code;
+    SELECT COUNT(*), COUNT(c_house) FROM nobody LEFT JOIN customer ON x_custkey = c_custkey;
+"""
+
 VALUES = """
     SELECT COUNT(*) FROM orders WHERE o_year = (SELECT MAX(r_year) FROM rates);
     SELECT COUNT(*), (SELECT COUNT(*) FROM nation) FROM customer;
@@ -1005,6 +1074,25 @@ ONE_ROW = (
 )
 
 GROUPED = """
+    1 | 3 | SELECT a.c_city = b.c_city AS k, COUNT(*) FROM customer a JOIN notes b ON a.c_custkey = b.c_custkey
+        GROUP BY k;
+    1 | 8 | SELECT a.o_year - b.o_year AS k, COUNT(*) FROM orders a JOIN orders b ON a.o_custkey = b.o_custkey
+        GROUP BY k;
+    1 | 37 | SELECT a.n_name || b.n_name AS k, COUNT(*) FROM orders LEFT JOIN nation a ON o_year - 2018 = a.n_key LEFT
+        JOIN nation b ON o_year - 2017 = b.n_key GROUP BY k;
+    1 | 3 | SELECT a.n_key < b.n_key AS k, COUNT(*) FROM orders JOIN nation a ON o_year - 2018 = a.n_key LEFT JOIN
+        nation b ON o_year - 2017 = b.n_key GROUP BY k;
+    1 | 3 | SELECT n_name = 'Peru' AS k, COUNT(*) FROM customer LEFT JOIN nation ON c_nation = n_key GROUP BY k;
+    1 | 7 | SELECT UPPER(n_name) AS k, COUNT(*) FROM customer LEFT JOIN nation ON c_nation = n_key GROUP BY k;
+    1 | 7 | SELECT COALESCE(n_name, 'none') AS k, COUNT(*) FROM customer LEFT JOIN nation ON c_nation = n_key AND
+        n_key > 1 GROUP BY k;
+    2 | 9 | SELECT c_vip, NOT d_name <> 'day 1' AS k, COUNT(*) FROM customer LEFT JOIN days ON c_since = d_day GROUP BY
+        c_vip, k;
+    1 | 3 | SELECT CASE WHEN n_name IS NULL THEN 'none' WHEN n_key > 3 THEN 'high' ELSE 'low' END AS k, COUNT(*) FROM
+        customer LEFT JOIN nation ON c_nation = n_key GROUP BY k;
+    1 | 2 | SELECT n_key IS NULL AS k, COUNT(*) FROM customer LEFT JOIN nation ON c_nation = n_key GROUP BY k;
+    1 | 2 | SELECT o_orderkey IS NULL AS k, COUNT(*), COUNT(DISTINCT c_custkey) FROM customer LEFT JOIN orders ON
+        c_custkey = o_custkey GROUP BY k;
     1 | 6 | SELECT n_name, COUNT(*), SUM(c_balance) FROM customer JOIN nation ON c_nation = n_key GROUP BY
         n_name;
     1 | 6 | SELECT n_name, COUNT(*), SUM(o_total) FROM orders, customer, nation WHERE o_custkey = c_custkey
@@ -1095,7 +1183,7 @@ GROUPED = """
     1 | 6 | SELECT DISTINCT n_name, COUNT(*) FROM customer JOIN nation ON c_nation = n_key GROUP BY n_name;
     1 | 2 | SELECT w_word, COUNT(*) FROM nobody, customer, words WHERE x_custkey = c_custkey AND c_vip =
         w_flag GROUP BY w_word;
-    1 | 3 | SELECT n_name AS Name, COUNT(*) AS n FROM customer JOIN nation ON c_nation = n_key GROUP BY n_name
+    1 | 4 | SELECT n_name AS Name, COUNT(*) AS n FROM customer JOIN nation ON c_nation = n_key GROUP BY n_name
         HAVING COUNT(*) > 3.5;
 """
 

@@ -30,6 +30,7 @@ from dpsql.errors import (
     UnsupportedSQL,
 )
 from tests.language.join_queries import (
+    BY_HOUSE,
     COLUMNS,
     GROUPED,
     MOST,
@@ -197,6 +198,29 @@ def test_people_without_rows_are_in_no_group(people: dict[str, dpsql.Table]):
             ours = ask(data, sql)
             assert [row[: int(keys)] for row in ours] == [row[: int(keys)] for row in ask(people, sql)], sql
             assert all(row[int(keys)] == 0 for row in ours), sql
+
+
+# Other units: the house of a customer, and each row.
+
+
+def test_units_at_the_end_of_longer_paths():
+    data, oracle = tables(by="house"), duck(by="house")
+    for sql, *_ in queries(BY_HOUSE):
+        expected = oracle.execute(sql).fetchall()
+        assert matched(ask(data, sql), expected, NOISE) == ([], []), sql
+
+
+def test_rows_as_units_and_public_tables():
+    data, oracle = tables(by="row"), duck(by="row")
+    private = set(COLUMNS) - set(PUBLIC)
+    asked = 0
+    for sql, theirs in one_row():
+        read = [word for word in re.findall(r"\w+", sql.lower()) if word in private]
+        if len(read) == 1 and not re.search("DISTINCT|GROUP BY|WITH", sql):
+            expected = oracle.execute(theirs).fetchall()
+            assert matched(zeros(ask(data, sql)), zeros(expected), NOISE) == ([], []), sql
+            asked += 1
+    assert asked > 100
 
 
 # What the oracle cannot say.

@@ -710,6 +710,7 @@ def test_every_refusal_by_name_has_an_example():
 
 def test_limits_are_those_of_the_code():
     from dpsql.analysis.limits import MOST_FAN_OUT
+    from dpsql.executors.pairing import MOST_PAIRS
     from dpsql.privacy.unit import LARGEST_LIMIT
     from dpsql.schema import MOST_KEYS
     from dpsql.sql.bind import MOST_SUBQUERIES, MOST_TABLES
@@ -720,7 +721,8 @@ def test_limits_are_those_of_the_code():
     limits = MANUAL.split("## Limits")[1]
     for number in (MOST_CHARACTERS, MOST_TOKENS, MOST_SIZE, MOST_NESTING, MOST_SUBQUERIES, MOST_DEPTH, MOST_AGGREGATES):
         assert f"{number:,}" in limits
-    assert f"{MOST_TABLES} tables in one FROM" in limits
+    assert f"{MOST_TABLES} tables in one FROM" in " ".join(limits.split())
+    assert f"more than {MOST_PAIRS:,} pairs" in " ".join(limits.split())
     tables = MANUAL.split("## Several tables")[1].split("\n## ")[0]
     assert f"up to {MOST_TABLES} tables" in tables
     for text in (limits, tables):

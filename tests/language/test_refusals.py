@@ -762,7 +762,7 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (SQLSyntaxError, '5', 'SELECT n FROM (SELECT COUNT(*) AS n FROM t) ORDER BY 5'),
     (SQLSyntaxError, '1.5', 'SELECT n FROM (SELECT COUNT(*) AS n FROM t) LIMIT 1.5'),
     (UnknownColumn, 'm', 'SELECT m FROM (SELECT COUNT(*) AS n FROM t)'),
-    (UnsupportedSQL, 'EXISTS', 'SELECT 1 FROM (SELECT COUNT(*) AS n FROM t) WHERE EXISTS (SELECT 1)'),
+    (UnsupportedSQL, '1', 'SELECT 1 FROM (SELECT COUNT(*) AS n FROM t) WHERE EXISTS (SELECT 1)'),
     (SQLSyntaxError, 'n', 'SELECT * FROM (SELECT COUNT(*) AS n FROM t) GROUP BY n + 1'),
     (SQLSyntaxError, None, 'SELECT *, COUNT(*) FROM (SELECT COUNT(*) AS n FROM t)'),
     (UnsupportedSQL, 'n', 'SELECT * EXCLUDE n FROM (SELECT COUNT(*) AS n FROM t)'),
@@ -1017,9 +1017,26 @@ OF_UNITS: list[tuple[type[DPSQLError], str | None, str]] = [
     (UnsupportedSQL, 'AVG(x) FROM loose', 'SELECT COUNT(*) FROM visits WHERE cost > (SELECT AVG(x) FROM loose)'),
     (UnsupportedSQL, 'code FROM visits',
      'SELECT COUNT(*) FROM visits WHERE cost > (SELECT MAX(n) FROM codes WHERE code IN (SELECT code FROM visits))'),
-    (TypeMismatch, None, 'SELECT COUNT(*) FROM visits WHERE s > (SELECT MAX(name) FROM codes)'),
+    (TypeMismatch, None, 'SELECT COUNT(*) FROM visits WHERE cost > (SELECT MAX(name) FROM codes)'),
     (UnsupportedSQL, None,
      'SELECT n FROM (SELECT COUNT(*) AS n FROM visits) WHERE n > (SELECT COUNT(*) FROM codes)'),
+    (SQLSyntaxError, 'codes', 'SELECT COUNT(*) FROM visits JOIN codes USING ()'),
+    (UnsupportedSQL, None, 'SELECT COUNT(*) FROM visits WHERE cost > (SELECT MAX(n) FROM codes ORDER BY 1)'),
+    (UnsupportedSQL, None, 'SELECT COUNT(*) FROM visits WHERE cost > (SELECT MAX(n) FROM codes LIMIT 1)'),
+    (UnsupportedSQL, None,
+     'SELECT COUNT(*) FROM visits WHERE cost > (SELECT n FROM codes UNION ALL SELECT n FROM codes)'),
+    (UnsupportedSQL, None,
+     'SELECT COUNT(*) FROM visits WHERE cost > (SELECT WITH DIFFERENTIAL_PRIVACY MAX(n) FROM codes)'),
+    (UnsupportedSQL, None, 'SELECT COUNT(*) FROM visits WHERE cost > (SELECT MAX(n, epsilon => 1) FROM codes)'),
+    (UnsupportedSQL, 'cost',
+     ('SELECT COUNT(*) FROM visits WHERE EXISTS (SELECT 1 FROM tests WHERE tests.vid = visits.vid AND '
+      'score IN (SELECT n FROM codes WHERE n > cost))')),
+    (UnsupportedSQL, 'n', 'SELECT COUNT(*) FROM visits WHERE cost IN (SELECT MAX(n) FROM codes)'),
+    (UnsupportedSQL, None,
+     'SELECT COUNT(*) FROM visits WHERE code IN (SELECT code FROM codes GROUP BY code HAVING COUNT(*) > 1)'),
+    (InvalidPrivacyParameter, None,
+     ('SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1e-9, max_rows_contributed = 1000000000) COUNT(*) '
+      'FROM visits')),
     (UnsupportedSQL, 'n FROM codes', 'SELECT COUNT(*) FROM visits WHERE cost = ANY (SELECT n FROM codes)'),
     (UnsupportedSQL, 'n FROM codes', 'SELECT COUNT(*) FROM visits WHERE cost > ALL (SELECT n FROM codes)'),
     (SQLSyntaxError, None, 'SELECT COUNT(*) FROM (SELECT pid FROM people UNION ALL SELECT pid, vid FROM visits)'),
@@ -1423,6 +1440,12 @@ PLACELESS = frozenset({
     "SELECT COUNT(*, epsilon => 0.6), SUM(age, epsilon => 0.6) FROM t",
     "SELECT *, COUNT(*) FROM (SELECT COUNT(*) AS n FROM t)",
     "SELECT #1 FROM t",
+    "SELECT COUNT(*) FROM loose, days a, days b, days c, days d",
+    "SELECT COUNT(*) FROM visits, days a, days b, days c, days d",
+    ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (delta = 1e-6, group_selection_strategy = TRUNCATED_GEOMETRIC) city, "
+     "COUNT(*, epsilon => 1) FROM people GROUP BY city"),
+    ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1e-9, max_rows_contributed = 1000000000) COUNT(*) "
+     "FROM visits"),
 })  # fmt: skip
 """Refusals that do not say where, though there is a place."""
 
@@ -2285,15 +2308,16 @@ class _Trees:
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
 
+    LEAVES = (
+        exp.column("x"), exp.column("s"), exp.column("b"), exp.column("d"), exp.column("o"), exp.column("none"),
+        exp.Null(), exp.Literal.number("2"), exp.Literal.number("1.5"), exp.Literal.string("a"),
+        exp.Literal.string("2020-01-01"), exp.Boolean(this=True), exp.Star(), exp.to_identifier("x"),
+        exp.Count(this=exp.Star()), exp.Placeholder(this="p"), exp.Var(this="day"), exp.column("x", table="t"),
+        exp.column("x", table="u"), exp.column("s", table="c"),
+    )  # fmt: skip
+
     def leaf(self) -> exp.Expr:
-        return self.rng.choice(
-            [
-                exp.column("x"), exp.column("s"), exp.column("b"), exp.column("d"), exp.column("o"), exp.column("none"),
-                exp.Null(), exp.Literal.number("2"), exp.Literal.number("1.5"), exp.Literal.string("a"),
-                exp.Literal.string("2020-01-01"), exp.Boolean(this=True), exp.Star(), exp.to_identifier("x"),
-                exp.Count(this=exp.Star()), exp.Placeholder(this="p"), exp.Var(this="day"), exp.column("x", table="t"),
-            ]
-        ).copy()  # fmt: skip
+        return self.rng.choice(self.LEAVES).copy()
 
     def node(self, depth: int) -> exp.Expr:
         kind = self.rng.choice(KINDS)
@@ -2328,6 +2352,8 @@ class _Trees:
             return exp.DataType.build(self.rng.choice(["INT", "DECIMAL(5, 2)", "TEXT", "DATE", "UUID", "BOOLEAN"]))
         if name == "distinct":
             return exp.Distinct()
+        if kind is exp.Distinct:
+            return [self.node(depth - 1)]
         if kind is exp.Join and name in self.JOINS:
             return self.rng.choice(self.JOINS[name])
         if name in self.LISTS:
@@ -2361,8 +2387,8 @@ class _Trees:
         """A query with one strange clause, over the table or over another such query."""
         tree = statement(self.node(depth))
         tree.set("from_", exp.From(this=self.table()))
-        slot = self.rng.choice([*self.shapes(depth)])
-        tree.set(slot, self.shapes(depth)[slot])
+        slot = self.rng.choice(self.CLAUSES)
+        tree.set(slot, self.clause(slot, depth))
         if slot != "where" and self.rng.random() < 0.7:
             tree.set("where", None)
         if depth and self.rng.random() < 0.2:
@@ -2374,7 +2400,7 @@ class _Trees:
         return tree
 
     def table(self) -> exp.Table:
-        return exp.to_table(self.rng.choice(self.TABLES))
+        return exp.Table(this=exp.to_identifier(self.rng.choice(self.TABLES)))
 
     def queried(self, depth: int) -> exp.Expr:
         """A query, or two under UNION ALL."""
@@ -2383,34 +2409,41 @@ class _Trees:
 
     def join(self, depth: int) -> exp.Join:
         """One more table, mostly joined by something that makes sense."""
-        made = exp.Join(this=self.table() if self.rng.random() < 0.8 else self.node(depth))
+        made = exp.Join(this=self.table() if self.rng.random() < 0.9 else self.node(depth))
         for name, words in self.JOINS.items():
-            made.set(name, self.rng.choice(words) if self.rng.random() < 0.4 else None)
-        of = self.rng.choice("tucrq")
-        equal = exp.EQ(this=exp.column("x", table=self.rng.choice(self.TABLES)), expression=exp.column("x", table=of))
-        made.set("on", self.rng.choice([equal, exp.and_(equal, self.leaf()), self.node(max(0, depth - 1)), None]))
-        if self.rng.random() < 0.2:
+            made.set(name, self.rng.choice(words) if self.rng.random() < 0.3 else None)
+        here, there = (exp.column("x", table=self.rng.choice(self.TABLES)) for _ in range(2))
+        on: exp.Expr | None = exp.EQ(this=here, expression=there)
+        if self.rng.random() < 0.5:
+            on = self.rng.choice([exp.And(this=on, expression=self.leaf()), self.node(max(0, depth - 1)), None])
+        made.set("on", on)
+        if on is None and self.rng.random() < 0.5:
             made.set("using", [exp.to_identifier(self.rng.choice("xsz"))])
         return made
 
-    def shapes(self, depth: int) -> dict[str, Any]:
+    CLAUSES = ("where", "having", "group", "order", "limit", "offset", "expressions", "from_", "with_", "privacy",
+        "distinct", "joins")  # fmt: skip
+
+    def clause(self, slot: str, depth: int) -> Any:
+        if slot == "with_":
+            alias = exp.TableAlias(this=exp.to_identifier("t"))
+            return exp.With(expressions=[exp.CTE(this=self.select(depth - 1), alias=alias)]) if depth else None
+        if slot == "privacy":
+            return PrivacyClause(expressions=[self.listed(PrivacyClause, "expressions", depth)])
+        if slot == "distinct":
+            return exp.Distinct()
+        if slot == "joins":
+            return [self.join(depth)]
         node = self.node(depth)
-        alias = exp.TableAlias(this=exp.to_identifier("t"))
-        named = exp.CTE(this=self.select(depth - 1), alias=alias) if depth else None
-        return {
-            "where": exp.Where(this=node),
-            "having": exp.Having(this=node),
-            "group": exp.Group(expressions=[node]),
-            "order": exp.Order(expressions=[exp.Ordered(this=node)]),
-            "limit": exp.Limit(expression=node),
-            "offset": exp.Offset(expression=node),
-            "expressions": [node, exp.column("x")],
-            "from_": exp.From(this=node),
-            "with_": exp.With(expressions=[named]) if named else None,
-            "privacy": PrivacyClause(expressions=[self.listed(PrivacyClause, "expressions", depth)]),
-            "distinct": exp.Distinct(),
-            "joins": [self.join(depth)],
-        }
+        if slot == "expressions":
+            return [node, exp.column("x")]
+        if slot == "order":
+            return exp.Order(expressions=[exp.Ordered(this=node)])
+        if slot == "group":
+            return exp.Group(expressions=[node])
+        if slot in ("limit", "offset"):
+            return (exp.Limit if slot == "limit" else exp.Offset)(expression=node)
+        return {"where": exp.Where, "having": exp.Having, "from_": exp.From}[slot](this=node)
 
 
 KINDS = sorted(ALLOWED, key=lambda kind: kind.__name__)

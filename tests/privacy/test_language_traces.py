@@ -128,7 +128,7 @@ def test_intervals_of_intervals_are_answered_or_refused_before_the_charge(sql: s
 
 REFUSED = [
     "SELECT COUNT(*) FROM t, t AS u", "SELECT COUNT(*) FROM t JOIN t AS u ON t.x = u.x",
-    "SELECT COUNT(*) FROM (SELECT * FROM t UNION ALL SELECT * FROM t)",
+    "SELECT COUNT(*) FROM (SELECT * FROM t UNION SELECT * FROM t)",
     "SELECT COUNT(*), (SELECT MAX(x) FROM t) FROM t",
     "SELECT COUNT(*) FROM t WHERE x IN (SELECT x FROM t)", "SELECT COUNT(*) FROM t WHERE EXISTS (SELECT 1 FROM t)",
     "SELECT COUNT(*) FROM t WHERE x > (SELECT AVG(x) FROM t)", "SELECT COUNT(*) FROM (SELECT * FROM t LIMIT 1)",

@@ -172,7 +172,20 @@ def planned(world: World, sql: str, relation: str, **how: Any) -> Release:
     terms = prepare.Terms(loss.epsilon, loss.delta)
     made = prepare.prepare(sql, world.catalog, Neighbours.of(relation), terms, **how).release
     assert made.cost.within(loss), f"{sql}: {made.cost} charged of {loss}"
+    check_cost(made, sql)
     return made
+
+
+def check_cost(made: Release, sql: str) -> None:
+    """What the noise of each share and the choice of groups are worth comes to no more than is charged."""
+    losses = [share.noise.loss(share.reach) for share in made.shares]
+    losses += [made.selector.law.loss] if made.selector is not None else []
+    epsilon, delta = (sum((getattr(each, word) for each in losses), Fraction(0)) for word in ("epsilon", "delta"))
+    if made.threshold is not None:
+        chance = show_probability(made.shares[0].noise, made.lattice.one_unit, made.threshold)
+        delta += Fraction(chance) * made.lattice.groups_of_a_unit * Fraction(10**9 - 1, 10**9)
+    assert epsilon <= made.cost.epsilon, f"{sql}: worth {float(epsilon)}, charged {made.cost}"
+    assert delta <= made.cost.delta, f"{sql}: worth {float(delta)}, charged {made.cost}"
 
 
 @dataclass(frozen=True)
@@ -245,8 +258,9 @@ class Asking:
             assert largest <= share.reach.steps, f"max-norm {largest} of {share.reach.steps}: {where}"
             assert squared <= share.reach.l2_squared, f"squared L2 {squared} of {share.reach.l2_squared}: {where}"
         for i, each in enumerate(made.coordinates):
-            by = sum(change[i] for change in changes.values())
-            assert by <= (each.sensitivity if each.noisy else 0), f"{each.name} {by} of {each.sensitivity}: {where}"
+            by, share = sum(change[i] for change in changes.values()), made.share_of(i)
+            most = 0 if share is None else min(each.sensitivity, share.reach.steps)
+            assert by <= most, f"{each.name} moves {by} of {most}: {where}"
         self._compare_groups(one, other, where)
 
     def _compare_groups(self, one: Exact, other: Exact, where: str) -> None:
@@ -299,14 +313,20 @@ def check_apart(asking: Asking, data: Data) -> None:
     assert not any(map(any, nobody.cells.values())), f"rows of nobody count: {asking.sql}\n{data}\n{nobody.cells}"
 
 
-def check_neighbours(asking: Asking, data: Data, rng: random.Random, changes: int = 2) -> None:
+Draw = Callable[[random.Random, Any, Any, int], Data]
+"""Some rows of one unit of a world, up to so many in each table."""
+
+
+def check_neighbours(
+    asking: Asking, data: Data, rng: random.Random, changes: int = 2, draw: Draw | None = None
+) -> None:
     """Every neighbour with one unit less, or some with another's rows changed, under the same hash key."""
-    world = asking.world
+    world, draw = asking.world, draw or people_rows
     for unit in world.units(data):
         rest = world.without(data, unit)
         others = [rest]
         if asking.relation == B:
-            drawn = [world.with_rows(rest, unit, people_rows(rng, world, unit, 4)) for _ in range(changes)]
+            drawn = [world.with_rows(rest, unit, draw(rng, world, unit, 4)) for _ in range(changes)]
             others = [each for each in (rest, *drawn) if each is not None]
         for other in others:
             for key in asking.keys:
@@ -508,6 +528,7 @@ def enforced_world(world: World, *, numbers: bool) -> World:
     )
 
 
+LIMITS = ("max_rows", "max_groups", "max_rows_per_group")
 R1, R2, R3 = {"max_rows": 1}, {"max_rows": 2}, {"max_rows": 3}
 G1, G2 = {"max_groups": 1, "max_rows_per_group": 2}, {"max_groups": 2, "max_rows_per_group": 1}
 G22, R3G2 = {"max_groups": 2, "max_rows_per_group": 2}, {"max_rows": 3, "max_groups": 2}
@@ -524,6 +545,9 @@ PLAIN = (
     "SELECT AVG(x), SUM(x), COUNT(*) FROM p",
     "SELECT COUNT(DISTINCT pid) FROM e WHERE k = 1",
     "SELECT COUNT(DISTINCT pid), COUNT(*), SUM(y) FROM e",
+    "SELECT k, COUNT(DISTINCT pid) FILTER (WHERE y > 0), COUNT(y) FROM e GROUP BY k",
+    "SELECT k, AVG(y), SUM(y, contribution_bounds_per_group => (-1, 2)) FROM e GROUP BY k",
+    "SELECT k, COUNT(*, contribution_bounds_per_group => (0, 1)), SUM(y), AVG(y > 0) FROM e GROUP BY k",
     "SELECT COUNT(*), SUM(z), AVG(z) FROM i",
     "SELECT SUM(y) FILTER (WHERE k < 2), COUNT(*) FILTER (WHERE y > 0) FROM e",
     f"SELECT k, COUNT(*) {OF_E}",
@@ -592,6 +616,7 @@ MARKED = (
     "SELECT COUNT(*) FROM e WHERE pid IN (SELECT pid FROM p WHERE x > 0)",
     "SELECT COUNT(*) FROM e WHERE pid NOT IN (SELECT pid FROM p)",
     "SELECT COUNT(*) FROM e WHERE pid NOT IN (SELECT pid FROM p WHERE city IS NULL)",
+    "SELECT COUNT(*) FROM e LEFT JOIN p ON e.pid = p.pid AND x > 0 WHERE p.pid NOT IN (SELECT pid FROM p AS q)",
     "SELECT k, SUM(y) FROM e WHERE EXISTS (SELECT 1 FROM p WHERE p.pid = e.pid AND p.x < e.y) GROUP BY k",
     (
         "SELECT k, COUNT(*) FROM e WHERE NOT EXISTS (SELECT 1 FROM e AS b WHERE b.pid = e.pid AND b.k = e.k "
@@ -610,6 +635,8 @@ MARKED = (
     "SELECT COUNT(*) FROM p WHERE EXISTS (SELECT 1 FROM e JOIN i ON i.eid = e.eid WHERE e.pid = p.pid)",
     "SELECT COUNT(*) FROM (SELECT * FROM e WHERE pid IN (SELECT pid FROM p WHERE x > 0)) AS a JOIN p ON a.pid = p.pid",
     "SELECT COUNT(*) FROM e WHERE pid IN (SELECT pid FROM p) OR EXISTS (SELECT 1 FROM i WHERE i.eid = e.eid)",
+    "SELECT COUNT(*) FROM p WHERE pid IN (SELECT u FROM (SELECT pid AS u FROM e UNION ALL SELECT pid FROM p AS q))",
+    "SELECT k, COUNT(*) FROM e WHERE y > (SELECT AVG(w) FROM pub) GROUP BY k",
 )
 PER_UNIT = (
     f"SELECT AVG(CLAMP(n, 0, 4)), COUNT(*) {OF_EACH}",
@@ -619,6 +646,14 @@ PER_UNIT = (
     "SELECT k, COUNT(*), AVG(CLAMP(n, 0, 3)) FROM (SELECT pid, k, COUNT(*) AS n FROM e GROUP BY pid, k) GROUP BY k",
     "SELECT COUNT(*) FROM (SELECT DISTINCT pid, k FROM e)",
     "SELECT COUNT(*) FROM (SELECT DISTINCT pid FROM e)",
+    (
+        "WITH c AS (SELECT pid, k, COUNT(*) AS n FROM e GROUP BY pid, k) SELECT c.k, COUNT(*) FROM c JOIN c AS d "
+        "ON c.pid = d.pid AND c.n < d.n GROUP BY c.k"
+    ),
+    (
+        "WITH c(u, n) AS (SELECT pid, COUNT(*) FROM e GROUP BY pid) SELECT COUNT(*), SUM(CLAMP(n, 0, 3)) FROM "
+        "(SELECT * FROM c UNION ALL SELECT * FROM c)"
+    ),
     "SELECT n, COUNT(*) FROM (SELECT pid, COUNT(DISTINCT k) AS n FROM e GROUP BY pid) GROUP BY n",
     "SELECT AVG(CLAMP(s, 0, 4)) FROM (SELECT e.pid, SUM(z) AS s FROM i JOIN e ON i.eid = e.eid GROUP BY e.pid)",
     "SELECT SUM(CLAMP(s, 0, 4)) FROM (SELECT eid, SUM(z) AS s FROM i GROUP BY eid) AS a JOIN e ON a.eid = e.eid",
@@ -892,6 +927,8 @@ class Questions:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.aliases = 0
+        self.by_row = False
+        """The tables are t and v, of which each row is a unit."""
 
     def alias(self) -> str:
         self.aliases += 1
@@ -899,7 +936,7 @@ class Questions:
 
     def question(self) -> Question:
         rng = self.rng
-        self.aliases = 0
+        self.aliases, self.by_row = 0, rng.random() < 0.25
         text, items = self.source(0)
         numbers = [item.of(name) for item in items for name in item.numbers]
         keys = [item.of(name) for item in items for name in item.keys]
@@ -929,6 +966,10 @@ class Questions:
         text = items[0].text
         while rng.random() < 0.4 and len(items) < 4:
             left, right = rng.choice(items), self.item(depth, joined=True)
+            if right.text.startswith(("pub", "tags")) and rng.random() < 0.2:
+                text = f"{text} CROSS JOIN {right.text}"
+                items.append(right)
+                continue
             how = rng.choice(["JOIN", "JOIN", "LEFT JOIN"])
             on = self.on(left, right)
             if on is None:
@@ -957,12 +998,15 @@ class Questions:
             Item(f"e AS {alias}", alias, ("y", "k"), ("k", "y"), "pid", "eid"),
             Item(f"i AS {alias}", alias, ("z",), (), "", "eid"),
         ]
-        if joined and rng.random() < 0.35:
+        if self.by_row:
+            plain = [Item(f"{name} AS {alias}", alias, ("x", "k"), ("k", "g")) for name in "tv"]
+        if joined and rng.random() < (0.8 if self.by_row else 0.35):
             public = [Item(f"pub AS {alias}", alias, ("w",), ("name",)), Item(f"tags AS {alias}", alias, (), ("tag",))]
             return rng.choice(public)
         if depth > 1 or rng.random() < 0.6:
             return rng.choice(plain)
-        return rng.choice([self.per_unit, self.union, self.filtered])(alias, depth + 1)
+        makers = [self.union, self.filtered] if self.by_row else [self.per_unit, self.union, self.filtered]
+        return rng.choice(makers)(alias, depth + 1)
 
     def per_unit(self, alias: str, depth: int) -> Item:
         text, items = self.source(depth)
@@ -991,6 +1035,11 @@ class Questions:
     def filtered(self, alias: str, depth: int) -> Item:
         inner = replace(self.item(depth), alias=self.alias())
         name, columns = self.rng.choice([("e", ("y", "k")), ("p", ("x",)), ("i", ("z",))])
+        if self.by_row:
+            own = Item(f"t AS {inner.alias}", inner.alias, ("x", "k"), ("k", "g"))
+            return replace(
+                own, text=f"(SELECT * FROM t AS {own.alias} WHERE {self.condition([own], 1)}) AS {alias}", alias=alias
+            )
         own = Item(f"{name} AS {inner.alias}", inner.alias, columns, (), "" if name == "i" else "pid",
                    "" if name == "p" else "eid")  # fmt: skip
         text = f"(SELECT * FROM {own.text} WHERE {self.condition([own], depth)}) AS {alias}"
@@ -1007,6 +1056,13 @@ class Questions:
         if kind < 0.6 or depth > 1:
             compared = rng.choice(["> 0", "<= 1", "IS NULL", "IS NOT NULL", "<> 2", f"< {rng.choice(numbers)}"])
             return f"{rng.choice(numbers)} {compared}"
+        if self.by_row or kind < 0.65:
+            public, column = rng.choice([("pub", "w"), ("tags", "k")])
+            asked, more = rng.choice(numbers), rng.choice(["", f" AND {column} > {rng.choice(numbers)}"])
+            word = rng.choice(["", "NOT "])
+            if more or rng.random() < 0.5:
+                return f"{word}EXISTS (SELECT 1 FROM {public} AS q WHERE q.k = {asked}{more})"
+            return f"{asked} {word}IN (SELECT {column} FROM {public} AS q)"
         text, inner = self.source(2)
         units = [item.of(item.unit) for item in items if item.unit]
         own = [item.of(item.unit) for item in inner if item.unit]
