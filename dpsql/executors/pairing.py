@@ -154,10 +154,11 @@ def marked(node: Mark, rows: Relation, inner: Relation) -> Vector:
             found = matched(codes, others)
         else:
             found = _any_pair(node.condition, rows, inner, (codes, others))
-    if not node.of_list or not inner.rows:
+    if not node.of_list or (not inner.rows and inner.units is None):
         return Vector(found)
     asked, listed = keys[-1]
-    unknown = ~_present(asked) | (not _present(listed).all())
+    # Of people's rows neither whether there are any nor their NULLs are asked: that could be anybody's doing.
+    unknown = ~_present(asked) | (inner.units is None and not _present(listed).all())
     valid = found | ~unknown
     return Vector(found, None if valid.all() else valid)
 
