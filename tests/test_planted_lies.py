@@ -760,6 +760,22 @@ def mark_by_everybodys_rows(patch: Patch) -> None:
     patch.setattr(database, "marked", marked)
 
 
+def ask_whether_anybody_is_listed(patch: Patch) -> None:
+    """NULL NOT IN (nothing) is TRUE, so an empty list tells of everybody who might be in it."""
+    honest = database.marked
+
+    def marked(node: Any, rows: Any, inner: Any) -> Vector:
+        found = honest(node, rows, inner)
+        return found if inner.rows else Vector(found.values)
+
+    patch.setattr(database, "marked", marked)
+
+
+def compare_keys_in_two_ways(patch: Patch) -> None:
+    """As they are stored where they are unique, as they are declared where somebody has one twice."""
+    patch.setattr(database.Database, "_both_plain", lambda *_: True)
+
+
 def group_several_units_as_one(patch: Patch) -> None:
     """Inside a sub-query groups are made by its keys alone."""
     honest = database.renumber
@@ -927,6 +943,8 @@ UNIT_LIES: list[tuple[Lie, Callable[[], None]]] = [
     (make_nobody_somebody, asks("SELECT COUNT(*) FROM e", R2)),
     (join_whatever_has_the_key, KEYS_LEAD_AWAY),
     (mark_by_everybodys_rows, KEYS_LEAD_AWAY),
+    (ask_whether_anybody_is_listed, unit_checks.check_lists),
+    (compare_keys_in_two_ways, unit_checks.check_doubled_keys),
     (group_several_units_as_one, KEYS_LEAD_AWAY),
     (lead_to_the_first_row, KEYS_LEAD_AWAY),
     (follow_clipped_keys, KEYS_LEAD_AWAY),

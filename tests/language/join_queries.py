@@ -1074,7 +1074,7 @@ ONE_ROW = (
 )
 
 GROUPED = """
-    1 | 3 | SELECT a.c_city = b.c_city AS k, COUNT(*) FROM customer a JOIN notes b ON a.c_custkey = b.c_custkey
+    1 | 2 | SELECT a.c_city = b.c_city AS k, COUNT(*) FROM customer a JOIN notes b ON a.c_custkey = b.c_custkey
         GROUP BY k;
     1 | 8 | SELECT a.o_year - b.o_year AS k, COUNT(*) FROM orders a JOIN orders b ON a.o_custkey = b.o_custkey
         GROUP BY k;

@@ -251,6 +251,14 @@ def test_numbers_of_different_types_are_equal_where_they_are_the_same_number():
     assert ask(data, "SELECT COUNT(*) FROM t WHERE pid IN (SELECT pid FROM r)") == [(3,)]
 
 
+def test_null_is_in_no_list_of_people_even_an_empty_one(people: dict[str, dpsql.Table]):
+    """In SQL NULL NOT IN (nothing) is true: but whether other people are in the list must not decide."""
+    joined = "SELECT COUNT(*) FROM customer LEFT JOIN orders ON c_custkey = o_custkey"
+    ((found,),) = ask(people, f"{joined} WHERE o_custkey IS NOT NULL")
+    assert ask(people, f"{joined} WHERE o_custkey NOT IN (SELECT x_custkey FROM nobody)") == [(found,)]
+    assert ask(people, f"{joined} WHERE c_custkey NOT IN (SELECT x_custkey FROM nobody)") == ask(people, joined)
+
+
 def test_a_limit_holds_for_joined_rows():
     data = {
         "a": dpsql.Table(pd.DataFrame({"pid": [1] * 9 + [2], "x": range(10)}), unit="pid", max_rows=4),

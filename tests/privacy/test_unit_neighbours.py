@@ -27,7 +27,7 @@ from dpsql.release_lattice import together
 from dpsql.sql.catalog import Catalog
 from tests.privacy import checks, unit_checks
 from tests.privacy.checks import B, U
-from tests.privacy.unit_checks import KEYS, R3, Asking, Question, World, check_apart, people
+from tests.privacy.unit_checks import KEYS, R3, Asking, Question, World, apart, check_apart, people
 
 SEED = 20_260_301
 
@@ -168,16 +168,6 @@ def test_a_promise_of_unique_keys_is_enforced():
 # How another unit's rows could change what one unit adds
 
 
-def apart(world: World, sql: str, relation: str = U, **rows: Any) -> Asking:
-    """Units are counted apart, in this database and in any order of its rows."""
-    asking = Asking(world, sql, relation)
-    data = world.data(**rows)
-    check_apart(asking, data)
-    for seed in range(3):
-        unit_checks.check_order(asking, data, random.Random(seed))
-    return asking
-
-
 @pytest.mark.parametrize(
     ("dtype", "types", "bounds", "units"),
     [
@@ -201,17 +191,11 @@ def test_bounds_of_a_unit_make_no_two_people_one(
     assert asking.exact(world.data(q=rows)).cells == {(): (2,)}
 
 
-BOUNDED_KEYS = people().with_tables(
-    {},
-    e={"bounds": {"eid": (0, 5), "y": (-2, 3), "k": (0, 3)}},
-    i={"bounds": {"eid": (0, 5), "z": (0, 2)}},
-    p={"bounds": {"x": (-1, 3)}},
-)  # fmt: skip
-
-
 def test_bounds_of_the_keys_of_a_path_lead_nobody_to_others():
     for word in ("SELECT COUNT(*), SUM(z) FROM i", "SELECT COUNT(DISTINCT e.pid) FROM i JOIN e ON i.eid = e.eid"):
-        apart(BOUNDED_KEYS.limited(max_rows=1), word, e=((7, 1, 1, 1), (8, 2, 1, 1)), i=((8, 1.0), (7, 1.0)))
+        apart(
+            unit_checks.BOUNDED_KEYS.limited(max_rows=1), word, e=((7, 1, 1, 1), (8, 2, 1, 1)), i=((8, 1.0), (7, 1.0))
+        )
     large = 2**62
     rows = ((large + 7, 1, 1, 1), (large + 8, 2, 1, 1)), ((large + 8, 1.0), (large + 7, 1.0))
     apart(people().limited(max_rows=1), "SELECT COUNT(*), SUM(z) FROM i", e=rows[0], i=rows[1])
@@ -221,33 +205,9 @@ def test_bounds_of_the_keys_of_a_path_lead_nobody_to_others():
     apart(unsigned.limited(max_rows=1), "SELECT COUNT(*), SUM(z) FROM i", e=rows[0], i=rows[1])
 
 
-ONE_PAIR = {
-    "e": ((7, 2, 1, 1), (8, 2, 2, 1), (None, 2, 2, 2), (0, 2, 1, 3), (1, 1, 0, 0)),
-    "i": ((8, 1.0), (None, 1.0), (0, 2.0)),
-}
-NOT_NULL = people().with_tables({}, e={"nullable": {"eid": False}}, i={"nullable": {"eid": False}})
-CLIPPED_UNIT = people().with_tables({}, p={"bounds": {"pid": (0, 5), "x": (-1, 3)}})
-
-
-@pytest.mark.parametrize(
-    "world", [people(), BOUNDED_KEYS, NOT_NULL, CLIPPED_UNIT], ids=["plain", "bounds", "not null", "unit"]
-)
-@pytest.mark.parametrize("how", ["JOIN", "LEFT JOIN"])
-def test_one_persons_doubled_keys_change_nobody_elses_joins(world: World, how: str):
-    """A key that is declared unique may be there twice; then another way of joining must compare the same things."""
-    world = world.limited(max_rows=9)
-    doubled = (*ONE_PAIR["e"], (1, 1, 0, 0))
-    for sql in (
-        f"SELECT COUNT(*), SUM(y) FROM i {how} e ON i.eid = e.eid",
-        f"SELECT COUNT(y) FROM i {how} e ON i.eid = e.eid AND y > 0",
-    ):
-        apart(world, sql, e=doubled, i=ONE_PAIR["i"])
-    p = ((7, "x", 1.0), (1, "x", 1.0), (1, "y", 2.0))
-    for sql in (
-        f"SELECT COUNT(*), SUM(x) FROM e {how} p ON e.pid = p.pid",
-        f"SELECT COUNT(x) FROM e {how} p ON e.pid = p.pid AND x > 0",
-    ):
-        apart(world, sql, e=((1, 7, 1, 1), (2, 1, 1, 1), (3, 5, 1, 1)), p=p)
+@pytest.mark.parametrize("name", unit_checks.KEYED)
+def test_one_persons_doubled_keys_change_nobody_elses_joins(name: str):
+    unit_checks.check_doubled_keys(name)
 
 
 def test_units_of_a_dictionary_that_holds_a_text_twice():
@@ -357,10 +317,10 @@ def test_people_of_different_types_are_not_mixed():
             continue
 
 
-@pytest.mark.parametrize("world", [CLIPPED_UNIT, NOT_NULL], ids=["bounds", "not null"])
-def test_a_unit_with_two_values_has_two_groups(world: World):
+@pytest.mark.parametrize("name", ["unit", "not null"])
+def test_a_unit_has_one_group_whatever_values_it_has(name: str):
     """Its column is clipped in one table and not in the other."""
-    world = world.limited(max_rows=5)
+    world = unit_checks.KEYED[name].limited(max_rows=5)
     both = "(SELECT pid AS u FROM p UNION ALL SELECT pid AS u FROM e)"
     grouped = f"(SELECT u, COUNT(*) AS n FROM {both} GROUP BY u)"
     for sql in (
@@ -453,29 +413,7 @@ def test_units_with_too_many_pairs_stay_apart():
 
 
 def test_nobody_empties_a_list_and_nobody_is_marked():
-    """NOT IN over people's rows: a NULL among them is nobody's."""
-    world = people(unit_checks.FLAVOURS[1]).limited(max_rows=3)
-    rows: dict[str, Any] = {
-        "p": ((None, "x", 1.0), ("a", "x", 1.0)),
-        "e": (("k1", "a", 1, 1), ("k2", "b", 1, 1), ("k3", None, 1, 1)),
-    }
-    for sql, expected in (
-        ("SELECT COUNT(*) FROM e WHERE pid NOT IN (SELECT pid FROM p)", 1),
-        ("SELECT COUNT(*) FROM e WHERE pid IN (SELECT pid FROM p)", 1),
-        ("SELECT COUNT(*) FROM e WHERE NOT EXISTS (SELECT 1 FROM p WHERE p.pid = e.pid AND x > 5)", 2),
-    ):
-        asking = apart(world, sql, **rows)
-        assert asking.exact(world.data(**rows)).cells == {(): (expected,)}
-    missing = "SELECT COUNT(*) FROM e LEFT JOIN p ON e.pid = p.pid WHERE p.pid"
-    for sql in (
-        f"{missing} NOT IN (SELECT pid FROM p AS q)",
-        f"{missing} NOT IN (SELECT pid FROM e AS q WHERE y > 0)",
-        f"{missing} NOT IN (SELECT pid FROM e AS q GROUP BY pid)",
-        f"{missing} IN (SELECT pid FROM p AS q) IS NULL",
-        f"{missing} NOT IN (SELECT q.pid FROM p AS q LEFT JOIN e ON q.pid = e.pid)",
-        f"{missing} IS NULL OR NOT EXISTS (SELECT 1 FROM p AS q WHERE q.pid = p.pid)",
-    ):
-        apart(world, sql, **rows)
+    unit_checks.check_lists()
 
 
 @pytest.mark.parametrize(

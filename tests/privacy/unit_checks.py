@@ -860,6 +860,70 @@ def _beyond_bounds(rows: Data) -> Data:
     }
 
 
+def apart(world: World, sql: str, relation: str = U, **rows: Any) -> Asking:
+    """Units are counted apart, in this database and in any order of its rows."""
+    asking = Asking(world, sql, relation)
+    data = world.data(**rows)
+    check_apart(asking, data)
+    for seed in range(3):
+        check_order(asking, data, random.Random(seed))
+    return asking
+
+
+BOUNDED_KEYS = people().with_tables(
+    {},
+    e={"bounds": {"eid": (0, 5), "y": (-2, 3), "k": (0, 3)}},
+    i={"bounds": {"eid": (0, 5), "z": (0, 2)}},
+)
+KEYED = {
+    "plain": people(),
+    "bounds": BOUNDED_KEYS,
+    "not null": people().with_tables({}, e={"nullable": {"eid": False}}, i={"nullable": {"eid": False}}),
+    "unit": people().with_tables({}, p={"bounds": {"pid": (0, 5), "x": (-1, 3)}}),
+}
+
+
+def check_doubled_keys(*names: str) -> None:
+    """A key that is declared unique may be there twice in one person's rows; then another way of joining must compare
+    the same things for everybody else."""
+    e = ((7, 2, 1, 1), (8, 2, 2, 1), (None, 2, 2, 2), (0, 2, 1, 3), (1, 1, 0, 0), (1, 1, 0, 0))
+    i = ((8, 1.0), (None, 1.0), (0, 2.0))
+    other, p = ((1, 7, 1, 1), (2, 1, 1, 1), (3, 5, 1, 1)), ((7, "x", 1.0), (1, "x", 1.0), (1, "y", 2.0))
+    for name in names or KEYED:
+        world = KEYED[name].limited(max_rows=9)
+        for how in ("JOIN", "LEFT JOIN"):
+            apart(world, f"SELECT COUNT(*), SUM(y) FROM i {how} e ON i.eid = e.eid", e=e, i=i)
+            apart(world, f"SELECT COUNT(y) FROM i {how} e ON i.eid = e.eid AND y > 0", e=e, i=i)
+            apart(world, f"SELECT COUNT(*), SUM(x) FROM e {how} p ON e.pid = p.pid", e=other, p=p)
+            apart(world, f"SELECT COUNT(x) FROM e {how} p ON e.pid = p.pid AND x > 0", e=other, p=p)
+
+
+def check_lists() -> None:
+    """NOT IN over people's rows: a NULL among them is nobody's, and who else is there decides nothing."""
+    world = people(FLAVOURS[1]).limited(max_rows=3)
+    rows: dict[str, Any] = {
+        "p": ((None, "x", 1.0), ("a", "x", 1.0)),
+        "e": (("k1", "a", 1, 1), ("k2", "b", 1, 1), ("k3", None, 1, 1)),
+    }
+    for sql, expected in (
+        ("SELECT COUNT(*) FROM e WHERE pid NOT IN (SELECT pid FROM p)", 1),
+        ("SELECT COUNT(*) FROM e WHERE pid IN (SELECT pid FROM p)", 1),
+        ("SELECT COUNT(*) FROM e WHERE NOT EXISTS (SELECT 1 FROM p WHERE p.pid = e.pid AND x > 5)", 2),
+    ):
+        found = apart(world, sql, **rows).exact(world.data(**rows)).cells
+        assert found == {(): (expected,)}, f"{sql}: {found}"
+    missing = "SELECT COUNT(*) FROM e LEFT JOIN p ON e.pid = p.pid WHERE p.pid"
+    for sql in (
+        f"{missing} NOT IN (SELECT pid FROM p AS q)",
+        f"{missing} NOT IN (SELECT pid FROM e AS q WHERE y > 0)",
+        f"{missing} NOT IN (SELECT pid FROM e AS q GROUP BY pid)",
+        f"{missing} IN (SELECT pid FROM p AS q) IS NULL",
+        f"{missing} NOT IN (SELECT q.pid FROM p AS q LEFT JOIN e ON q.pid = e.pid)",
+        f"{missing} IS NULL OR NOT EXISTS (SELECT 1 FROM p AS q WHERE q.pid = p.pid)",
+    ):
+        apart(world, sql, **rows)
+
+
 def check_chances(asked: Sequence[Question] | None = None) -> None:
     """A group of one unit is shown with a chance of at most delta, for all those together that a unit can open or
     close."""
