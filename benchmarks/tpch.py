@@ -263,8 +263,9 @@ groups that do not grow with them, like those by supplier.
 
 CHANGED = """
 *Limits* are the most rows (items or orders) of one customer that count in a query, and in how many groups: the owner's
-choice, made from the averages that the specification implies for a customer who orders at all, not from the data. A
-lower limit means less noise and more left out.
+choice, made from the averages that the specification implies for a customer who orders at all. They were then compared
+with the data at scale factor 0.1: they leave out 2 % of the rows at most, but 9 % in Q14, 6 % in Q8 and 3 % in Q21. An
+owner who cannot look would choose a little higher. A lower limit means less noise and more left out.
 """
 
 OTHERS = """
