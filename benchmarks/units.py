@@ -3,8 +3,8 @@
 python benchmarks/units.py [--rows 1000000] [--repeats 5]
 
 Q5 of the speed list: units of 4 rows on average, of which at most 4 count. Pandas does the same truncation: rows in
-random order, the first four of each unit (`shuffled`), and for comparison those that come first, which is no fair choice
-but less work. Joins: so many rows with a tenth as many, against merge + groupby, which leaves out nobody.
+random order, the first four of each unit (`shuffled`), and for comparison those that come first, which is no fair
+choice but less work. Joins: so many rows with a tenth as many, against merge + groupby, which leaves out nobody.
 """
 
 from __future__ import annotations

@@ -153,7 +153,10 @@ def test_help_lists_every_command(word: str, talk: Talks):
 
 def test_tables_and_schema_tell_declared_facts(talk: Talks):
     assert talk(".tables").shown.strip() == "people  3 columns  each row is one person's"
-    expected = "people (each row is one person's)\n  age   integer not null  from 0 to 100\n  city  text              keys 'Brest', 'Lyon'\n  name  text"
+    expected = (
+        "people (each row is one person's)\n"
+        "  age   integer not null  from 0 to 100\n  city  text              keys 'Brest', 'Lyon'\n  name  text"
+    )
     assert talk(".schema").shown.strip() == expected
     assert talk(".schema PEOPLE").shown.strip() == expected
 
