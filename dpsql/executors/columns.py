@@ -121,6 +121,8 @@ class ColumnStore:
         if column.type in _LIMITS:
             limits = _LIMITS[column.type]
             valid = valid & (values.values > limits.lower) & (values.values < limits.upper)
+        elif column.type is Type.REAL:
+            valid = valid & np.isfinite(values.values)
         return codes, Vector(values.values, valid)
 
     def _read_once(self, name: str) -> Vector:
