@@ -6,9 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dpsql.errors import SQLSyntaxError
 from dpsql.sql.expressions import Column, Expr
-from dpsql.sql.parse import span_of
 from dpsql.sql.plan import Output, Query, Stage
 from dpsql.sql.scopes import Answered
 from dpsql.sql.select_list import aggregate_in, fresh, is_star, items_of
@@ -48,12 +46,3 @@ class ReleasedSelect(SelectBinder):
 
     def released(self, node: exp.Expr) -> Expr:
         return super().released(node) if self.grouped else self.outer.bind(node)
-
-    def raw_column(self, column: Column) -> Exception:
-        node = self.named.get(column)
-        name, span = (column.name, None) if node is None else (node.name, span_of(self.sql, node))
-        return SQLSyntaxError(
-            f'"{name}" is neither in GROUP BY nor inside an aggregate.',
-            span=span,
-            hint=f"Add it to GROUP BY: {column}.",
-        )

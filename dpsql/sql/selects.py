@@ -139,7 +139,14 @@ class SelectBinder:
         return expr
 
     def raw_column(self, column: Column) -> Exception:
-        raise NotImplementedError
+        """The refusal of a column that is left above the aggregation."""
+        node = self.named.get(column)
+        name, span = (column.name, None) if node is None else (node.name, span_of(self.sql, node))
+        return SQLSyntaxError(
+            f'"{name}" is neither in GROUP BY nor inside an aggregate.',
+            span=span,
+            hint=f"Add it to GROUP BY: {column}.",
+        )
 
     def bind_outputs(self, items: list[tuple[exp.Expr, str]]) -> None:
         taken: set[str] = set()

@@ -5,11 +5,9 @@ They are exact, for nothing is released: what comes out are rows of the same peo
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sqlglot import exp
 
-from dpsql.errors import SQLSyntaxError, TypeMismatch
+from dpsql.errors import TypeMismatch
 from dpsql.intervals import INFINITY, Interval
 from dpsql.schema import Type
 from dpsql.sql.expressions import Column, Expr, Fact, between_integers, rebuild
@@ -96,15 +94,6 @@ class UnitSelect(SelectBinder):
         if kind in (AggregateKind.MIN, AggregateKind.MAX) and expr.type in (Type.TEXT, Type.OTHER):
             raise TypeMismatch(f"{kind}({expr}): {expr} is {expr.type}.", span=span_of(self.sql, node))
         super().check_argument(kind, expr, node)
-
-    def raw_column(self, column: Column) -> Exception:
-        node = self.named.get(column)
-        name, span = (column.name, None) if node is None else (node.name, span_of(self.sql, node))
-        return SQLSyntaxError(
-            f'"{name}" is neither in GROUP BY nor inside an aggregate.',
-            span=span,
-            hint=f"Add it to GROUP BY: {replace(column, name=name)}.",
-        )
 
 
 def _handles(found: frozenset[tuple[str, Expr]]) -> frozenset[tuple[str, Column]]:
