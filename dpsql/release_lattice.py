@@ -179,7 +179,7 @@ class _Builder:
             by = _Selecting(units, Contribution(point(1), sure=False), m.bound, 1, by_unit=True)
             return Estimate(AggregateKind.COUNT, None, self._counted(by), 0.0, point(0), whole=True)
         if m.of == "mean":
-            grid = self.grids[_argument(m)]
+            grid = self.grids[_grid_key(m)]
             count = CountUnits(_argument(m) if m.argument.nullable else None)
             by = _Selecting(count, Contribution(point(1), sure=False), m.bound, 1, by_unit=True)
             held = m.sum.range if m.sum is not None else m.argument.range
@@ -218,7 +218,7 @@ class _Builder:
         return self._add(f"sum({argument})", ((self._part(by.part), 1),), 1 / scale, by)
 
     def _centred_sum(self, m: Measured, count: CountRows) -> int | None:
-        grid = self.grids[_argument(m)]
+        grid = self.grids[_grid_key(m)]
         size = grid.part.most
         if size == 0:
             return None  # one value only: the sum is that value times the count
@@ -251,17 +251,17 @@ class _Builder:
         by = _Selecting(part, row, m.bound, part.most, by_unit=False)
         return self._add(f"sum({argument})", ((self._part(part), 1),), step, by)
 
-    def _grids(self, summed: list[Measured]) -> dict[Expr, _Sum]:
-        """A grid for each summed argument. Integers get the grid of all integers, exact, as long as the common multiple
-        of the grids' sizes stays small; else 2^k steps."""
-        sizes: dict[Expr, int] = {}
+    def _grids(self, summed: list[Measured]) -> dict[_GridKey, _Sum]:
+        """A grid for each summed argument, another where it is averaged unit by unit. Integers get the grid of all
+        integers, exact, as long as the common multiple of the grids' sizes stays small; else 2^k steps."""
+        sizes: dict[_GridKey, int] = {}
         common = 1
         for m in summed:
             width = m.argument.range.upper - m.argument.range.lower
             exact = m.of == "rows" and _is_whole(m) and math.lcm(common, max(1, int(width))) <= self._most_exact()
-            sizes[_argument(m)] = int(width) if exact else 0
-            common = math.lcm(common, max(1, sizes[_argument(m)]))
-        return {_argument(m): self._grid(m, sizes[_argument(m)]) for m in summed}
+            sizes[_grid_key(m)] = int(width) if exact else 0
+            common = math.lcm(common, max(1, sizes[_grid_key(m)]))
+        return {_grid_key(m): self._grid(m, sizes[_grid_key(m)]) for m in summed}
 
     def _grid(self, m: Measured, exact_size: int) -> _Sum:
         argument, held = _argument(m), m.argument.range
@@ -349,7 +349,7 @@ def _far(grid: _Sum) -> LatticeSum:
 def _total_of(m: Measured) -> UnitTotal:
     """The clipped number of rows of each unit."""
     held = m.count.range
-    return UnitTotal(_count_of(m), math.floor(held.lower), math.ceil(held.upper))
+    return UnitTotal(_count_of(m), int(held.lower), int(held.upper))
 
 
 def _count_name(part: Part) -> str:
@@ -368,6 +368,14 @@ def _count_of(m: Measured) -> CountRows:
 
 def _surely(m: Measured) -> bool:
     return m.sum is not None and m.sum.sure
+
+
+_GridKey = tuple[Expr, str, Interval | None]
+
+
+def _grid_key(m: Measured) -> _GridKey:
+    """Aggregations of one key are of the same contributions, and share a grid."""
+    return _argument(m), m.of, m.aggregation.per_unit
 
 
 def _is_whole(m: Measured) -> bool:

@@ -11,14 +11,13 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from dpsql.analysis.filters import known_of
 from dpsql.analysis.limits import Bounds, bounds_of
 from dpsql.analysis.stability import stability
 from dpsql.errors import MissingBounds
 from dpsql.intervals import Interval, Number, point
 from dpsql.privacy.unit import ONE_ROW, ContributionBound, Neighbours, Sensitivity
 from dpsql.sql.expressions import Column, Fact, Slot, columns, rebuild
-from dpsql.sql.facts import Known, fact
+from dpsql.sql.facts import Known, fact, known_of
 from dpsql.sql.plan import Aggregate, AggregateKind, Aggregation
 
 if TYPE_CHECKING:
@@ -167,10 +166,10 @@ def _of_units(row: Measured, plan: Aggregate, bounds: Bounds, *, averages: bool)
 
 
 def _total(row: Measured, clip: Interval, bounds: Bounds) -> Measured:
-    total = Contribution(clip, sure=False)
-    if row.sum is None:
-        return replace(row, count=total, bound=bounds.units, of="total")
-    return replace(row, sum=total, bound=bounds.units, of="total")
+    if row.sum is None:  # a number of rows is whole: the limits that it is held between are too
+        whole = Interval(math.floor(clip.lower), math.ceil(clip.upper))
+        return replace(row, count=Contribution(whole, sure=False), bound=bounds.units, of="total")
+    return replace(row, sum=Contribution(clip, sure=False), bound=bounds.units, of="total")
 
 
 def _measure(aggregation: Aggregation, known: Known, reaches: bool) -> Measured:

@@ -13,8 +13,17 @@ from collections.abc import Mapping
 from dpsql.intervals import INFINITY, Interval, Number, as_floats, hull
 from dpsql.schema import Type
 from dpsql.sql.expressions import Call, Expr, Fact, Literal, between_integers, unfiltered
+from dpsql.sql.nodes import Source, filters_of
 
 Known = Mapping[Expr, Fact]
+
+
+def known_of(source: Source) -> Known:
+    """All that the filters of a source imply of expressions."""
+    known: Known = {}
+    for predicate in filters_of(source):
+        known = narrow(predicate, known)
+    return known
 
 
 def fact(expr: Expr, known: Known | None = None) -> Fact:

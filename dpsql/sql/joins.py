@@ -198,8 +198,8 @@ class _Assembly:
                 hint="Keep the rows of people: FROM people LEFT JOIN public_table.",
             )
         if not right.public and not left.public:
-            inner = [pair for pair in self._equalities([left]) if places_of_pair(pair) <= left.names]
-            self._check_units([Step(left), Step(right, span=step.span)], SameUnit([*on, *inner]))
+            same = SameUnit([*on, *self._equalities([left])])
+            self._check_units([Step(left), Step(right, span=step.span)], same)
         way = _attach(left.names, right, on, _fixed([each for term in step.on for each in conjuncts(term)]))
         if way is None and right.public and on:
             raise multiplies(right, [column for _, column in on if isinstance(column, Column)], step.span)
@@ -268,10 +268,6 @@ def _sides(pair: Pair, left: frozenset[str], right: frozenset[str]) -> Pair | No
         if columns(one) and columns(other) and here <= left and there <= right and not here & right:
             return one, other
     return None
-
-
-def places_of_pair(pair: Pair) -> frozenset[str]:
-    return places_of(pair[0]) | places_of(pair[1])
 
 
 def not_on_the_unit(left: Rows, right: Rows, span: Span | None) -> UnsupportedSQL:

@@ -13,12 +13,12 @@ from dpsql.intervals import EVERYTHING, Interval
 from dpsql.schema import Type
 from dpsql.sql.domains import Domains
 from dpsql.sql.expressions import Column, Expr, Fact, IntervalEnd, Literal, Report, Slot, between_integers, walk
-from dpsql.sql.facts import Known, narrow
+from dpsql.sql.facts import known_of
 from dpsql.sql.joins import assembled
 from dpsql.sql.options import AggregateOptions
 from dpsql.sql.parse import span_of
 from dpsql.sql.people import People, origins
-from dpsql.sql.plan import Aggregate, AggregateKind, Aggregation, GroupKey, Query, Source, filters_of
+from dpsql.sql.plan import Aggregate, AggregateKind, Aggregation, GroupKey, Query, Source
 from dpsql.sql.public_keys import possible, public_values
 from dpsql.sql.scopes import Answered, Scope
 from dpsql.sql.select_list import aggregate_in, items_of
@@ -59,10 +59,7 @@ class PrivateSelect(SelectBinder):
     def _group_keys(self, source: Source) -> tuple[GroupKey, ...]:
         if not self.keys:
             return ()
-        known: Known = {}
-        for predicate in filters_of(source):
-            known = narrow(predicate, known)
-        domains = Domains(self.people.declared, known, origins(source))
+        domains = Domains(self.people.declared, known_of(source), origins(source))
         keys = []
         for expr, span in zip(self.keys, self.key_spans, strict=True):
             declared = self.people.declared(expr) if isinstance(expr, Column) else None

@@ -267,7 +267,7 @@ class SelectBinder:
         if isinstance(node, exp.Filter):
             where = node.expression.this
             condition = self.condition(self.inner.bind(where), where, "FILTER")
-        if kind is AggregateKind.COUNT and isinstance(inner.this, exp.Distinct):
+        if type(inner) is exp.Count and isinstance(inner.this, exp.Distinct):
             kind = AggregateKind.DISTINCT
         argument = self.argument(kind, inner, condition)
         options = None if named is None else read_aggregate_options(named, self.sql)

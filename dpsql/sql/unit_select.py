@@ -11,9 +11,9 @@ from dpsql.errors import TypeMismatch
 from dpsql.intervals import INFINITY, Interval
 from dpsql.schema import Type
 from dpsql.sql.expressions import Column, Expr, Fact, between_integers, rebuild
-from dpsql.sql.facts import Known, fact, narrow
+from dpsql.sql.facts import Known, fact, known_of
 from dpsql.sql.joins import assembled
-from dpsql.sql.nodes import Filter, PerUnit, Source, filters_of
+from dpsql.sql.nodes import Filter, PerUnit, Source
 from dpsql.sql.parse import span_of
 from dpsql.sql.people import People, Rows, Step
 from dpsql.sql.plan import AggregateKind, Aggregation
@@ -74,9 +74,7 @@ class UnitSelect(SelectBinder):
         return People(scope, (Step(Rows(made, frozenset({place}), _handles(of_unit), unique)),))
 
     def _columns(self, source: Source, place: str) -> list[Column]:
-        known: Known = {}
-        for predicate in filters_of(source):
-            known = narrow(predicate, known)
+        known = known_of(source)
         taken: set[str] = set()
         named: dict[Expr, str] = {}
         for output in self.outputs:

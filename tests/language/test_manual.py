@@ -602,6 +602,12 @@ def test_contribution_bounds_per_group_are_of_what_a_person_comes_to():
     )
     counted = ask("SELECT COUNT(*, contribution_bounds_per_group => (0, 3)) FROM orders", LARGE).item()
     assert counted == of_each["size"].clip(0, 3).sum()
+    fractions = ask("SELECT COUNT(*, contribution_bounds_per_group => (0, 2.5)) FROM orders", LARGE).item()
+    assert fractions == of_each["size"].clip(0, 3).sum(), "a number of rows is held between whole numbers"
+    wider = "contribution_bounds_per_group => (0, 450)"
+    both = ask(f"SELECT AVG(total, {bounds}) AS a, AVG(total, {wider}) AS b FROM orders", LARGE).df.iloc[0]
+    assert both["a"] == pytest.approx(of_each["mean"].clip(100, 300).mean(), rel=1e-3)
+    assert both["b"] == pytest.approx(of_each["mean"].clip(0, 450).mean(), rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -610,6 +616,7 @@ def test_contribution_bounds_per_group_are_of_what_a_person_comes_to():
         "COUNT(*, contribution_bounds_per_row => (0, 1))",
         "COUNT(*, contribution_bounds_per_group => (2, 3))",
         "COUNT(DISTINCT age, contribution_bounds_per_group => (0, 1))",
+        "COUNT_IF(DISTINCT married)",
         "SUM(married, contribution_bounds_per_row => (0, 1))",
         "SUM(married, contribution_bounds_per_group => (0, 1))",
         "SUM(age, contribution_bounds_per_row => (0, 1), contribution_bounds_per_group => (0, 1))",

@@ -25,7 +25,6 @@ import pandas as pd
 
 import dpsql
 from dpsql import prepare
-from dpsql.analysis.filters import known_of
 from dpsql.executors import columns, groups, pandas
 from dpsql.executors.base import ExactTable
 from dpsql.executors.evaluation import evaluator
@@ -39,6 +38,7 @@ from dpsql.sources import stored_columns
 from dpsql.sql import facts
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.expressions import Expr, Fact, Vector
+from dpsql.sql.facts import known_of
 from dpsql.sql.plan import filters_of
 
 Row = tuple[Any, ...]
