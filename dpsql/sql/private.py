@@ -155,6 +155,12 @@ class PrivateSelect(SelectBinder):
     def per_unit(self, options: AggregateOptions | None) -> Interval | None:
         """What one privacy unit adds to a group, as the text bounds it; only where a unit may have several rows."""
         bounds = None if options is None else options.contribution_bounds_per_group
+        if bounds is not None and self.rows.public:
+            raise UnsupportedSQL(
+                f"contribution_bounds_per_group is of what a person adds, and {self.rows.table.name} is about nobody.",
+                span=next(iter(options.places.values()), None) if options is not None else None,
+                hint="Leave it out.",
+            )
         return None if self.rows.unit_is_row else bounds
 
     def slot_type(self, aggregation: Aggregation) -> Type:  # noqa: ARG002

@@ -610,6 +610,13 @@ def test_contribution_bounds_per_group_are_of_what_a_person_comes_to():
     assert both["b"] == pytest.approx(of_each["mean"].clip(0, 450).mean(), rel=1e-3)
 
 
+@pytest.mark.parametrize("call", ["COUNT(*, {})", "SUM(code, {})", "AVG(code, {})"])
+def test_what_a_person_adds_has_no_bounds_in_a_public_table(call: str):
+    table = dpsql.Table(pd.DataFrame({"code": [1, 2, 3]}), public=True)
+    with pytest.raises(DPSQLError, match="is about nobody"):
+        dpsql.query(table, f"SELECT {call.format('contribution_bounds_per_group => (0, 2)')} FROM t", epsilon=1)
+
+
 @pytest.mark.parametrize(
     "call",
     [
