@@ -10,7 +10,7 @@ from dpsql import errors
 from dpsql.api import query
 from dpsql.errors import DPSQLError
 from dpsql.explain import Explanation
-from dpsql.privacy.ledger import Budget
+from dpsql.privacy.budget import Budget
 from dpsql.privacy.loss import PrivacyLoss
 from dpsql.privacy.unit import Neighbours
 from dpsql.result import Result

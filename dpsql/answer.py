@@ -1,4 +1,4 @@
-"""The run of a release that is paid for: execute, privatise, finish. Nothing of the data leaves but through noise."""
+"""The run of a release that is paid for: execute and privatise. Nothing of the data leaves but through noise."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dpsql.result import Result
 from dpsql.stages import run_stages
 
 
-def answer(release: Release, stores: Mapping[str, ColumnStore], footer: str) -> Result:
-    """The Result of a release over the tables' stores.
+def run(release: Release, stores: Mapping[str, ColumnStore]) -> Released:
+    """The released values of a release over the tables' stores.
 
     Executors are total; should anything fail all the same while exact values are held, its own words could quote
     one, so they are not passed on.
@@ -33,5 +33,12 @@ def answer(release: Release, stores: Mapping[str, ColumnStore], footer: str) -> 
             f"the run failed ({failed}). What it cost stays spent, since rows had been read.",
             hint="This is a fault of dpsql or of the machine (memory?), not of the query. Please report it.",
         )
+    return released
+
+
+def finished(
+    release: Release, released: Released, footer: str, *, notes: tuple[str, ...] = (), replayed: bool = False
+) -> Result:
+    """The Result of released values: what the query does with them, and the words below the table."""
     rows = run_stages(finish(release, released), release.query.stages)
-    return Result(rows, release, released, footer, warnings_of(release, released))
+    return Result(rows, release, released, footer, (*warnings_of(release, released), *notes), replayed)

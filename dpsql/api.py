@@ -9,12 +9,11 @@ from typing import Any
 
 import pandas as pd
 
-from dpsql.answer import answer
+from dpsql.answer import finished, run
 from dpsql.errors import InvalidArgument
 from dpsql.executors.columns import ColumnStore
 from dpsql.explain import Explanation
 from dpsql.prepare import Terms, prepare
-from dpsql.privacy.loss import as_delta, as_epsilon
 from dpsql.privacy.unit import Neighbours
 from dpsql.public_tables import public_data, resolved
 from dpsql.result import Result
@@ -29,6 +28,7 @@ def query(
     *,
     epsilon: float | None = None,
     delta: float | None = None,
+    rho: float | None = None,
     params: Mapping[str, Any] | None = None,
     bounds: Any = None,
     keys: Any = None,
@@ -44,18 +44,19 @@ def query(
 
     data: a DataFrame (the query's one table name means it) or {"name": DataFrame or Table}; each row is one person's.
     epsilon: what the whole query costs; delta: needed for GROUP BY with unknown keys and for Gaussian noise, spent only
-    there; what the text's own OPTIONS say may be less. params: values for `:name` in the text. bounds: column ->
+    there; what the text's own OPTIONS say may be less. rho: what it costs in zero-concentrated privacy, in place of
+    epsilon. params: values for `:name` in the text. bounds: column ->
     (lower, upper); keys: column -> list of group values; types: column -> type; all declared
     from what is known beforehand, never looked up in the data. unit: the column that says whose row it is (None: each
     row is one person's), of which at most max_rows rows count, in at most max_groups groups. neighbours: "unbounded"
     protects the presence of a person, "bounded" what a person's rows say (the number of rows, where each is a unit, is
-    then public). strategy: "auto" or "split"; mechanism: "auto", "laplace" or "gaussian".
+    then public). strategy: "auto" or "split"; mechanism: "laplace", "gaussian", or "auto", whichever has less error.
 
     Raises a QueryRefused (the question), InvalidPrivacyParameter, InvalidSchema or InvalidArgument, before any row is
     read.
     """
     relation = Neighbours.of(neighbours)
-    terms = Terms(None if epsilon is None else as_epsilon(epsilon), None if delta is None else as_delta(delta))
+    terms = Terms.of(epsilon, delta, rho)
     said = Declaration.of(bounds, keys, types, unit=unit, max_rows=max_rows, max_groups=max_groups)
     sources = _sources(data, said)
     tables = resolved(sources)
@@ -65,8 +66,8 @@ def query(
     release = prepared.release
     if prepared.explain_only:
         return Explanation(release)
-    footer = f"spent {release.cost} (calls add up; dpsql.Session keeps count)"
-    return answer(release, stores, footer)
+    footer = f"spent {release.price} (calls add up; dpsql.Session keeps count)"
+    return finished(release, run(release, stores), footer)
 
 
 def _sources(data: object, said: Declaration) -> dict[str, Table]:

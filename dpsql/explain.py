@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ import numpy as np
 from dpsql.executors.base import of_units
 from dpsql.explain_words import cut, delta_of, numbered, percent, short, shown, strategy_word, threshold_of, unit_of
 from dpsql.noise_intervals import aggregate_interval, linear_half_width
-from dpsql.privacy.loss import PrivacyLoss, show
+from dpsql.privacy.conversion import epsilon_of
+from dpsql.privacy.filters import Remaining
+from dpsql.privacy.loss import show
 from dpsql.privacy.unit import Neighbours
 from dpsql.release import Release, Released
 from dpsql.release_parts import Coordinate, Estimate
@@ -30,7 +33,7 @@ class Explanation:
     it."""
 
     release: Release
-    left: PrivacyLoss | None = None
+    left: Remaining | None = None
 
     @property
     def plan(self) -> str:
@@ -47,10 +50,11 @@ class Explanation:
             "unit": unit_of(release) or "row",
             "limits": self._limits(),
             "neighbours": str(release.analysis.neighbours),
-            "epsilon": float(release.cost.epsilon),
+            "epsilon": None if release.cost.epsilon is None else float(release.cost.epsilon),
             "delta": float(release.cost.delta),
-            "rho": None,
+            "rho": float(release.cost.rho) if self._concentrated else None,
             "strategy": release.strategy,
+            "choice": None if release.choice is None else asdict(release.choice),
             "groups": {
                 "keys": [key.name for key in keys],
                 "strategy": strategy_word(release) if keys else None,
@@ -60,6 +64,12 @@ class Explanation:
             "releases": [self._release_dict(place) for place in range(len(release.coordinates))],
             "columns": [self._column_dict(each) for each in release.query.finish.outputs],
         }
+
+    @property
+    def _concentrated(self) -> bool:
+        """Whether rho is what the query is paid by, or what its noise is measured in."""
+        gaussian = any(share.noise.name == "discrete_gaussian" for share in self.release.shares)
+        return gaussian or self.release.allowed.rho is not None
 
     def _limits(self) -> dict[str, int] | None:
         """How much of one unit counts, where a unit may have several rows."""
@@ -148,7 +158,7 @@ class Explanation:
             whose, what = f"one row of {table} (each row is one person's{several})", "one row"
         else:
             whose, what = f"one person (unit {unit}), with all rows in all tables{self._counted()}", "one person"
-        return [f"Protects   {whose}", f"Guarantee  {release.cost}, {what} {changed}.{left}"]
+        return [f"Protects   {whose}", f"Guarantee  {release.price}, {what} {changed}.{left}"]
 
     def _counted(self) -> str:
         bound = self.release.analysis.bounds.rows
@@ -225,10 +235,25 @@ class Explanation:
         exact = [
             ("exact", f"{each.name} (neighbours agree on it)", "free") for each in release.coordinates if not each.noisy
         ]
-        return [*exact, *(line for share in release.shares for line in self._share_steps(share))]
+        noise = [line for share in release.shares for line in self._share_steps(share)]
+        return [*exact, *noise, *self._choice_step()]
+
+    def _choice_step(self) -> list[tuple[str, str, str]]:
+        """How the two laws of noise compare."""
+        choice = self.release.choice
+        if choice is None:
+            return []
+        laws = {"laplace": "Laplace", "gaussian": "Gaussian"}
+        words = f"{laws[choice.chosen]}: {laws[choice.other]} noise would be {choice.wider:.3g} times as wide"
+        cells = math.ceil(choice.crossover)
+        least = f"Gaussian is the narrower for one count from {numbered(cells, 'cell')} a unit on" if cells > 1 else ""
+        return [("law", f"{words}; {least}" if least else words, "free")]
 
     def _share_steps(self, share: Share) -> list[tuple[str, str, str]]:
-        cost = f"epsilon {show(share.epsilon)}"
+        if self.release.allowed.rho is not None:
+            cost = f"rho {show(self.release.allowed.rho if len(self.release.shares) == 1 else share.cost.rho)}"
+        else:
+            cost = f"epsilon {show(share.epsilon)}"
         noisy = [self.release.coordinates[place] for place in share.places]
         if len(noisy) == 1:
             law = "Gaussian" if share.noise.name == "discrete_gaussian" else "Laplace"
@@ -289,7 +314,11 @@ class Explanation:
         return f"±{half:.3g}" if half < 1e4 else f"±{half:,.0f}"
 
     def _words(self) -> str:
-        epsilon, delta = float(self.release.cost.epsilon), float(self.release.cost.delta)
+        cost = self.release.cost
+        if cost.epsilon is None:  # any delta will do for an upper bound
+            epsilon, delta = float(epsilon_of(cost.rho, Fraction(1, 10**6))), float(cost.delta) + 1e-6
+        else:
+            epsilon, delta = float(cost.epsilon), float(cost.delta)
         odds = 1 / (1 + math.exp(-epsilon)) if epsilon < 700 else 1.0
         guess = min(1.0, odds + delta)
         reach = "whoever sees the answer can improve a 50:50 guess about one person"

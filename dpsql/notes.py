@@ -18,7 +18,7 @@ _MANY = 8
 def warnings_of(release: Release, released: Released) -> tuple[str, ...]:
     """Short sentences, most important first; empty when there is nothing to say."""
     found = []
-    if release.cost.epsilon > LARGE_EPSILON:
+    if (release.cost.epsilon or release.allowed.pure) > LARGE_EPSILON:
         found.append("epsilon above 10 protects little: one person can change the odds of an answer e^10 times.")
     if release.cost.delta > LARGE_DELTA:
         found.append("delta above 1/1000: it should be far below 1 divided by the number of people.")

@@ -6,11 +6,11 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpsql.analysis.sensitivity import analyse
 from dpsql.errors import InvalidPrivacyParameter, SQLSyntaxError
-from dpsql.privacy.loss import PrivacyLoss, as_epsilon, show
+from dpsql.privacy.loss import Allowance, as_delta, as_epsilon, as_rho, show
 from dpsql.privacy.unit import Neighbours
 from dpsql.release import Release, calibrate
 from dpsql.sql import plan_of
@@ -35,9 +35,22 @@ class Terms:
     default_epsilon: Fraction | None = None
     default_delta: Fraction = Fraction(0)
     max_epsilon: Fraction | None = None
+    rho: Fraction | None = None
 
-    def loss(self, options: Options | None) -> PrivacyLoss:
-        """The loss of one query. Raises InvalidPrivacyParameter."""
+    @classmethod
+    def of(cls, epsilon: object, delta: object, rho: object, **defaults: Any) -> Terms:
+        """What a caller wrote. Raises InvalidPrivacyParameter."""
+        if epsilon is not None and rho is not None:
+            raise InvalidPrivacyParameter("a query is paid by epsilon or by rho, got both.", hint="Leave one out.")
+        return cls(
+            None if epsilon is None else as_epsilon(epsilon),
+            None if delta is None else as_delta(delta),
+            rho=None if rho is None else as_rho(rho),
+            **defaults,
+        )
+
+    def allowance(self, options: Options | None) -> Allowance:
+        """What one query may cost. Raises InvalidPrivacyParameter."""
         said = (options.epsilon, options.delta) if options is not None else (None, None)
         for name, word, allowed in (("epsilon", said[0], self.epsilon), ("delta", said[1], self.delta)):
             if word is not None and allowed is not None and word > allowed:
@@ -46,13 +59,25 @@ class Terms:
                     span=options.places.get(name) if options is not None else None,
                     hint="OPTIONS can lower what a call allows, never raise it.",
                 )
-        epsilon = _first(said[0], self.epsilon, self.default_epsilon)
-        loss = PrivacyLoss(as_epsilon(epsilon), _first(said[1], self.delta, self.default_delta) or Fraction(0))
-        if self.max_epsilon is not None and loss.epsilon > self.max_epsilon:
+        delta = _first(said[1], self.delta, self.default_delta) or Fraction(0)
+        if self.rho is None:
+            allowance = Allowance(as_epsilon(_first(said[0], self.epsilon, self.default_epsilon)), delta)
+        elif said[0] is not None:
             raise InvalidPrivacyParameter(
-                f"epsilon {show(loss.epsilon)} is above the {show(self.max_epsilon)} that one query may spend here."
+                "the text says epsilon, and the call says rho.",
+                span=options.places.get("epsilon") if options is not None else None,
+                hint="Leave one out.",
             )
-        return loss
+        else:
+            allowance = Allowance(None, delta, self.rho)
+        if self.max_epsilon is not None and allowance.pure > self.max_epsilon:
+            spend = f"epsilon {show(allowance.pure)}"
+            if self.rho is not None:
+                spend = f"rho {show(self.rho)} (as much as {spend} of pure noise)"
+            raise InvalidPrivacyParameter(
+                f"{spend} is above the {show(self.max_epsilon)} that one query may spend here."
+            )
+        return allowance
 
 
 def _first(*words: Fraction | None) -> Fraction | None:
@@ -100,8 +125,10 @@ def prepare(
     try:
         bound, explain_only = plan_of(sql, catalog, given)
         analysis = analyse(bound.query.plan, neighbours, bound.options)
-        loss = terms.loss(bound.options)
-        release = calibrate(bound.query, analysis, loss, strategy=strategy, mechanism=mechanism, options=bound.options)
+        allowed = terms.allowance(bound.options)
+        release = calibrate(
+            bound.query, analysis, allowed, strategy=strategy, mechanism=mechanism, options=bound.options
+        )
     except RecursionError:
         raise SQLSyntaxError("the query is nested too deeply.") from None
     return _remember(key, Prepared(release, explain_only))

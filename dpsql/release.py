@@ -7,6 +7,7 @@ steps. COUNT, SUM and AVG of the same columns share their coordinates, and so on
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -17,13 +18,16 @@ from numpy.typing import NDArray
 from dpsql.analysis.sensitivity import Analysis
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, UnknownGroups
 from dpsql.executors.base import CountRows, CountUnits, ExactPlan, ExactTable, Part
+from dpsql.privacy.cost import FREE, Cost
+from dpsql.privacy.events import Approx, Concentrated, Event, Pure
 from dpsql.privacy.geometric import TruncatedGeometric
-from dpsql.privacy.loss import PrivacyLoss
+from dpsql.privacy.loss import Allowance, PrivacyLoss
 from dpsql.privacy.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace, drawable
 from dpsql.privacy.partitions import show_probability, threshold
+from dpsql.release_choice import Choice, crossover, log_error
 from dpsql.release_order import order_of
 from dpsql.release_parts import Coordinate, Estimate, Lattice
-from dpsql.release_selection import Selection, selection_of, unknown_groups
+from dpsql.release_selection import GEOMETRIC, PUBLIC, Selection, selection_of, unknown_groups
 from dpsql.release_shares import Batch, Share, batches, joined, lattices
 from dpsql.sql.expressions import Vector
 from dpsql.sql.plan import Query
@@ -58,7 +62,8 @@ class Selector:
 @dataclass(frozen=True)
 class Release:
     """A calibrated query. `shares` are its noise vectors, none where nothing private is measured, the one that chooses
-    groups first; `cost` is what the ledger is charged."""
+    groups first; `cost` is what the ledger is charged, `events` are the steps that it is made of, `allowed` what was
+    asked for; `choice`: how Laplace and Gaussian noise compare, where both were possible."""
 
     query: Query
     analysis: Analysis
@@ -67,8 +72,18 @@ class Release:
     shares: tuple[Share, ...]
     threshold: int | None
     strategy: str
-    cost: PrivacyLoss
+    cost: Cost
+    allowed: Allowance
     selector: Selector | None = None
+    events: tuple[Event, ...] = ()
+    choice: Choice | None = None
+
+    @property
+    def price(self) -> str:
+        """The cost in words, in the coin that was asked for."""
+        if self.allowed.rho is None or not self.cost.rho:
+            return str(self.cost)
+        return str(Allowance(None, self.cost.delta, self.cost.rho))
 
     @property
     def hides(self) -> bool:
@@ -160,30 +175,56 @@ def _without_trace(key: Vector) -> Vector:
 def calibrate(
     query: Query,
     analysis: Analysis,
-    loss: PrivacyLoss,
+    allowed: Allowance,
     *,
     strategy: str = "auto",
     mechanism: str = "auto",
     options: Options | None = None,
 ) -> Release:
-    """Choose lattice, noise and threshold for a loss. Raises UnknownGroups, InvalidPrivacyParameter,
+    """Choose lattice, noise and threshold for what is allowed. Raises UnknownGroups, InvalidPrivacyParameter,
     InvalidArgument."""
     _one_of("strategy", strategy, STRATEGIES)
     _one_of("mechanism", mechanism, MECHANISMS)
+    if mechanism != "auto":
+        return _calibrate(query, analysis, allowed, strategy, mechanism, options)
+    plain = _calibrate(query, analysis, allowed, strategy, mechanism, options)
+    both = plain.shares and strategy == "auto" and (allowed.delta or allowed.rho is not None)
+    if not both or any(isinstance(share.noise, DiscreteGaussian) for share in plain.shares):
+        return plain
+    if options is not None and options.group_selection_strategy not in (None, PUBLIC, GEOMETRIC):
+        return plain  # the text asks for a threshold on Laplace noise
+    gaussian = _calibrate(query, analysis, allowed, strategy, "gaussian", options)
+    wider = math.exp(log_error(gaussian.lattice, gaussian.shares) - log_error(plain.lattice, plain.shares))
+    at = crossover(allowed, allowed.delta)
+    if wider < 1:
+        return replace(gaussian, choice=Choice("gaussian", 1 / wider, at))
+    return replace(plain, choice=Choice("laplace", wider, at))
+
+
+def _calibrate(
+    query: Query, analysis: Analysis, allowed: Allowance, strategy: str, mechanism: str, options: Options | None
+) -> Release:
+    """With one law of noise; "auto" stands for Laplace."""
     chosen = selection_of(query, analysis, options, mechanism)
     gaussian = (mechanism if chosen.mechanism is None else chosen.mechanism) == "gaussian"
-    if chosen.hides and not loss.delta:
+    if chosen.hides and not allowed.delta:
         raise _delta_is_missing(query, chosen, options)
-    own = chosen.own_share(loss.epsilon, len(analysis.measured))
-    rest = loss.epsilon - own
+    own = chosen.own_share(allowed.pure, len(analysis.measured))
+    rest = allowed.rest(own)
+    if allowed.rho is not None and any(each.aggregation.epsilon is not None for each in analysis.measured):
+        raise InvalidPrivacyParameter(
+            "an aggregate has an epsilon of its own, and the query is paid by rho.",
+            hint="Ask with epsilon= instead, or leave the aggregate's out.",
+        )
     parts = batches(analysis, rest or own, selects=chosen.by_threshold and not own)
     if own and chosen.by_threshold:
         parts = (Batch((), own, selects=True), *parts)
-    found = lattices(analysis, parts, strategy, of_units=chosen.least is not None)
+    found = lattices(analysis, parts, strategy, of_units=chosen.least is not None, gaussian=gaussian)
     lattice = joined(found, parts)
     noisy = sum(_is_noisy(one) for one in found)
-    spends = (noisy if gaussian else 0) + chosen.hides
-    delta = loss.delta / spends if spends else Fraction(0)
+    by_pair = gaussian and allowed.rho is None
+    spends = (noisy if by_pair else 0) + chosen.hides
+    delta = allowed.delta / spends if spends else Fraction(0)
     selector = None
     if chosen.hides and not chosen.by_threshold:
         lattice, place = _with_count_of_units(lattice, analysis)
@@ -191,19 +232,37 @@ def calibrate(
         selector = Selector(law, place)
     exact = _exact_plan(query, analysis, chosen, lattice)
     if not noisy and selector is None:
-        return Release(query, analysis, exact, lattice, (), None, strategy, PrivacyLoss(Fraction(0)))
-    if gaussian and noisy and not loss.delta:
+        return Release(query, analysis, exact, lattice, (), None, strategy, FREE, allowed)
+    if by_pair and noisy and not allowed.delta:
         raise InvalidPrivacyParameter(
             "Gaussian noise needs delta > 0.", hint='Add delta=1e-6, or use mechanism="laplace".'
         )
-    shares = _shares(found, parts, delta, strategy, gaussian=gaussian)
+    shares = _shares(found, parts, delta, strategy, allowed, gaussian=gaussian)
     tau = None
     if chosen.hides and chosen.by_threshold:
         tau = threshold(shares[0].noise, lattice.one_unit, delta / lattice.groups_of_a_unit)
         tau += ((chosen.least or 1) - 1) * lattice.one_unit
-    epsilon = sum((part.epsilon for part, one in zip(parts, found, strict=True) if _is_noisy(one)), Fraction(0))
-    cost = PrivacyLoss(epsilon + (0 if selector is None else own), delta * spends)
-    return Release(query, analysis, exact, lattice, shares, tau, strategy, cost, selector)
+    hidden = delta if chosen.hides else Fraction(0)
+    choosing = Cost.of(Fraction(0) if selector is None else own, hidden)
+    events: tuple[Event, ...] = (Approx(choosing.epsilon or Fraction(0), hidden),) if hidden else ()
+    return Release(
+        query,
+        analysis,
+        exact,
+        lattice,
+        shares,
+        tau,
+        strategy,
+        _as_asked(sum((share.cost for share in shares), choosing), allowed),
+        allowed,
+        selector,
+        (*events, *(share.event for share in shares)),
+    )
+
+
+def _as_asked(cost: Cost, allowed: Allowance) -> Cost:
+    """A rho that was asked for is charged to the last digit, though pure noise for it is rounded down."""
+    return cost if allowed.rho is None else replace(cost, rho=max(cost.rho, allowed.rho))
 
 
 def _exact_plan(query: Query, analysis: Analysis, chosen: Selection, lattice: Lattice) -> ExactPlan:
@@ -228,27 +287,40 @@ def _is_noisy(lattice: Lattice) -> bool:
 
 
 def _shares(
-    found: tuple[Lattice, ...], parts: tuple[Batch, ...], delta: Fraction, strategy: str, *, gaussian: bool
+    found: tuple[Lattice, ...],
+    parts: tuple[Batch, ...],
+    delta: Fraction,
+    strategy: str,
+    allowed: Allowance,
+    *,
+    gaussian: bool,
 ) -> tuple[Share, ...]:
     """The noise of each lattice that has any, for the coordinates of all of them in a row."""
     shares, first = [], 0
     for lattice, part in zip(found, parts, strict=True):
         places = tuple(first + place for place, each in enumerate(lattice.coordinates) if each.noisy)
         first += len(lattice.coordinates)
-        if places:
-            l2_squared = sum((each.l2_squared for each in lattice.coordinates if each.noisy), Fraction(0))
-            reach = Reach(lattice.steps, l2_squared, len(places))
-            noise = drawable(_noise(reach, PrivacyLoss(part.epsilon, delta), strategy, gaussian))
-            shares.append(Share(reach, noise, places, part.epsilon))
+        if not places:
+            continue
+        l2_squared = sum((each.l2_squared for each in lattice.coordinates if each.noisy), Fraction(0))
+        reach = Reach(lattice.steps, l2_squared, len(places))
+        if not gaussian:
+            noise, cost = _laplace(reach, part.epsilon, strategy), Cost.of(part.epsilon)
+        elif allowed.rho is None:
+            noise = DiscreteGaussian.calibrate(reach, PrivacyLoss(part.epsilon, delta))
+            cost = noise.loss(reach)
+        else:
+            rho = allowed.rho if part.epsilon == allowed.pure else part.epsilon**2 / 2
+            noise, cost = DiscreteGaussian.of_rho(reach, rho), Cost(None, rho=rho)
+        event = Concentrated(cost.rho) if gaussian else Pure(part.epsilon)
+        shares.append(Share(reach, drawable(noise), places, part.epsilon, cost, event))
     return tuple(shares)
 
 
-def _noise(reach: Reach, loss: PrivacyLoss, strategy: str, gaussian: bool) -> Noise:
-    if gaussian:
-        return DiscreteGaussian.calibrate(reach, loss)
+def _laplace(reach: Reach, epsilon: Fraction, strategy: str) -> Noise:
     if strategy == "split" and reach.dimension > 1:
-        return SplitLaplace.calibrate(reach, loss.epsilon)
-    return CubeLaplace.calibrate(reach, loss.epsilon)
+        return SplitLaplace.calibrate(reach, epsilon)
+    return CubeLaplace.calibrate(reach, epsilon)
 
 
 def _one_of(name: str, word: object, words: tuple[str, ...]) -> None:

@@ -50,19 +50,19 @@ class _Sum:
     step: float
 
 
-def lower(analysis: Analysis, epsilon: Fraction, *, strategy: str, selects: bool, of_units: bool = False) -> Lattice:
+def lower(analysis: Analysis, epsilon: Fraction, *, law: str, selects: bool, of_units: bool = False) -> Lattice:
     """Lower an analysed plan's aggregations. `selects`: a count is needed to decide which groups are shown, and with
     `of_units` it has to be one of units.
 
     A SUM whose count nobody asks for can be taken as it is, or centred beside a count of its own: whichever has less
-    error by public facts.
+    error by public facts. law: "gaussian", "split" (Laplace noise, the budget split), else the joint Laplace law.
     """
     wanted = _Wanted(selects, of_units, centre_all=False)
     plain = _lattice(analysis, epsilon, wanted)
     if all(each.count is not None for each in plain.estimates):
         return plain
     centred = _lattice(analysis, epsilon, replace(wanted, centre_all=True))
-    return min(plain, centred, key=lambda lattice: _error(lattice, strategy))
+    return min(plain, centred, key=lambda lattice: _error(lattice, law))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +84,19 @@ def _lattice(analysis: Analysis, epsilon: Fraction, wanted: _Wanted) -> Lattice:
     return lattice
 
 
-def _error(lattice: Lattice, strategy: str) -> float:
+def _error(lattice: Lattice, law: str) -> float:
     """The sum of the logarithms of the aggregations' error variances, up to what is common to both choices."""
-    d = sum(each.noisy for each in lattice.coordinates)
-    spread = 2.0 * d * d if strategy == "split" else (d + 1) * (d + 2) / 3
+    noisy = [each for each in lattice.coordinates if each.noisy]
+    d = len(noisy)
+    if law == "gaussian":
+        spread = float(sum(each.l2_squared for each in noisy))
+    else:
+        spread = (2.0 * d * d if law == "split" else (d + 1) * (d + 2) / 3) * float(lattice.steps) ** 2
     total = 0.0
     for each in lattice.estimates:
         places = [(each.sum, 1.0), (each.count, each.centre if each.kind is AggregateKind.SUM else 1.0)]
         worth = [lattice.coordinates[p].unit * factor for p, factor in places if p is not None]
-        variance = spread * sum((unit * lattice.steps) ** 2 for unit in worth)
+        variance = spread * sum(unit**2 for unit in worth)
         total += math.log(variance) if variance else 0.0
     return total
 

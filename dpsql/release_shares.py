@@ -12,6 +12,8 @@ from fractions import Fraction
 from dpsql.analysis.sensitivity import Analysis
 from dpsql.errors import InvalidPrivacyParameter
 from dpsql.executors.base import Part
+from dpsql.privacy.cost import Cost
+from dpsql.privacy.events import Event
 from dpsql.privacy.loss import show
 from dpsql.privacy.mechanisms import Noise, Reach
 from dpsql.release_lattice import lower
@@ -29,12 +31,15 @@ class Batch:
 
 @dataclass(frozen=True)
 class Share:
-    """One noise vector: its law and the coordinates that it is added to."""
+    """One noise vector: its law, the coordinates that it is added to, and what it costs. `epsilon`: its part of what
+    the query may spend."""
 
     reach: Reach
     noise: Noise
     places: tuple[int, ...]
     epsilon: Fraction
+    cost: Cost
+    event: Event
 
 
 def batches(analysis: Analysis, epsilon: Fraction, *, selects: bool) -> tuple[Batch, ...]:
@@ -59,14 +64,14 @@ def batches(analysis: Analysis, epsilon: Fraction, *, selects: bool) -> tuple[Ba
 
 
 def lattices(
-    analysis: Analysis, parts: Sequence[Batch], strategy: str, *, of_units: bool = False
+    analysis: Analysis, parts: Sequence[Batch], strategy: str, *, of_units: bool = False, gaussian: bool = False
 ) -> tuple[Lattice, ...]:
     """The lattice of each batch."""
     return tuple(
         lower(
             replace(analysis, measured=tuple(analysis.measured[place] for place in batch.places)),
             batch.epsilon,
-            strategy=strategy,
+            law="gaussian" if gaussian else strategy,
             selects=batch.selects,
             of_units=of_units,
         )

@@ -15,7 +15,7 @@ from dpsql.explain import Explanation
 from dpsql.explain_words import hidden_groups
 from dpsql.finish import Answer
 from dpsql.noise_intervals import Bounds, interval
-from dpsql.privacy.loss import PrivacyLoss
+from dpsql.privacy.cost import Cost
 from dpsql.release import Release, Released
 from dpsql.render import html_table, text_table, whole_limits
 from dpsql.schema import Type
@@ -37,10 +37,13 @@ class Result:
     _released: Released
     footer: str
     warnings: tuple[str, ...]
+    replayed: bool = False
+    """The query was answered before: these are the same numbers again, at no further cost."""
 
     @property
-    def loss(self) -> PrivacyLoss:
-        """What the query cost, as exact fractions `.epsilon` and `.delta`."""
+    def loss(self) -> Cost:
+        """What the answer cost when it was drawn, as exact fractions `.epsilon` (None where it was paid by rho and has
+        none), `.delta` and `.rho`."""
         return self._release.cost
 
     @property

@@ -85,7 +85,8 @@ class TableSchema:
 
     unit_word: the unit as declared, `unit`: what it means, None until `link` has followed its path; limits: how much of
     one unit may count; unique: keys that no two rows share; max_matches: columns of a public table, each with the most
-    rows that have one value in it; rows: how many rows a public table has. Columns are in their stored spelling.
+    rows that have one value in it; rows: how many rows a public table has; partition: a column whose values part the
+    rows; version: a name for the data as they are. Columns are in their stored spelling.
     """
 
     name: str
@@ -97,6 +98,8 @@ class TableSchema:
     unique: tuple[tuple[str, ...], ...] = ()
     max_matches: tuple[tuple[str, int], ...] = ()
     rows: int | None = None
+    partition: str | None = None
+    version: str | None = None
 
     def __post_init__(self) -> None:
         if self.rows is not None and not self.public:
@@ -197,6 +200,8 @@ def resolve(table: str, stored: Iterable[Stored], said: Declaration, *, rows: in
         unique=words.unique,
         max_matches=words.max_matches,
         rows=rows if words.public else None,
+        partition=words.partition,
+        version=words.version,
     )
 
 

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from dpsql.errors import InvalidSchema, did_you_mean
-from dpsql.privacy.ledger import Budget
+from dpsql.privacy.budget import Budget
+from dpsql.privacy.filters import ACCOUNTANTS
 from dpsql.privacy.unit import Neighbours
 from dpsql.schema import Declaration
 from dpsql.schema_units import TABLE_WORDS
 
 _TOP = ("budget", "neighbours", "tables")
-_BUDGET = ("epsilon", "delta", "accountant")
+_BUDGET = ("epsilon", "delta", "accountant", "conversion_delta", "ledger", "analysts")
+_SHARE = ("epsilon", "delta", "conversion_delta")
 _TABLE = ("path", "neighbours", "columns", *TABLE_WORDS)
 _COLUMN = ("type", "bounds", "keys", "nullable")
 
@@ -35,6 +37,8 @@ class Schema:
     tables: Mapping[str, TableEntry] = field(default_factory=dict)
     budget: Budget | None = None
     neighbours: Neighbours | None = None
+    accountant: str | None = None
+    ledger: Path | None = None
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Schema:
@@ -53,14 +57,31 @@ class Schema:
         """The schema of parsed TOML."""
         _known("the file", content, _TOP)
         tables = {name: _table(name, entry, folder) for name, entry in _section("tables", content).items()}
-        return cls(tables, _budget(_section("budget", content)), _relation(content, _section("tables", content)))
+        section = _section("budget", content)
+        _known("[budget]", section, _BUDGET)
+        accountant, ledger = section.get("accountant"), section.get("ledger")
+        if accountant not in (None, *ACCOUNTANTS):
+            words = ", ".join(f'"{each}"' for each in ACCOUNTANTS)
+            raise InvalidSchema(f"[budget] accountant must be one of {words}, got {accountant!r}.")
+        if ledger is not None and (not isinstance(ledger, str) or not ledger):
+            raise InvalidSchema("[budget] ledger must be the path of a file.")
+        relation = _relation(content, _section("tables", content))
+        return cls(tables, _budget(section), relation, accountant, None if ledger is None else folder / ledger)
 
 
 def _budget(section: Mapping[str, Any]) -> Budget | None:
-    _known("[budget]", section, _BUDGET)
-    if section.get("accountant", "basic") != "basic":
-        raise InvalidSchema(f'[budget] accountant must be "basic", got {section["accountant"]!r}.')
-    return Budget(section.get("epsilon"), section.get("delta", 0)) if section else None
+    if not set(section) - {"accountant", "ledger"}:
+        return None
+    shares = _section("analysts", section)
+    for name, share in shares.items():
+        if not isinstance(share, Mapping):
+            raise InvalidSchema(f"[budget.analysts] {name} must be a section, such as {{ epsilon = 1 }}.")
+        _known(f"[budget.analysts.{name}]", share, _SHARE)
+    return Budget(**_words(section), analysts={name: Budget(**_words(share)) for name, share in shares.items()})
+
+
+def _words(section: Mapping[str, Any]) -> dict[str, Any]:
+    return {"epsilon": section.get("epsilon"), **{word: section[word] for word in _SHARE[1:] if word in section}}
 
 
 def _relation(content: Mapping[str, Any], tables: Mapping[str, Any]) -> Neighbours | None:

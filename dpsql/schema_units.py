@@ -116,7 +116,8 @@ class TableWords:
     """The owner's words about one table as a whole. None and empty: not said.
 
     unique: sets of columns of which no two rows have the same values; max_matches: columns, each with the most rows
-    that have one value in it.
+    that have one value in it; partition: a column whose values part the rows: queries about different values cost
+    each row only one of them; version: a name for the data as they are, under which answers can be replayed.
     """
 
     unit: UnitWord | None = None
@@ -124,6 +125,8 @@ class TableWords:
     public: bool | None = None
     unique: tuple[tuple[str, ...], ...] = ()
     max_matches: tuple[tuple[str, int], ...] = ()
+    partition: str | None = None
+    version: str | None = None
 
     @classmethod
     def of(
@@ -136,6 +139,8 @@ class TableWords:
         public: object = None,
         unique: object = None,
         max_matches: object = None,
+        partition: object = None,
+        version: object = None,
     ) -> TableWords:
         """What a caller wrote, each word checked by itself. Raises InvalidSchema."""
         limits = zip(_LIMITS, (max_rows, max_groups, max_rows_per_group), strict=True)
@@ -147,6 +152,8 @@ class TableWords:
             public,
             () if unique is None else unique_of(unique),
             tuple((name, _matches(name, most)) for name, most in items_of("max_matches", max_matches)),
+            None if partition is None else _partition(partition),
+            None if version is None else _version(version),
         )
 
     def over(self, other: TableWords) -> TableWords:
@@ -157,6 +164,8 @@ class TableWords:
             other.public if self.public is None else self.public,
             (*other.unique, *self.unique),
             tuple({**dict(other.max_matches), **dict(self.max_matches)}.items()),
+            self.partition or other.partition,
+            self.version or other.version,
         )
 
     def check(self, table: str) -> None:
@@ -172,6 +181,12 @@ class TableWords:
             raise InvalidSchema(
                 f"{table}: {limits[0]} is declared without a unit.",
                 hint='Limits belong to a unit. Say which column tells whose row it is: unit="person_id".',
+            )
+        if self.partition and (self.public or self.unit):
+            raise InvalidSchema(
+                f"{table}: a partition is for private tables without a unit.",
+                hint="Rows of a public table cost nothing, and one person's rows may lie in several parts: leave out "
+                "partition.",
             )
         if self.max_matches and not self.public:
             raise InvalidSchema(
@@ -209,10 +224,11 @@ class TableWords:
             unit=replace(self.unit, column=unit.name) if self.unit and unit else None,
             unique=tuple(once.values()),
             max_matches=tuple(matches),
+            partition=None if self.partition is None else stored("partition", self.partition).name,
         )
 
 
-TABLE_WORDS = ("unit", *_LIMITS, "public", "unique", "max_matches")
+TABLE_WORDS = ("unit", *_LIMITS, "public", "unique", "max_matches", "partition", "version")
 """The names of the words, as `TableWords.of` takes them and as a file writes them."""
 
 
@@ -225,6 +241,25 @@ def _matches(name: str, most: object) -> int:
     return whole_of(f"{name}: max_matches", most, LARGEST_LIMIT, hint)
 
 
+def _partition(word: object) -> str:
+    if isinstance(word, str) and word:
+        return str.__str__(word)
+    raise InvalidSchema(f"partition must be the name of a column, got {briefly(word)}.", hint='Write partition="day".')
+
+
+def _version(word: object) -> str:
+    """A name for the data, of text or a whole number."""
+    if isinstance(word, int) and not isinstance(word, bool):
+        return str(int(word))
+    if isinstance(word, str) and 0 < len(word) <= _LONGEST_VERSION:
+        return str.__str__(word)
+    raise InvalidSchema(
+        f"version must be a text of at most {_LONGEST_VERSION} characters or a whole number, got {briefly(word)}.",
+        hint='Name the data as they are, version="2026-11", and name them anew when they change.',
+    )
+
+
+_LONGEST_VERSION = 200
 _PATH = re.compile("(n[.])?n(>n[.]n)?")
 
 

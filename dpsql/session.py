@@ -1,22 +1,32 @@
-"""Session: tables, a budget, and the sentence that a query is: prepare, charge, execute, privatise, finish."""
+"""Session: tables, a budget, and the sentence that a query is: prepare, replay or charge, execute, privatise, keep,
+finish."""
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import pandas as pd
 
-from dpsql.answer import answer
-from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, InvalidSchema, LedgerError
+from dpsql.answer import finished, run
+from dpsql.errors import InvalidArgument, InvalidSchema, LedgerError
 from dpsql.executors.columns import ColumnStore
 from dpsql.explain import Explanation
+from dpsql.opening import Wanted, opened
+from dpsql.partition_parts import parts_of
 from dpsql.prepare import Prepared, Terms, prepare
-from dpsql.privacy.ledger import Budget, Entry, Ledger
-from dpsql.privacy.loss import PrivacyLoss, as_delta, as_epsilon, show
+from dpsql.privacy.account import Part
+from dpsql.privacy.budget import Budget
+from dpsql.privacy.filters import Remaining, Spent
+from dpsql.privacy.ledger_text import Entry
+from dpsql.privacy.loss import as_delta, as_epsilon, show
 from dpsql.privacy.unit import Neighbours
 from dpsql.public_tables import public_data, resolved
+from dpsql.release import Release
+from dpsql.replay import Replay
 from dpsql.result import Result
 from dpsql.schema_file import Schema
 from dpsql.sources import read_table
@@ -28,12 +38,18 @@ class Session:
     """Private questions about some tables, out of one budget.
 
     tables: name -> DataFrame or `dpsql.Table`. schema: a `dpsql.Schema` (the owner's file); its tables with a path are
-    read. budget: `Budget(epsilon, delta)`; a schema's budget may be tightened here, not widened. neighbours:
-    "unbounded" (default) or "bounded", for all queries of the session. max_epsilon: the most that one query may
-    spend. epsilon, delta: what a query spends that does not say.
+    read. budget: `Budget(epsilon, delta)`; a schema's budget may be tightened here, not widened. accountant: how costs
+    add up: "basic" (sums of epsilons and deltas), "zcdp" (sums of rhos, converted), or "auto" (default: a query is
+    admitted if either would admit it). neighbours: "unbounded" (default) or "bounded", for all queries. max_epsilon: the
+    most that one query may spend. epsilon, delta: what a query spends that does not say.
 
-    Frames are held as shallow copies: what pandas writes to them later does not change the session's tables.
-    Thread-safe. Raises InvalidSchema, InvalidArgument, InvalidPrivacyParameter.
+    ledger: a file that keeps what was spent, for this and later sessions, and other processes; made where there is none;
+    a session that names one may leave out the budget and take the file's. analyst: whose queries these are, for budgets
+    with shares. anchor: an earlier `ledger_anchor`: the ledger has to hold what it held then.
+
+    A query that was answered before is answered again with the same numbers, at no cost (`query`). Frames are held as
+    shallow copies: what pandas writes to them later does not change the session's tables. Thread-safe. Raises
+    InvalidSchema, InvalidArgument, InvalidPrivacyParameter, LedgerError.
     """
 
     def __init__(
@@ -47,10 +63,10 @@ class Session:
         max_epsilon: float | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
+        ledger: str | os.PathLike[str] | None = None,
+        analyst: str | None = None,
+        anchor: str | None = None,
     ) -> None:
-        if accountant not in (None, "basic"):
-            raise InvalidArgument(f"accountant must be 'basic', got {accountant!r}.")
-        self._ledger = Ledger(_budget(budget, schema), _neighbours(neighbours, schema))
         self._epsilon = None if epsilon is None else as_epsilon(epsilon)
         self._delta = Fraction(0) if delta is None else as_delta(delta)
         self._max_epsilon = None if max_epsilon is None else as_epsilon(max_epsilon, "max_epsilon")
@@ -60,7 +76,15 @@ class Session:
             raise InvalidArgument(
                 f"tables must map names to DataFrames, got {type(tables).__name__}.", hint='Write {"people": df}.'
             )
-        self._take({name: as_table(source) for name, source in (tables or {}).items()}, schema)
+        self._ledger = opened(
+            Wanted(budget, accountant, neighbours), schema, path=ledger, analyst=analyst, anchor=anchor
+        )
+        self._replay = Replay(self._ledger)
+        try:
+            self._take({name: as_table(source) for name, source in (tables or {}).items()}, schema)
+        except BaseException:
+            self._ledger.close()
+            raise
 
     def add(self, name: str, source: pd.DataFrame | Table) -> None:
         """One more table. A name is taken once: a table cannot be put in another's place. Raises InvalidSchema."""
@@ -72,23 +96,40 @@ class Session:
         *,
         epsilon: float | None = None,
         delta: float | None = None,
+        rho: float | None = None,
         params: Mapping[str, Any] | None = None,
+        fresh: bool = False,
         strategy: str = "auto",
         mechanism: str = "auto",
     ) -> Result | Explanation:
         """Answer a query with noise, charged to the budget before any row is read.
 
-        epsilon, delta: what the whole query may cost; `delta` is spent only where it is needed. params: values for
-        `:name` in the text. strategy: "auto" or "split"; mechanism: "auto", "laplace" or "gaussian". Text that begins
-        with EXPLAIN PRIVACY gives the Explanation. Raises a QueryRefused, InvalidPrivacyParameter, InvalidArgument or
-        BudgetExceeded; all with nothing charged.
+        epsilon, delta: what the whole query may cost; `delta` is spent only where it is needed. rho: what it may cost in
+        zero-concentrated privacy, in place of epsilon. params: values for `:name` in the text. strategy: "auto" or
+        "split"; mechanism: "laplace", "gaussian", or "auto", whichever has less error. Text that begins with EXPLAIN
+        PRIVACY gives the Explanation.
+
+        A query that this session has answered at the same loss is answered with the same numbers again, free; over tables
+        with a declared version also one that any session of the ledger has answered. fresh: draw anew, and pay.
+
+        Raises a QueryRefused, InvalidPrivacyParameter, InvalidArgument, BudgetExceeded or LedgerError; all with nothing
+        charged.
         """
-        prepared = self._prepare(sql, epsilon, delta, params=params, strategy=strategy, mechanism=mechanism)
+        if not isinstance(fresh, bool):
+            raise InvalidArgument(f"fresh must be True or False, got {fresh!r}.")
+        prepared = self._prepare(sql, epsilon, delta, rho, params=params, strategy=strategy, mechanism=mechanism)
         if prepared.explain_only:
             return self._explanation(prepared)
         release = prepared.release
-        self._ledger.charge(release.cost, str.__str__(sql))
-        return answer(release, self._stores, self._footer(release.cost))
+        question = self._replay.question(release)
+        before = None if fresh else self._replay.recall(question)
+        if before is not None:
+            return finished(release, before, self._footer(release, "answered before: spent nothing"), replayed=True)
+        parts = self._parts(release)
+        self._ledger.charge(release.cost, str.__str__(sql), events=release.events, parts=parts)
+        released = run(release, self._stores)
+        note = self._replay.keep(question, released)
+        return finished(release, released, self._footer(release, f"spent {release.price}"), notes=note)
 
     def explain(
         self,
@@ -96,14 +137,32 @@ class Session:
         *,
         epsilon: float | None = None,
         delta: float | None = None,
+        rho: float | None = None,
         params: Mapping[str, Any] | None = None,
         strategy: str = "auto",
         mechanism: str = "auto",
     ) -> Explanation:
         """What `query` would do and cost. Free; reads no row; refuses what `query` would refuse, save for the
         budget."""
-        prepared = self._prepare(sql, epsilon, delta, params=params, strategy=strategy, mechanism=mechanism)
+        prepared = self._prepare(sql, epsilon, delta, rho, params=params, strategy=strategy, mechanism=mechanism)
         return self._explanation(prepared)
+
+    def remaining_queries(
+        self,
+        sql: str,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        params: Mapping[str, Any] | None = None,
+        strategy: str = "auto",
+        mechanism: str = "auto",
+    ) -> int | float:
+        """How many more queries of this cost the budget admits, each drawn anew; `math.inf` for one that costs nothing.
+        Free. Raises what `explain` raises."""
+        prepared = self._prepare(sql, epsilon, delta, rho, params=params, strategy=strategy, mechanism=mechanism)
+        most = self._ledger.most(prepared.release.cost, self._parts(prepared.release))
+        return math.inf if most is None else most
 
     @property
     def budget(self) -> Budget:
@@ -111,18 +170,24 @@ class Session:
         return self._ledger.budget
 
     @property
+    def accountant(self) -> str:
+        """How costs add up: "auto", "basic" or "zcdp"."""
+        return self._ledger.rules.accountant
+
+    @property
     def neighbours(self) -> Neighbours:
         """The neighbour relation of every query here."""
         return self._ledger.neighbours
 
     @property
-    def spent(self) -> PrivacyLoss:
-        """What all answers so far have cost together."""
+    def spent(self) -> Spent:
+        """What all answers so far have cost together: the smaller epsilon of the filters that still hold, with its
+        delta, and the sum of rhos."""
         return self._ledger.spent
 
     @property
-    def remaining(self) -> PrivacyLoss:
-        """What is left of the budget."""
+    def remaining(self) -> Remaining:
+        """What the next query may have: the largest pure epsilon, the delta of steps, and the largest rho."""
         return self._ledger.remaining
 
     @property
@@ -136,34 +201,52 @@ class Session:
         return self._catalog
 
     def ledger(self) -> tuple[Entry, ...]:
-        """Every charge so far: the query's text and its loss."""
+        """Every charge so far: when, whose, the query's text, its cost."""
         return self._ledger.entries
 
-    def _prepare(self, sql: str, epsilon: float | None, delta: float | None, **how: Any) -> Prepared:
-        terms = Terms(
-            None if epsilon is None else as_epsilon(epsilon),
-            None if delta is None else as_delta(delta),
-            self._epsilon,
-            self._delta,
-            self._max_epsilon,
+    @property
+    def ledger_anchor(self) -> str:
+        """The number and hash of the ledger's last line. Kept elsewhere, it shows later that nothing was taken away:
+        `Session(..., ledger=path, anchor=...)`."""
+        return self._ledger.anchor
+
+    def export_ledger(self) -> str:
+        """The ledger as JSON: rules, every line and its hash, numbers as exact fractions."""
+        return self._ledger.to_json()
+
+    def close(self) -> None:
+        """Let go of the ledger's file."""
+        self._ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _prepare(self, sql: str, epsilon: float | None, delta: float | None, rho: float | None, **how: Any) -> Prepared:
+        terms = Terms.of(
+            epsilon,
+            delta,
+            rho,
+            default_epsilon=self._epsilon,
+            default_delta=self._delta,
+            max_epsilon=self._max_epsilon,
         )
         return prepare(sql, self._catalog, self.neighbours, terms, **how)
 
-    def _explanation(self, prepared: Prepared) -> Explanation:
-        left, cost = self._ledger.remaining, prepared.release.cost
-        after = PrivacyLoss(left.epsilon - cost.epsilon, left.delta - cost.delta) if cost.within(left) else None
-        return Explanation(prepared.release, after)
+    def _parts(self, release: Release) -> tuple[Part, ...]:
+        return parts_of(release.query.plan.input, self._replay.session)
 
-    def _footer(self, cost: PrivacyLoss) -> str:
+    def _explanation(self, prepared: Prepared) -> Explanation:
+        release = prepared.release
+        return Explanation(release, self._ledger.after(release.cost, self._parts(release)))
+
+    def _footer(self, release: Release, spent: str) -> str:
         left = self._ledger.remaining
-        again = [
-            left.epsilon // cost.epsilon if cost.epsilon else None,
-            left.delta // cost.delta if cost.delta else None,
-        ]
-        counts = [int(each) for each in again if each is not None]
-        most = min(counts, default=0)
-        more = f" · {most or 'no'} more {'query' if most == 1 else 'queries'} like this" if counts else ""
-        return f"spent {cost} · left epsilon {show(left.epsilon)} of {show(self.budget.loss.epsilon)}{more}"
+        most = self._ledger.most(release.cost, self._parts(release))
+        more = "" if most is None else f" · {most or 'no'} more {'query' if most == 1 else 'queries'} like this"
+        return f"{spent} · left epsilon {show(left.epsilon)} of {show(self.budget.loss.epsilon)}{more}"
 
     def _take(self, tables: Mapping[Any, Table], schema: Schema | None) -> None:
         """Add tables, and those of the schema that have a path; all of them or, where one is refused, none."""
@@ -198,29 +281,3 @@ class Session:
 
     def __repr__(self) -> str:
         return f"Session(tables={list(self.tables)}, budget={self.budget}, spent={self.spent})"
-
-
-def _budget(budget: object, schema: Schema | None) -> Budget:
-    if budget is not None and not isinstance(budget, Budget):
-        raise InvalidArgument(f"budget must be a dpsql.Budget, got {budget!r}.", hint="Write dpsql.Budget(epsilon=3).")
-    declared = schema.budget if schema else None
-    if budget is None and declared is None:
-        raise InvalidPrivacyParameter(
-            "a session needs a budget: how much may all its answers tell about one person?",
-            hint="Write Session(tables, budget=dpsql.Budget(epsilon=3, delta=1e-6)).",
-        )
-    if budget is None or declared is None:
-        return budget or declared  # type: ignore[return-value]
-    if not budget.loss.within(declared.loss):
-        raise InvalidPrivacyParameter(f"{budget} is more than the schema's {declared}.")
-    return budget
-
-
-def _neighbours(word: str | None, schema: Schema | None) -> Neighbours:
-    declared = schema.neighbours if schema else None
-    if word is None:
-        return declared or Neighbours.UNBOUNDED
-    said = Neighbours.of(word)
-    if declared is not None and said is not declared:
-        raise InvalidArgument(f"neighbours {str(said)!r} contradicts the schema's {str(declared)!r}.")
-    return said

@@ -28,7 +28,9 @@ class Table:
     table (names with spaces, dots or arrows in double quotes); without it each row is one person's. max_rows,
     max_groups, max_rows_per_group: how much of one unit may count. public: True where no row is anybody's. unique:
     columns, and lists of columns, in which no two rows are alike. max_matches: column of a public table -> the most
-    rows that have one value in it. No row is read. Raises InvalidSchema.
+    rows that have one value in it. partition: a column; queries with WHERE partition = 'a' and WHERE partition = 'b' cost
+    each person only one of them. version: a name for the data as they are, under which a ledger's answers are given again
+    at no cost. No row is read. Raises InvalidSchema.
     """
 
     frame: pd.DataFrame = field(repr=False)
@@ -49,6 +51,8 @@ class Table:
         public: Any = None,
         unique: Any = None,
         max_matches: Any = None,
+        partition: Any = None,
+        version: Any = None,
     ) -> None:
         if not isinstance(frame, pd.DataFrame):
             raise InvalidArgument(f"a table is made of a pandas DataFrame, got {type(frame).__name__}.")
@@ -64,6 +68,8 @@ class Table:
             public=public,
             unique=unique,
             max_matches=max_matches,
+            partition=partition,
+            version=version,
         )
         object.__setattr__(self, "frame", frame)
         object.__setattr__(self, "declaration", said.over(_remembered(frame)))
@@ -92,6 +98,8 @@ def declare(
     public: Any = None,
     unique: Any = None,
     max_matches: Any = None,
+    partition: Any = None,
+    version: Any = None,
 ) -> Any:
     """The frame with declarations remembered in `.attrs`, or a `Table` when any word but bounds, keys and types is
     given. The words are those of `Table`.
@@ -109,6 +117,8 @@ def declare(
         "public": public,
         "unique": unique,
         "max_matches": max_matches,
+        "partition": partition,
+        "version": version,
     }
     table = Table(frame, bounds=bounds, keys=keys, types=types, **of_this_table)
     if any(word is not None for word in of_this_table.values()):

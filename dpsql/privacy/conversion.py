@@ -35,3 +35,18 @@ def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
         middle = (low + high) / 2
         low, high = (middle, high) if delta_of_rho(middle, float(epsilon)) <= goal else (low, middle)
     return Fraction(low)
+
+
+def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
+    """An epsilon (rounded up) for which rho-zCDP implies (epsilon, delta)-DP; delta > 0."""
+    if not rho:
+        return Fraction(0)
+    goal = float(delta) * (1 - 1e-9)
+    least = float(rho) * (1 + 1e-12)
+    low, high = 0.0, least + 2 * math.sqrt(least * math.log(1 / goal)) + 1e-9  # classic: Bun, Steinke 2016, prop. 1.3
+    while delta_of_rho(least, high) > goal:  # for rounding alone
+        low, high = high, 2 * high
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if delta_of_rho(least, middle) <= goal else (middle, high)
+    return Fraction(high)

@@ -1,111 +1,311 @@
-"""What has been spent of a budget, in memory: charged before anything is read, never given back, never overdrawn.
+"""The ledger: what has been spent of a budget. Charged before anything is read, never given back, never overdrawn.
 
-The filter is basic composition: a query is admitted when the sum of all losses, its own included, stays within the
-budget. It is sound for losses chosen after seeing earlier answers (Rogers, Roth, Ullman, Vadhan, NeurIPS 2016,
-section 5).
+A ledger lives in memory or in one file (`ledger_file`). Its rules (budget, accountant, neighbour relation) are fixed when
+it is opened for the first time; its lines are chained by hash (`ledger_text`).
 """
 
 from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import NoReturn
+from datetime import UTC, datetime, timedelta
+from typing import NoReturn, Protocol
 
-from dpsql.errors import BudgetExceeded, LedgerError
-from dpsql.privacy.loss import PrivacyLoss, as_delta, as_epsilon, show
+from dpsql.errors import DPSQLError, LedgerError
+from dpsql.privacy import ledger_text
+from dpsql.privacy.account import Account, Part
+from dpsql.privacy.budget import Budget
+from dpsql.privacy.cost import FREE, Cost
+from dpsql.privacy.events import Event
+from dpsql.privacy.exceeded import exceeded
+from dpsql.privacy.filters import Filter, Remaining, Spent
+from dpsql.privacy.ledger_text import Answer, Entry, Line, Note, Rules
 from dpsql.privacy.unit import Neighbours
 
+CLOCK_TOLERANCE = timedelta(seconds=1)
+"""By so much the clock may lie behind the last entry: the clocks of two processors can differ a little."""
 
-@dataclass(frozen=True, slots=True, init=False)
-class Budget:
-    """The most that all answers of a session may cost together. Raises InvalidPrivacyParameter."""
+RESTORE = (
+    "Keep the file as it is, and ask who could write to it. With a copy that is newer than the last answer, put that in\n"
+    "its place; else open a new ledger with what is surely left of the budget."
+)
 
-    loss: PrivacyLoss
 
-    def __init__(self, epsilon: object, delta: object = 0) -> None:
-        object.__setattr__(self, "loss", PrivacyLoss(as_epsilon(epsilon), as_delta(delta)))
+class Store(Protocol):
+    """Where the lines of a ledger are kept, in order: (number from 1, text, hash). All raise LedgerError."""
 
-    @property
-    def epsilon(self) -> float:
-        return float(self.loss.epsilon)
+    def begin(self) -> None:
+        """Lock out other writers; what is written from here on counts only after `commit`."""
 
-    @property
-    def delta(self) -> float:
-        return float(self.loss.delta)
+    def since(self, number: int) -> Sequence[tuple[int, str, str]]:
+        """The lines from that number on."""
 
-    def __repr__(self) -> str:
-        return f"Budget(epsilon={show(self.loss.epsilon)}, delta={show(self.loss.delta)})"
+    def append(self, number: int, text: str, digest: str) -> None:
+        """Write a line."""
+
+    def keep(self, number: int, payload: bytes) -> None:
+        """Write the answer that the line of this number tells of."""
+
+    def payload(self, number: int) -> bytes | None:
+        """The answer kept with that line."""
+
+    def commit(self) -> None:
+        """Make what was written durable, and let others in."""
+
+    def abandon(self) -> None:
+        """Forget what was written since `begin`, and let others in."""
+
+    def close(self) -> None:
+        """Let go of files."""
+
+
+class MemoryStore:
+    """Lines in a list, for one process."""
+
+    def __init__(self) -> None:
+        self._lines: list[tuple[int, str, str]] = []
+        self._payloads: dict[int, bytes] = {}
+        self._committed = 0
+
+    def begin(self) -> None:
+        self._committed = len(self._lines)
+
+    def since(self, number: int) -> Sequence[tuple[int, str, str]]:
+        return self._lines[max(0, number - 1) :]
+
+    def append(self, number: int, text: str, digest: str) -> None:
+        self._lines.append((number, text, digest))
+
+    def keep(self, number: int, payload: bytes) -> None:
+        self._payloads[number] = payload
+
+    def payload(self, number: int) -> bytes | None:
+        return self._payloads.get(number)
+
+    def commit(self) -> None:
+        self._committed = len(self._lines)
+
+    def abandon(self) -> None:
+        del self._lines[self._committed :]
+
+    def close(self) -> None:
+        pass
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One charge: the query's text and what it cost."""
+class _Watch:
+    """A filter and the sums that it looks at; `whose` for messages."""
 
-    label: str
-    loss: PrivacyLoss
+    filter: Filter
+    account: Account
+    whose: str = ""
 
 
 class Ledger:
-    """The entries of one budget, under one neighbour relation. One process, any number of threads.
+    """The entries of one budget, under one neighbour relation. Any number of threads; with a file, of processes.
 
-    It cannot be copied, pickled or used in a forked child: two ledgers could each spend the whole budget.
+    analyst: whose charges these are; with shares for analysts in the budget, a charge has to fit into the share too.
+    A ledger cannot be copied, pickled or used in a forked child: two in memory could each spend the whole budget, and a
+    file's locks do not survive a fork. Raises LedgerError where the store's lines are not what was once written.
     """
 
-    def __init__(self, budget: Budget, neighbours: Neighbours) -> None:
-        self.budget = budget
-        self.neighbours = neighbours
+    def __init__(self, rules: Rules, store: Store | None = None, *, analyst: str | None = None) -> None:
+        most = 1 if rules.neighbours is Neighbours.UNBOUNDED else 2
+        self.rules = rules
+        self.analyst = analyst
+        self._store = MemoryStore() if store is None else store
+        self._watches = [_Watch(rules.budget.filter(rules.accountant), Account(most))]
+        own = rules.budget.filter_of(analyst, rules.accountant)
+        if own is not None:
+            self._watches.append(_Watch(own, Account(most), f' for analyst "{analyst}"'))
         self._entries: list[Entry] = []
-        self._spent = PrivacyLoss(Fraction(0))
-        self._lock = threading.Lock()
+        self._answers: dict[str, tuple[int, str]] = {}
+        self._number, self._hash, self._time = 0, ledger_text.first_hash(rules.text), ""
+        self._lock = threading.RLock()
         self._process = os.getpid()
+        with self._current():
+            pass
+
+    @property
+    def budget(self) -> Budget:
+        return self.rules.budget
+
+    @property
+    def neighbours(self) -> Neighbours:
+        return self.rules.neighbours
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        return tuple(self._entries)
+        """Every charge, in order."""
+        with self._current():
+            return tuple(self._entries)
 
     @property
-    def spent(self) -> PrivacyLoss:
-        return self._spent
+    def anchor(self) -> str:
+        """The number and hash of the last line. Kept elsewhere, it shows later whether lines are missing."""
+        with self._current():
+            return f"{self._number}:{self._hash}"
 
     @property
-    def remaining(self) -> PrivacyLoss:
-        """What is left in each coordinate."""
-        budget = self.budget.loss
-        return PrivacyLoss(budget.epsilon - self._spent.epsilon, budget.delta - self._spent.delta)
+    def spent(self) -> Spent:
+        """What all charges come to."""
+        with self._current():
+            whole = self._watches[0]
+            return whole.filter.spent(whole.account.total())
 
-    def charge(self, loss: PrivacyLoss, label: str) -> None:
-        """Enter a loss before its query runs. Raises BudgetExceeded (nothing entered) or LedgerError."""
+    @property
+    def remaining(self) -> Remaining:
+        """What the next query may have."""
+        left = self.after(FREE)
+        assert left is not None  # what was charged was admitted
+        return left
+
+    def after(self, cost: Cost, parts: Sequence[Part] = ()) -> Remaining | None:
+        """What would remain after a charge; None where it would be refused."""
+        with self._current():
+            totals = [(each.filter, each.account.total(cost, parts)) for each in self._watches]
+        if not all(each.admits(total) for each, total in totals):
+            return None
+        first, *others = [each.remaining(total) for each, total in totals]
+        return first if not others else first.least(others[0])
+
+    def most(self, cost: Cost, parts: Sequence[Part] = ()) -> int | None:
+        """How many more steps of this cost would be admitted; None for any number."""
+        if cost == FREE:
+            return None
+        low, high = 0, 1
+        while self.after(cost.times(high), parts) is not None:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.after(cost.times(middle), parts) is not None else (low, middle)
+        return low
+
+    def charge(self, cost: Cost, label: str, *, events: Sequence[Event] = (), parts: Sequence[Part] = ()) -> Entry:
+        """Enter a cost before its query runs; on return it is durable. Raises BudgetExceeded (nothing entered) or
+        LedgerError (nothing may run)."""
+        with self._writing():
+            for each in self._watches:
+                if not each.filter.admits(each.account.total(cost, parts)):
+                    raise exceeded(cost, each.filter, each.account, parts, len(self._entries), each.whose)
+            entry = Entry(self._now(), self.analyst, label, cost, tuple(events), tuple(parts))
+            self._append(entry)
+        return entry
+
+    def keep(self, key: str, payload: bytes) -> None:
+        """Keep a released answer under a key. Free."""
+        with self._writing():
+            number = self._append(Answer(self._now(), key, ledger_text.digest_of(payload)))
+            self._store.keep(number, payload)
+
+    def recall(self, key: str) -> bytes | None:
+        """The last answer kept under a key, None where there is none. Raises LedgerError for one that was changed."""
+        with self._current():
+            number, digest = self._answers.get(key, (0, ""))
+            payload = self._store.payload(number) if number else None
+        if number and (payload is None or ledger_text.digest_of(payload) != digest):
+            raise LedgerError("an answer that the ledger keeps was changed after it was given.", hint=RESTORE)
+        return payload
+
+    def accept_clock(self) -> None:
+        """Note that the clock is right as it is now, though entries have a later time."""
+        with self._writing():
+            self._append(Note(_text(_now()), "the clock is right"))
+
+    def to_json(self) -> str:
+        """All lines with their hashes, for people and other programs."""
+        with self._current():
+            return ledger_text.export(self.rules, self._store.since(1))
+
+    def check_anchor(self, anchor: str) -> None:
+        """Raises LedgerError unless the line of an earlier `anchor` is still there."""
+        number, _, digest = anchor.partition(":")
+        if not number.isdecimal() or len(digest) != 64:
+            raise LedgerError(f"an anchor is a number and a hash, 12:9f86d0..., got {anchor[:80]!r}.")
+        with self._current():
+            lines = (
+                [(0, "", ledger_text.first_hash(self.rules.text))] if number == "0" else self._store.since(int(number))
+            )
+        if not lines or lines[0][0] != int(number) or lines[0][2] != digest:
+            raise LedgerError("the ledger was rolled back or replaced: the anchor's line is not in it.", hint=RESTORE)
+
+    def close(self) -> None:
+        """Let go of the file. The ledger cannot be used any more."""
+        self._store.close()
+
+    @contextmanager
+    def _current(self) -> Iterator[None]:
+        """With the lines of other processes read. Raises LedgerError."""
+        self.check_process()
+        with self._lock:
+            self._catch_up()
+            yield
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One transaction: what is appended inside is durable afterwards, or, where anything fails, is not there."""
+        self.check_process()
+        with self._lock:
+            self._store.begin()
+            try:
+                self._catch_up()
+                yield
+                self._store.commit()
+            except BaseException:
+                self._store.abandon()
+                raise
+            self._catch_up()
+
+    def _append(self, line: Line) -> int:
+        number, text = self._number + 1, ledger_text.write(line)
+        self._store.append(number, text, ledger_text.next_hash(self._hash, number, text))
+        return number
+
+    def _catch_up(self) -> None:
+        """Read what has been written since, and see that what was read before is still the same."""
+        lines = self._store.since(self._number)
+        if self._number:
+            if not lines or lines[0][0] != self._number or lines[0][2] != self._hash:
+                raise LedgerError("the ledger was rolled back or edited while it was in use.", hint=RESTORE)
+            lines = lines[1:]
+        for number, text, digest in lines:
+            if number != self._number + 1 or digest != ledger_text.next_hash(self._hash, number, text):
+                raise LedgerError(f"line {number} of the ledger is not what was written.", hint=RESTORE)
+            self._enter(number, _read(number, text))
+            self._number, self._hash = number, digest
+
+    def _enter(self, number: int, line: Line) -> None:
+        self._time = line.time if isinstance(line, Note) else max(self._time, line.time)
+        if isinstance(line, Answer):
+            self._answers[line.key] = (number, line.digest)
+        elif isinstance(line, Entry):
+            self._entries.append(line)
+            self._watches[0].account.add(line.cost, line.parts)
+            if line.analyst == self.analyst:
+                for each in self._watches[1:]:
+                    each.account.add(line.cost, line.parts)
+
+    def _now(self) -> str:
+        """The time of a new line, never before the last one's. Raises LedgerError where the clock went backwards."""
+        now = _now()
+        if self._time and _text(now + CLOCK_TOLERANCE) < self._time:
+            raise LedgerError(
+                f"the clock went backwards: it says {_text(now)}, and the ledger's last entry is of {self._time}.",
+                hint="Nothing was run, nothing was charged. Put the clock right. If it was the entry's that was wrong, say so\n"
+                "once: dpsql.accounting.accept_clock(path).",
+            )
+        return max(_text(now), self._time)
+
+    def check_process(self) -> None:
+        """Raises LedgerError in a forked child."""
         if os.getpid() != self._process:
             raise LedgerError(
                 "this session was forked: parent and child would each spend the whole budget.",
-                hint="Open a session of its own, with a budget of its own, in each process.",
+                hint="Open a session of its own in each process, on one ledger file or with a budget of its own.",
             )
-        with self._lock:
-            after = self._spent + loss
-            if not after.within(self.budget.loss):
-                raise self._exceeded(loss)
-            self._entries.append(Entry(label, loss))
-            self._spent = after
-
-    def _exceeded(self, loss: PrivacyLoss) -> BudgetExceeded:
-        left, budget = self.remaining, self.budget.loss
-        by_epsilon = loss.epsilon > left.epsilon
-        cost, rest, spent, whole = (
-            (show(each.epsilon) if by_epsilon else show(each.delta)) for each in (loss, left, self._spent, budget)
-        )
-        word = "epsilon" if by_epsilon else "delta"
-        if rest != "0":
-            hint = f"Run it with {word}={rest}, reuse an earlier answer, or ask the data owner."
-        else:
-            hint = "Reuse an earlier answer, or ask the data owner."
-        return BudgetExceeded(
-            f"this query costs {word} {cost} but {rest} is left (spent {spent} of {whole} in "
-            f"{len(self._entries)} {'query' if len(self._entries) == 1 else 'queries'}). "
-            "Nothing was run, nothing was charged.",
-            hint=hint,
-        )
 
     def __copy__(self) -> NoReturn:
         raise LedgerError("a ledger cannot be copied: each copy could spend the whole budget.")
@@ -114,4 +314,20 @@ class Ledger:
         self.__copy__()
 
     def __reduce__(self) -> NoReturn:
-        raise LedgerError("a ledger in memory cannot be pickled: each copy could spend the whole budget.")
+        raise LedgerError("a ledger cannot be pickled: each copy could spend the whole budget.")
+
+
+def _read(number: int, text: str) -> Line:
+    try:
+        return ledger_text.read(text)
+    except (ValueError, TypeError, KeyError, AttributeError, DPSQLError):
+        raise LedgerError(f"line {number} of the ledger cannot be read.", hint=RESTORE) from None
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _text(moment: datetime) -> str:
+    """ISO 8601 with microseconds, so that texts sort as moments do."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -101,6 +101,53 @@ class PrivacyLoss:
         return f"epsilon {show(self.epsilon)}{delta}"
 
 
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What one query may cost: an epsilon or a rho, and a delta for what needs one."""
+
+    epsilon: Fraction | None
+    delta: Fraction = Fraction(0)
+    rho: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        if (self.epsilon is None) == (self.rho is None):
+            raise InvalidPrivacyParameter("a query is paid by epsilon or by rho: one of them.")
+
+    @property
+    def pure(self) -> Fraction:
+        """The epsilon of pure noise: with rho the largest whose epsilon^2 / 2 is at most that (Bun, Steinke 2016,
+        proposition 3.3)."""
+        return self.epsilon if self.epsilon is not None else root_below(2 * (self.rho or Fraction(0)))
+
+    def rest(self, own: Fraction) -> Fraction:
+        """What a step of epsilon `own` leaves of `pure`: rhos, and so squares, add up where it is paid by rho."""
+        if not own or self.rho is None:
+            return self.pure - own
+        return root_below(max(Fraction(0), 2 * self.rho - own * own))
+
+    def __str__(self) -> str:
+        first = f"rho {show(self.rho)}" if self.rho is not None else f"epsilon {show(self.pure)}"
+        return f"{first}, delta {show(self.delta)}" if self.delta else first
+
+
+def root_below(square: Fraction) -> Fraction:
+    """The square root of a number >= 0, rounded down by less than 2^-60 of it."""
+    if not square:
+        return Fraction(0)
+    bits = 64 + max(0, square.denominator.bit_length() - square.numerator.bit_length())
+    return Fraction(math.isqrt(square.numerator * 4**bits // square.denominator), 2**bits)
+
+
+def as_rho(value: object, name: str = "rho") -> Fraction:
+    """A validated rho: finite, > 0, and of a size for which exact noise is provided."""
+    number = exact(value, name)
+    if number <= 0:
+        raise InvalidPrivacyParameter(f"{name} must be a finite number > 0, got {_brief(value)}.")
+    if not SMALLEST_EPSILON**2 <= number <= LARGEST_EPSILON:
+        raise InvalidPrivacyParameter(f"{name} must lie between 1e-18 and 1e9, got {_brief(value)}.")
+    return number
+
+
 def show(number: Fraction) -> str:
     """A fraction as a short decimal; never more than it is, so that what is left can be asked for as shown."""
     if number == 0:

@@ -7,7 +7,7 @@ one privacy unit moves each of them by at most the same whole number of steps (`
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpsql.errors import InvalidPrivacyParameter
 from dpsql.privacy import sampling, tails
 from dpsql.privacy.conversion import rho_for
+from dpsql.privacy.cost import Cost
 from dpsql.privacy.loss import PrivacyLoss
 
 IntArray = NDArray[Any]
@@ -49,6 +50,10 @@ class Noise(Protocol):
     def scale(self) -> float:
         """The scale of a Laplace-like law, the standard deviation of a Gaussian; in steps."""
 
+    @property
+    def variance(self) -> float | Fraction:
+        """The variance of one coordinate, in squared steps."""
+
     def draw(self, cells: int) -> IntArray:
         """Fresh noise, shape (dimension, cells)."""
 
@@ -61,8 +66,8 @@ class Noise(Protocol):
     def pair_half_width(self, first: float, second: Any, level: float) -> NDArray[np.float64]:
         """t with P(|first X + second Y| <= t) >= level for two coordinates; `second` may be an array."""
 
-    def loss(self, reach: Reach) -> PrivacyLoss:
-        """The privacy loss for a vector of this reach; at most what the law was calibrated to."""
+    def loss(self, reach: Reach) -> Cost:
+        """What the noise costs for a vector of this reach; at most what the law was calibrated to."""
 
 
 def drawable(noise: Noise) -> Noise:
@@ -110,6 +115,12 @@ class CubeLaplace:
     def scale(self) -> float:
         return float(self.exact_scale)
 
+    @property
+    def variance(self) -> float:
+        if self.dimension == 1:
+            return _laplace_variance(self.scale)
+        return (self.dimension + 1) * (self.dimension + 2) / 3 * self.scale**2  # of the continuous law
+
     def draw(self, cells: int) -> IntArray:
         return sampling.cube_laplace(self.exact_scale, self.dimension, cells)
 
@@ -126,8 +137,8 @@ class CubeLaplace:
             return np.full(np.shape(second), abs(first) * self.half_width(level))
         return _pair(tails.quantile_table("cube", self.dimension, level), first, second, self.scale)
 
-    def loss(self, reach: Reach) -> PrivacyLoss:
-        return PrivacyLoss(Fraction(reach.steps) / self.exact_scale)
+    def loss(self, reach: Reach) -> Cost:
+        return Cost.of(Fraction(reach.steps) / self.exact_scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +164,10 @@ class SplitLaplace:
     def scale(self) -> float:
         return float(self.exact_scale)
 
+    @property
+    def variance(self) -> float:
+        return _laplace_variance(self.scale)
+
     def draw(self, cells: int) -> IntArray:
         flat = sampling.discrete_laplace(self.exact_scale, self.dimension * cells)
         return flat.reshape(self.dimension, cells)
@@ -166,8 +181,8 @@ class SplitLaplace:
     def pair_half_width(self, first: float, second: Any, level: float) -> NDArray[np.float64]:
         return _pair(tails.quantile_table("laplace", 2, level), first, second, self.scale)
 
-    def loss(self, reach: Reach) -> PrivacyLoss:
-        return PrivacyLoss(Fraction(reach.steps * reach.dimension) / self.exact_scale)
+    def loss(self, reach: Reach) -> Cost:
+        return Cost.of(Fraction(reach.steps * reach.dimension) / self.exact_scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,18 +190,25 @@ class DiscreteGaussian:
     """Independent discrete Gaussian noise for each coordinate.
 
     Privacy: rho = L2^2 / (2 variance) zCDP (Canonne, Kamath, Steinke 2020, theorem 14, for vectors corollary 16), and
-    by the tight conversion (epsilon, delta); `guarantee` is the pair it was calibrated to.
+    by the tight conversion (epsilon, delta). `guarantee` is the pair that it was calibrated to, None where it was
+    calibrated to a rho.
     """
 
     variance: Fraction
     dimension: int
-    guarantee: PrivacyLoss
+    guarantee: PrivacyLoss | None = None
+    rho: Fraction | None = None
 
     @classmethod
     def calibrate(cls, reach: Reach, guarantee: PrivacyLoss) -> DiscreteGaussian:
-        rho = rho_for(guarantee.epsilon, guarantee.delta)
+        """The least noise that is (epsilon, delta)-DP."""
+        return replace(cls.of_rho(reach, rho_for(guarantee.epsilon, guarantee.delta)), guarantee=guarantee)
+
+    @classmethod
+    def of_rho(cls, reach: Reach, rho: Fraction) -> DiscreteGaussian:
+        """The least noise that is rho-zCDP."""
         variance = Fraction(math.ceil(reach.l2_squared / (2 * rho) * 2**20), 2**20)
-        return cls(variance, reach.dimension, guarantee)
+        return cls(variance, reach.dimension, None, rho)
 
     @property
     def name(self) -> str:
@@ -212,11 +234,18 @@ class DiscreteGaussian:
         wide = z * self.scale * np.hypot(first, second)
         return np.asarray(wide + abs(first) + np.abs(second), dtype=np.float64)
 
-    def loss(self, reach: Reach) -> PrivacyLoss:
+    def loss(self, reach: Reach) -> Cost:
         rho = reach.l2_squared / (2 * self.variance)
-        if rho > rho_for(self.guarantee.epsilon, self.guarantee.delta):
+        pair = self.guarantee
+        allowed = self.rho if pair is None else rho_for(pair.epsilon, pair.delta)
+        if allowed is None or rho > allowed:
             raise ValueError("the noise is too small for the guarantee")
-        return self.guarantee
+        return Cost(None, rho=allowed) if pair is None else Cost(pair.epsilon, pair.delta, allowed)
+
+
+def _laplace_variance(scale: float) -> float:
+    """2 a / (1 - a)^2 for a = exp(-1 / scale)."""
+    return 0.5 / math.sinh(0.5 / scale) ** 2 if scale > 1e-3 else 0.0
 
 
 def _laplace_half_width(scale: Fraction, level: float) -> float:

@@ -12,7 +12,7 @@ from IPython.core.magic import no_var_expand
 
 from dpsql.errors import DPSQLError, InvalidArgument, did_you_mean
 from dpsql.explain import Explanation
-from dpsql.privacy.ledger import Budget
+from dpsql.privacy.budget import Budget
 from dpsql.result import Result
 from dpsql.shell.asker import Asker
 from dpsql.shell.describe import list_budget

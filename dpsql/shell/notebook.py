@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from dpsql.errors import DPSQLError, InvalidArgument, did_you_mean
-from dpsql.privacy.ledger import Budget
+from dpsql.privacy.budget import Budget
 from dpsql.session import Session
 from dpsql.table import Table, as_table
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpsql.errors import InvalidArgument, did_you_mean
-from dpsql.privacy.ledger import Budget
+from dpsql.privacy.budget import Budget
 from dpsql.privacy.loss import as_delta, as_epsilon
 from dpsql.schema import Declaration
 from dpsql.schema_file import Schema

@@ -1,0 +1,188 @@
+"""What releases cost together: the accountants side by side, privacy losses as values, and group privacy.
+
+    from dpsql.accounting import Gaussian, Laplace, compare
+    compare([Gaussian(sigma=200, count=100), Laplace(scale=20, count=10)], delta=1e-5)
+
+Every epsilon and delta is an upper bound. A value that an accountant cannot prove is NaN. The numbers hold for steps
+that were fixed beforehand; a session that chooses its queries by earlier answers is held by its own filter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+import pandas as pd
+
+from dpsql.errors import InvalidArgument, InvalidPrivacyParameter
+from dpsql.privacy import accountants, gaussian, grouping
+from dpsql.privacy.events import Approx, Concentrated, Event, Gaussian, Laplace, Number, Pure, Steps, positive, whole
+from dpsql.privacy.loss import as_delta, exact
+from dpsql.privacy.losses import RDP, ZCDP, ApproxDP, PureDP
+from dpsql.privacy.rounding import above, below, raised
+
+__all__ = [
+    "RDP",
+    "ZCDP",
+    "Approx",
+    "ApproxDP",
+    "Concentrated",
+    "Event",
+    "Gaussian",
+    "Laplace",
+    "Pure",
+    "PureDP",
+    "advanced",
+    "basic",
+    "classic_gaussian_sigma",
+    "compare",
+    "delta_of",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "group_privacy",
+    "kov",
+    "pld",
+    "rdp",
+    "rdp_at",
+    "zcdp",
+    "zcdp_classic",
+]
+
+
+def compare(events: Any, delta: Number) -> pd.DataFrame:
+    """The total epsilon at delta by every accountant: index "accountant", column "epsilon".
+
+    events: events, or ledger entries (anything whose attribute `events` is a tuple of them), or something with a
+    ledger (a session), or a single one of these.
+    Raises InvalidPrivacyParameter for a delta outside [0, 1), InvalidArgument for anything that is no event.
+    """
+    steps, slack = _read(events, delta)
+    return _frame({name: each(steps, slack) for name, each in accountants.ACCOUNTANTS.items()}, "accountant")
+
+
+def basic(events: Any, delta: Number) -> float:
+    """The sum of the epsilons; see `dpsql.privacy.accountants.basic`."""
+    return accountants.basic(*_read(events, delta))
+
+
+def advanced(events: Any, delta: Number) -> float:
+    """Advanced composition; see `dpsql.privacy.accountants.advanced`."""
+    return accountants.advanced(*_read(events, delta))
+
+
+def kov(events: Any, delta: Number) -> float:
+    """Optimal composition of equal epsilons; see `dpsql.privacy.accountants.kov`."""
+    return accountants.kov(*_read(events, delta))
+
+
+def zcdp_classic(events: Any, delta: Number) -> float:
+    """zCDP with its first conversion; see `dpsql.privacy.accountants.zcdp_classic`."""
+    return accountants.zcdp_classic(*_read(events, delta))
+
+
+def zcdp(events: Any, delta: Number) -> float:
+    """zCDP with the tight conversion; see `dpsql.privacy.accountants.zcdp`."""
+    return accountants.zcdp(*_read(events, delta))
+
+
+def rdp(events: Any, delta: Number) -> float:
+    """Renyi DP at its best order; see `dpsql.privacy.accountants.rdp`."""
+    return accountants.rdp(*_read(events, delta))
+
+
+def rdp_at(events: Any, delta: Number, alpha: float, *, conversion: str = "tight") -> float:
+    """Renyi DP at the order alpha; see `dpsql.privacy.accountants.rdp_at`."""
+    return accountants.rdp_at(*_read(events, delta), alpha, conversion=conversion)
+
+
+def pld(events: Any, delta: Number) -> float:
+    """The distribution of the privacy loss; see `dpsql.privacy.accountants.pld`."""
+    return accountants.pld(*_read(events, delta))
+
+
+def delta_of(events: Any, epsilon: Number) -> float:
+    """The least delta at epsilon >= 0 by the distribution of the privacy loss.
+    Raises InvalidPrivacyParameter, InvalidArgument."""
+    return accountants.delta_of(Steps.of(_events(events)), _epsilon(epsilon))
+
+
+def gaussian_epsilon(sigma: Number, delta: Number, sensitivity: Number = 1) -> float:
+    """The least epsilon at delta of one continuous Gaussian (Balle, Wang 2018, theorem 8), rounded up.
+    Raises InvalidPrivacyParameter; delta must lie in (0, 1)."""
+    return gaussian.epsilon_of(_mu(sigma, sensitivity), below(_positive_delta(delta)))
+
+
+def gaussian_delta(sigma: Number, epsilon: Number, sensitivity: Number = 1) -> float:
+    """The least delta at epsilon >= 0 of one continuous Gaussian (Balle, Wang 2018, theorem 8), rounded up.
+    Raises InvalidPrivacyParameter."""
+    return gaussian.delta_of(_mu(sigma, sensitivity), below(_epsilon(epsilon)))
+
+
+def classic_gaussian_sigma(epsilon: Number, delta: Number, sensitivity: Number = 1) -> float:
+    """sensitivity sqrt(2 ln(1.25/delta))/epsilon (Dwork, Roth 2014, theorem A.1), rounded up: for teaching, since the
+    exact curve needs less noise. Raises InvalidPrivacyParameter, also for epsilon > 1, where it is not proved."""
+    slack, cost = _positive_delta(delta), positive(epsilon, "epsilon")
+    if cost > 1:
+        raise InvalidPrivacyParameter(
+            f"the classic calibration is proved up to epsilon 1, got {epsilon}.",
+            hint="Search sigma with gaussian_epsilon, whose curve holds for every epsilon.",
+        )
+    return raised(above(positive(sensitivity, "sensitivity") / cost) * math.sqrt(2 * math.log(1.25 / below(slack))))
+
+
+def group_privacy(event: Event, size: int, delta: Number) -> pd.DataFrame:
+    """What an event tells about `size` people together, at delta, by every rule: index "rule", column "epsilon".
+    Raises InvalidPrivacyParameter, InvalidArgument."""
+    if not isinstance(event, Event):
+        raise InvalidArgument(f"{event!r} is no event.", hint=_WHAT)
+    return _frame(grouping.compared(event, whole(size, "size"), as_delta(delta)), "rule")
+
+
+def _frame(values: dict[str, float], name: str) -> pd.DataFrame:
+    return pd.DataFrame({"epsilon": list(values.values())}, index=pd.Index(list(values), name=name), dtype="float64")
+
+
+_WHAT = "Give events such as Laplace(scale=20), Gaussian(sigma=200, count=100), Pure(0.1), or a session's ledger."
+
+
+def _read(events: Any, delta: Number) -> tuple[Steps, Fraction]:
+    return Steps.of(_events(events)), as_delta(delta)
+
+
+def _events(source: Any) -> list[Event]:
+    """The events of whatever holds them. Raises InvalidArgument."""
+    if isinstance(source, Event):
+        return [source]
+    if hasattr(source, "ledger"):
+        source = source.ledger() if callable(source.ledger) else source.ledger
+    if hasattr(source, "events"):
+        source = source.events
+    if isinstance(source, str | bytes) or not isinstance(source, Iterable):
+        raise InvalidArgument(f"{source!r} holds no events.", hint=_WHAT)
+    found: list[Event] = []
+    for each in source:
+        parts = [each] if isinstance(each, Event) else getattr(each, "events", None)
+        if not isinstance(parts, list | tuple) or not all(isinstance(part, Event) for part in parts):
+            raise InvalidArgument(f"{each!r} is no event.", hint=_WHAT)
+        found += parts
+    return found
+
+
+def _epsilon(value: object) -> Fraction:
+    number = exact(value, "epsilon")
+    if number < 0:
+        raise InvalidPrivacyParameter(f"epsilon must be at least 0, got {value}.")
+    return number
+
+
+def _positive_delta(value: object) -> Fraction:
+    delta = as_delta(value)
+    if not delta:
+        raise InvalidPrivacyParameter("delta must be above 0: no Gaussian is purely private.")
+    return delta
+
+
+def _mu(sigma: Number, sensitivity: Number) -> float:
+    return above(positive(sensitivity, "sensitivity") / positive(sigma, "sigma"))

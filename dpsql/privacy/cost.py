@@ -1,0 +1,91 @@
+"""What a step costs, in the coins of both filters: an (epsilon, delta) pair, and zero-concentrated privacy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsql.errors import InvalidPrivacyParameter
+from dpsql.privacy.loss import PrivacyLoss, show
+
+_MOST_BITS = 512
+"""A rho with a longer denominator is rounded up, by less than 2^-200, so that sums of many stay short."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one step, or a row of steps, costs.
+
+    epsilon: None where a step has no finite one (noise asked for by rho); delta: its delta with that epsilon; rho: its
+    zero-concentrated loss; hidden: the part of delta that stays under zCDP too (groups hidden by a threshold).
+
+    The promise, for neighbours with outputs P and Q, either way round: there is a part A of P, 0 <= A <= P, with
+    mass(P - A) <= delta and A <= e^epsilon Q; and one with mass(P - A') <= hidden, A <= A' and Renyi moments
+    sum_y A'(y)^a Q(y)^(1 - a) <= exp(a (a - 1) rho) for all a > 1. `filters` proves what sums of it mean.
+      - A step that is (epsilon, delta)-DP costs (epsilon, delta, epsilon^2 / 2, delta): it is (1 - delta) P' + delta P''
+        against (1 - delta) Q' + delta Q'' with P', Q' within e^+-epsilon of each other (Kairouz, Oh, Viswanath 2015,
+        theorem 3.3), and epsilon-DP is epsilon^2/2-zCDP (Bun, Steinke 2016, proposition 3.3); A = A' = (1 - delta) P'.
+      - A step of Gaussian noise that is rho-zCDP, and so (epsilon, delta)-DP, costs (epsilon, delta, rho, 0): A' = P,
+        A = min(P, e^epsilon Q).
+      - Steps one after the other add up coordinate by coordinate: the parts multiply along each path.
+    """
+
+    epsilon: Fraction | None
+    delta: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+    hidden: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        numbers = (self.epsilon or Fraction(0), self.delta, self.rho, self.hidden)
+        if not all(isinstance(each, Fraction) for each in numbers):
+            raise TypeError("a Cost holds fractions")
+        if not (min(numbers) >= 0 and self.hidden <= self.delta):
+            raise InvalidPrivacyParameter(f"not a cost: {self!r}.")
+        if self.rho.denominator.bit_length() > _MOST_BITS:
+            object.__setattr__(self, "rho", Fraction(math.ceil(self.rho * 2**200), 2**200))
+
+    @classmethod
+    def of(cls, epsilon: Fraction, delta: Fraction = Fraction(0)) -> Cost:
+        """The cost of an (epsilon, delta)-DP step, of whatever kind."""
+        return cls(epsilon, delta, epsilon * epsilon / 2, delta)
+
+    def __add__(self, other: Cost) -> Cost:
+        finite = self.epsilon is not None and other.epsilon is not None
+        return Cost(
+            self.epsilon + other.epsilon if finite else None,  # type: ignore[operator]
+            self.delta + other.delta,
+            self.rho + other.rho,
+            self.hidden + other.hidden,
+        )
+
+    def times(self, count: int) -> Cost:
+        """The cost of so many such steps."""
+        epsilon = None if self.epsilon is None else self.epsilon * count
+        return Cost(epsilon, self.delta * count, self.rho * count, self.hidden * count)
+
+    def join(self, other: Cost) -> Cost:
+        """The larger of each coordinate: what a unit costs that is in one of two parts, whichever it is."""
+        finite = self.epsilon is not None and other.epsilon is not None
+        return Cost(
+            max(self.epsilon, other.epsilon) if finite else None,  # type: ignore[type-var]
+            max(self.delta, other.delta),
+            max(self.rho, other.rho),
+            max(self.hidden, other.hidden),
+        )
+
+    @property
+    def free(self) -> bool:
+        return self == FREE
+
+    @property
+    def pair(self) -> PrivacyLoss | None:
+        """The (epsilon, delta) pair; None where there is none."""
+        return None if self.epsilon is None else PrivacyLoss(self.epsilon, min(Fraction(1), self.delta))
+
+    def __str__(self) -> str:
+        first = f"rho {show(self.rho)}" if self.epsilon is None else f"epsilon {show(self.epsilon)}"
+        return f"{first}, delta {show(self.delta)}" if self.delta else first
+
+
+FREE = Cost(Fraction(0))

@@ -1,0 +1,272 @@
+"""A ledger in one SQLite file: locked by its transactions, durable at each commit, made whole or not at all.
+
+A rollback journal with synchronous=EXTRA: when a commit returns, the entry is on disk and the journal's removal too, and a
+crash at any moment leaves either all of a transaction or nothing (https://www.sqlite.org/atomiccommit.html). So an entry
+that a query waited for is never lost, and one that was not waited for may be there: spent.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from dpsql.errors import DPSQLError, InvalidPrivacyParameter, LedgerError
+from dpsql.privacy.ledger import RESTORE, Ledger
+from dpsql.privacy.ledger_text import FORMAT, Rules
+
+PATIENCE = 60.0
+"""Seconds to wait for another process that writes."""
+
+_TABLES = (
+    "CREATE TABLE rules (one INTEGER PRIMARY KEY CHECK (one = 1), text TEXT NOT NULL)",
+    "CREATE TABLE lines (number INTEGER PRIMARY KEY, text TEXT NOT NULL, hash TEXT NOT NULL)",
+    "CREATE TABLE answers (number INTEGER PRIMARY KEY, payload BLOB NOT NULL)",
+)
+
+
+def open_ledger(
+    path: str | os.PathLike[str], rules: Rules | None = None, *, analyst: str | None = None, anchor: str | None = None
+) -> Ledger:
+    """The ledger in this file; made anew, under these rules, where there is none.
+
+    rules: None takes those of the file. anchor: an earlier `Ledger.anchor`, whose line has to be there still. All lines are
+    read and their hashes checked. Raises LedgerError (a file that is damaged, was edited, has other rules, or cannot be
+    written), InvalidPrivacyParameter (no rules and no file).
+    """
+    file = Path(os.path.realpath(path))
+    with _told(file):
+        if not file.exists():
+            if rules is None:
+                raise InvalidPrivacyParameter(
+                    f"there is no ledger {file} yet, so a budget is needed.",
+                    hint="Write Session(tables, budget=dpsql.Budget(epsilon=3, delta=1e-6), ledger=...).",
+                )
+            if anchor is not None:
+                raise LedgerError(
+                    f"there is no ledger {file}, and there was one when the anchor was taken.", hint=RESTORE
+                )
+            _create(file, rules)
+        store = FileStore(file)
+    try:
+        held = store.rules
+        if rules is not None and rules != held:
+            raise LedgerError(
+                f"the ledger {file} was opened with other rules.\nIt has:  {held}\nAsked for: {rules}",
+                hint="Leave the budget out to take the ledger's own, or name another file. All sessions on one file share\n"
+                "one budget, accountant and neighbour relation.",
+            )
+        ledger = Ledger(held, store, analyst=analyst)
+        if anchor is not None:
+            ledger.check_anchor(anchor)
+    except BaseException:
+        store.close()
+        raise
+    return ledger
+
+
+def rules_of(path: str | os.PathLike[str]) -> Rules | None:
+    """The rules of the ledger in this file; None where there is no file. Raises LedgerError."""
+    file = Path(os.path.realpath(path))
+    with _told(file):
+        if not file.exists():
+            return None
+        store = FileStore(file)
+    try:
+        return store.rules
+    finally:
+        store.close()
+
+
+class FileStore:
+    """The lines of a ledger in a SQLite file that exists. Raises LedgerError."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._identity = _identity(file)
+        self._connection = _connect(file, "rw")
+        try:
+            with _told(file):
+                self._check()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    @property
+    def rules(self) -> Rules:
+        with _told(self._file):
+            rows = self._connection.execute("SELECT text FROM rules").fetchall()
+        try:
+            ((text,),) = rows
+            return Rules.read(text)
+        except (ValueError, TypeError, KeyError, DPSQLError):
+            raise LedgerError(
+                f"the rules of the ledger {self._file} cannot be read.",
+                hint=f"They were edited, or written by a later version of dpsql (this one reads format {FORMAT}).\n{RESTORE}",
+            ) from None
+
+    def begin(self) -> None:
+        with _told(self._file):
+            self._connection.execute("BEGIN IMMEDIATE")
+            if _identity(self._file) != self._identity:
+                self.abandon()
+                raise LedgerError(
+                    f"the ledger {self._file} was moved away or replaced while it was in use.", hint=RESTORE
+                )
+
+    def since(self, number: int) -> Sequence[tuple[int, str, str]]:
+        with _told(self._file):
+            return self._connection.execute(
+                "SELECT number, text, hash FROM lines WHERE number >= ? ORDER BY number", (number,)
+            ).fetchall()
+
+    def append(self, number: int, text: str, digest: str) -> None:
+        with _told(self._file):
+            self._connection.execute("INSERT INTO lines VALUES (?, ?, ?)", (number, text, digest))
+
+    def keep(self, number: int, payload: bytes) -> None:
+        with _told(self._file):
+            self._connection.execute("INSERT INTO answers VALUES (?, ?)", (number, payload))
+
+    def payload(self, number: int) -> bytes | None:
+        with _told(self._file):
+            row = self._connection.execute("SELECT payload FROM answers WHERE number = ?", (number,)).fetchone()
+        return row[0] if row is not None and isinstance(row[0], bytes) else None
+
+    def commit(self) -> None:
+        with _told(self._file):
+            self._connection.execute("COMMIT")
+
+    def abandon(self) -> None:
+        with suppress(
+            sqlite3.Error
+        ):  # SQLite may have rolled back already; what is left rolls back at the next opening
+            self._connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _check(self) -> None:
+        """Raises LedgerError for a file that is damaged or is no ledger."""
+        damage = self._connection.execute("PRAGMA integrity_check(1)").fetchall()
+        if damage != [("ok",)]:
+            raise LedgerError(f"the ledger {self._file} is damaged.", hint=RESTORE)
+        found = self._connection.execute("SELECT sql FROM sqlite_master ORDER BY rowid").fetchall()
+        if [sql for (sql,) in found] != list(_TABLES):
+            raise LedgerError(
+                f"{self._file} is not a ledger of dpsql.", hint="Name another file, or one that does not exist yet."
+            )
+
+
+def _connect(file: Path, mode: str) -> sqlite3.Connection:
+    with _told(file):
+        connection = sqlite3.connect(
+            f"file:{quote(str(file))}?mode={mode}",
+            uri=True,
+            timeout=PATIENCE,
+            isolation_level=None,  # transactions are begun and ended here, by name
+            check_same_thread=False,  # the ledger's own lock lets in one thread at a time
+        )
+        try:
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA cell_size_check = ON")
+            connection.execute("PRAGMA synchronous = EXTRA")
+            if connection.execute("PRAGMA journal_mode = DELETE").fetchone() != ("delete",):
+                raise LedgerError(
+                    f"the ledger {file} cannot have a rollback journal.", hint="Close other programs on it."
+                )
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _create(file: Path, rules: Rules) -> None:
+    """Make the file elsewhere and give it its name when it is whole, unless another process was first."""
+    made = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+    try:
+        connection = _connect(made, "rwc")
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            for table in _TABLES:
+                connection.execute(table)
+            connection.execute("INSERT INTO rules VALUES (1, ?)", (rules.text,))
+            connection.execute("COMMIT")
+        finally:
+            connection.close()
+        with suppress(FileExistsError):
+            os.link(made, file)
+    finally:
+        made.unlink(missing_ok=True)
+        made.with_name(f"{made.name}-journal").unlink(missing_ok=True)
+    _sync_folder(file.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name durable. Not all systems can."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+_Said = Callable[[Path], tuple[str, str]]
+_REASONS: dict[str, _Said] = {
+    "SQLITE_FULL": lambda file: (f"the disk of the ledger {file} is full", "Make room, then ask again."),
+    "SQLITE_IOERR": lambda file: (
+        f"the ledger {file} could not be read or written",
+        "Look at the disk (is it full?) and at its file system, then ask again.",
+    ),
+    "SQLITE_READONLY": lambda file: (
+        f"the ledger {file} cannot be written",
+        "Its folder must be writable too, for the journal. Change the permissions or name another file.",
+    ),
+    "SQLITE_CANTOPEN": lambda file: (
+        f"the ledger {file} cannot be opened",
+        "Its folder must be there and be writable. Change the permissions or name another file.",
+    ),
+    "SQLITE_PERM": lambda file: (f"the ledger {file} cannot be opened", "Change the permissions or name another file."),
+    "SQLITE_BUSY": lambda file: (
+        f"another process has held the ledger {file} for {PATIENCE:.0f} seconds",
+        "Wait, or see which program holds it.",
+    ),
+    "SQLITE_CORRUPT": lambda file: (f"the ledger {file} is damaged", RESTORE),
+    "SQLITE_NOTADB": lambda file: (
+        f"{file} is not a ledger of dpsql, or is damaged",
+        f"Name another file, or one that does not exist yet.\n{RESTORE}",
+    ),
+}
+
+
+@contextmanager
+def _told(file: Path) -> Iterator[None]:
+    """What SQLite or the system says of a file, as a LedgerError."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        name = getattr(error, "sqlite_errorname", "") or ""
+        kind = next((word for word in _REASONS if name.startswith(word)), None)
+        if kind is None:
+            what, todo = f"the ledger {file} failed ({error})", RESTORE
+        else:
+            what, todo = _REASONS[kind](file)
+        raise LedgerError(f"{what}. No answer was given.", hint=todo) from None
+    except OSError as error:
+        raise LedgerError(
+            f"the ledger {file} cannot be made ({error.strerror}). No answer was given.",
+            hint="Its folder must be there and be writable. Name another file.",
+        ) from None

@@ -1,0 +1,72 @@
+"""Replay: a question that was answered is answered with the same numbers again, at no cost.
+
+Releasing a value twice is post-processing of releasing it once (Dwork, Roth 2014, proposition 2.1); and a question that
+can be asked again for nothing need not be averaged over.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+from dpsql.canonical import canonical
+from dpsql.errors import LedgerError
+from dpsql.privacy.ledger import RESTORE, Ledger
+from dpsql.release import Release, Released
+from dpsql.released_text import from_bytes, to_bytes
+from dpsql.sql.plan import scans_of
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, as a hash. `lasting`: all its tables have a declared version, so the ledger keeps the answer."""
+
+    key: str
+    lasting: bool
+
+
+class Replay:
+    """The answers that a session has given, and those that its ledger keeps for all sessions.
+
+    session: a name for this session alone. Analysts are kept apart: what one has paid for is new to another.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.session = secrets.token_hex(16)
+        self._ledger = ledger
+        self._answers: dict[str, Released] = {}
+
+    def question(self, release: Release) -> Question | None:
+        """The question of a release; None for one that cannot be recognised."""
+        versions = [scan.table.version for scan in scans_of(release.query.plan.input)]
+        lasting = all(version is not None for version in versions)
+        key = canonical(release, self._ledger.analyst, None if lasting else self.session)
+        return None if key is None else Question(key, lasting)
+
+    def recall(self, question: Question | None) -> Released | None:
+        """The answer given before, if there was one. Raises LedgerError."""
+        self._ledger.check_process()
+        if question is None:
+            return None
+        found = self._answers.get(question.key)
+        if found is not None or not question.lasting:
+            return found
+        payload = self._ledger.recall(question.key)
+        if payload is None:
+            return None
+        try:
+            return from_bytes(payload)
+        except (ValueError, TypeError, KeyError):
+            raise LedgerError("an answer that the ledger keeps cannot be read.", hint=RESTORE) from None
+
+    def keep(self, question: Question | None, released: Released) -> tuple[str, ...]:
+        """Keep an answer; a note where the ledger could not. It is paid for, and is given all the same."""
+        if question is None:
+            return ()
+        self._answers[question.key] = released
+        if question.lasting:
+            try:
+                self._ledger.keep(question.key, to_bytes(released))
+            except LedgerError as error:
+                return (f"the ledger could not keep this answer ({error.message}); later sessions will pay again.",)
+        return ()
