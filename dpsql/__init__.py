@@ -6,6 +6,8 @@ dpsql.query(df, "SELECT AVG(age) FROM df", epsilon=1, bounds={"age": (17, 90)})
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from dpsql import errors
 from dpsql.api import query
 from dpsql.errors import DPSQLError
@@ -30,10 +32,18 @@ __all__ = [
     "Session",
     "Table",
     "__version__",
+    "accounting",
     "declare",
     "errors",
     "query",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """`dpsql.accounting`, imported when it is first asked for."""
+    if name == "accounting":
+        return import_module("dpsql.accounting")
+    raise AttributeError(f"module 'dpsql' has no attribute {name!r}")
 
 
 def load_ipython_extension(shell: object) -> None:

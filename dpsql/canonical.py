@@ -21,7 +21,7 @@ from dpsql.sql.expressions import Function
 
 
 def canonical(release: Release, *more: object) -> str | None:
-    """SHA-256 of what is released and of `more`, as hexadecimal digits; None where it holds a thing that has no canonical
+    """SHA-256 of what is released and of `more`, as hexadecimal digits; None where something in it has no canonical
     form."""
     what = (
         release.query.plan,

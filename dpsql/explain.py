@@ -244,10 +244,9 @@ class Explanation:
         if choice is None:
             return []
         laws = {"laplace": "Laplace", "gaussian": "Gaussian"}
-        words = f"{laws[choice.chosen]}: {laws[choice.other]} noise would be {choice.wider:.3g} times as wide"
+        words = f"{laws[choice.chosen]}; {laws[choice.other]} noise would be {choice.wider:.3g} times as wide"
         cells = math.ceil(choice.crossover)
-        least = f"Gaussian is the narrower for one count from {numbered(cells, 'cell')} a unit on" if cells > 1 else ""
-        return [("law", f"{words}; {least}" if least else words, "free")]
+        return [("law", f"{words} (one count: less from {cells} cells a unit on)" if cells > 1 else words, "")]
 
     def _share_steps(self, share: Share) -> list[tuple[str, str, str]]:
         if self.release.allowed.rho is not None:

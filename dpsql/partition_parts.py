@@ -55,7 +55,8 @@ def _confined(term: Expr, scan: Scan, column: str) -> tuple[str, ...] | None:
     if name == "eq" and isinstance(args[0], Literal):
         args = (args[1], args[0])
     if name in ("eq", "in") and _is(args[0], scan, column):
-        texts = [_text(each, args[0].type) for each in args[1:]]
+        as_reals = any(each.type is Type.REAL for each in args)  # IN compares all of its list in one type
+        texts = [_text(each, args[0].type, as_reals=as_reals) for each in args[1:]]
         known = tuple(text for text in texts if text is not None)
         return known if len(known) == len(texts) else None
     return None
@@ -65,7 +66,7 @@ def _is(expr: Expr, scan: Scan, column: str) -> bool:
     return isinstance(expr, Column) and expr.table == scan.name and expr.name == column
 
 
-def _text(expr: Expr, kind: Type) -> str | None:
+def _text(expr: Expr, kind: Type, *, as_reals: bool) -> str | None:
     """A constant that a column of this type is compared with, written alike for all constants that equal one value of
     the column ("" for NULL, which equals none); None where that cannot be promised."""
     if not isinstance(expr, Literal):
@@ -73,10 +74,10 @@ def _text(expr: Expr, kind: Type) -> str | None:
     value = expr.value
     if value is None:
         return ""
-    if expr.type is not kind:  # compared as reals, which tell whole numbers below 2^53 apart
-        numbers = {expr.type, kind} == {Type.INTEGER, Type.REAL}
-        if not numbers or not isinstance(value, int | float) or abs(value) >= 2**53:
-            return None
+    if expr.type is not kind and {expr.type, kind} != {Type.INTEGER, Type.REAL}:
+        return None
+    if as_reals and Type.INTEGER in (expr.type, kind) and isinstance(value, int | float) and abs(value) >= 2**53:
+        return None  # reals tell whole numbers apart below 2^53 only
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return f"{'number' if kind in (Type.INTEGER, Type.REAL) else kind}:{value}"

@@ -186,14 +186,14 @@ def calibrate(
     _one_of("strategy", strategy, STRATEGIES)
     _one_of("mechanism", mechanism, MECHANISMS)
     if mechanism != "auto":
-        return _calibrate(query, analysis, allowed, strategy, mechanism, options)
-    plain = _calibrate(query, analysis, allowed, strategy, mechanism, options)
+        return _calibrate(query, analysis, allowed, options, strategy=strategy, mechanism=mechanism)
+    plain = _calibrate(query, analysis, allowed, options, strategy=strategy, mechanism=mechanism)
     both = plain.shares and strategy == "auto" and (allowed.delta or allowed.rho is not None)
     if not both or any(isinstance(share.noise, DiscreteGaussian) for share in plain.shares):
         return plain
     if options is not None and options.group_selection_strategy not in (None, PUBLIC, GEOMETRIC):
         return plain  # the text asks for a threshold on Laplace noise
-    gaussian = _calibrate(query, analysis, allowed, strategy, "gaussian", options)
+    gaussian = _calibrate(query, analysis, allowed, options, strategy=strategy, mechanism="gaussian")
     wider = math.exp(log_error(gaussian.lattice, gaussian.shares) - log_error(plain.lattice, plain.shares))
     at = crossover(allowed, allowed.delta)
     if wider < 1:
@@ -202,7 +202,7 @@ def calibrate(
 
 
 def _calibrate(
-    query: Query, analysis: Analysis, allowed: Allowance, strategy: str, mechanism: str, options: Options | None
+    query: Query, analysis: Analysis, allowed: Allowance, options: Options | None, *, strategy: str, mechanism: str
 ) -> Release:
     """With one law of noise; "auto" stands for Laplace."""
     chosen = selection_of(query, analysis, options, mechanism)

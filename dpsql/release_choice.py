@@ -16,9 +16,9 @@ from dpsql.sql.plan import AggregateKind
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Both laws were possible. `wider`: the standard deviation of the other's noise over that of the chosen, a geometric
-    mean over the outputs; `crossover`: from so many cells of one unit on (each moved by one) Gaussian noise is the
-    narrower, where one count is asked for."""
+    """Both laws were possible. `wider`: the standard deviation of the other's noise over that of the chosen, as a
+    geometric mean over the outputs; `crossover`: where one count is asked for, Gaussian noise is the narrower from so many cells
+    of one unit on (each moved by one)."""
 
     chosen: str
     wider: float
@@ -32,28 +32,32 @@ class Choice:
 def crossover(allowed: Allowance, delta: Fraction) -> float:
     """The number k of cells at which both laws have one variance: (k / epsilon)^2 2 = k / (2 rho).
 
-    rho is what (epsilon, delta) allows a Gaussian by the tight conversion; paid by rho it is 1/2, so that Gaussian noise
-    always wins.
+    rho is what (epsilon, delta) allows a Gaussian by the tight conversion; paid by rho it is 1/2, so that Gaussian
+    noise always wins.
     """
     if allowed.rho is not None:
         return 0.5
     return float(allowed.pure**2 / (4 * rho_for(allowed.pure, delta)))
 
 
+_LEAST = 1e-300
+"""Noise so small that it is never seen, whichever law it has."""
+
+
 def log_error(lattice: Lattice, shares: Sequence[Share]) -> float:
     """The mean over the aggregations of the logarithm of their standard error; an average's is that of its sum."""
-    variance = {place: share.noise.variance for share in shares for place in share.places}
+    variance = {place: share.noise.spread for share in shares for place in share.places}
     total, counted = 0.0, 0
     for each in lattice.estimates:
         parts = [(each.sum, 1.0)] if each.sum is not None else []
         if each.count is not None and (each.sum is None or each.kind is AggregateKind.SUM):
             parts.append((each.count, each.centre if each.kind is AggregateKind.SUM else 1.0))
         worth = [
-            float(variance[place]) * (lattice.coordinates[place].unit * factor) ** 2
+            variance[place] * (lattice.coordinates[place].unit * factor) ** 2
             for place, factor in parts
             if place in variance
         ]
-        if sum(worth) > 0:
-            total += math.log(sum(worth)) / 2
+        if worth:
+            total += math.log(max(sum(worth), _LEAST)) / 2
             counted += 1
     return total / counted if counted else 0.0

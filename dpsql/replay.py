@@ -6,12 +6,12 @@ can be asked again for nothing need not be averaged over.
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 
 from dpsql.canonical import canonical
 from dpsql.errors import LedgerError
 from dpsql.privacy.ledger import RESTORE, Ledger
+from dpsql.privacy.sampling import fresh_key
 from dpsql.release import Release, Released
 from dpsql.released_text import from_bytes, to_bytes
 from dpsql.sql.plan import scans_of
@@ -32,9 +32,10 @@ class Replay:
     """
 
     def __init__(self, ledger: Ledger) -> None:
-        self.session = secrets.token_hex(16)
+        self.session = fresh_key().hex()
         self._ledger = ledger
         self._answers: dict[str, Released] = {}
+        self._unkept: set[str] = set()
 
     def question(self, release: Release) -> Question | None:
         """The question of a release; None for one that cannot be recognised."""
@@ -48,9 +49,8 @@ class Replay:
         self._ledger.check_process()
         if question is None:
             return None
-        found = self._answers.get(question.key)
-        if found is not None or not question.lasting:
-            return found
+        if not question.lasting or question.key in self._unkept:
+            return self._answers.get(question.key)
         payload = self._ledger.recall(question.key)
         if payload is None:
             return None
@@ -63,10 +63,14 @@ class Replay:
         """Keep an answer; a note where the ledger could not. It is paid for, and is given all the same."""
         if question is None:
             return ()
-        self._answers[question.key] = released
-        if question.lasting:
+        if not question.lasting:
+            self._answers[question.key] = released
+        else:
             try:
                 self._ledger.keep(question.key, to_bytes(released))
+                self._unkept.discard(question.key)
             except LedgerError as error:
+                self._answers[question.key] = released
+                self._unkept.add(question.key)
                 return (f"the ledger could not keep this answer ({error.message}); later sessions will pay again.",)
         return ()

@@ -40,12 +40,12 @@ class Session:
     tables: name -> DataFrame or `dpsql.Table`. schema: a `dpsql.Schema` (the owner's file); its tables with a path are
     read. budget: `Budget(epsilon, delta)`; a schema's budget may be tightened here, not widened. accountant: how costs
     add up: "basic" (sums of epsilons and deltas), "zcdp" (sums of rhos, converted), or "auto" (default: a query is
-    admitted if either would admit it). neighbours: "unbounded" (default) or "bounded", for all queries. max_epsilon: the
-    most that one query may spend. epsilon, delta: what a query spends that does not say.
+    admitted if either would admit it). neighbours: "unbounded" (default) or "bounded", for all queries. max_epsilon:
+    the most that one query may spend. epsilon, delta: what a query spends that does not say.
 
-    ledger: a file that keeps what was spent, for this and later sessions, and other processes; made where there is none;
-    a session that names one may leave out the budget and take the file's. analyst: whose queries these are, for budgets
-    with shares. anchor: an earlier `ledger_anchor`: the ledger has to hold what it held then.
+    ledger: a file that keeps what was spent, for this and later sessions, and other processes; made where there is
+    none; a session that names one may leave out the budget and take the file's. analyst: whose queries these are, for
+    budgets with shares. anchor: an earlier `ledger_anchor`: the ledger has to hold what it held then.
 
     A query that was answered before is answered again with the same numbers, at no cost (`query`). Frames are held as
     shallow copies: what pandas writes to them later does not change the session's tables. Thread-safe. Raises
@@ -104,13 +104,13 @@ class Session:
     ) -> Result | Explanation:
         """Answer a query with noise, charged to the budget before any row is read.
 
-        epsilon, delta: what the whole query may cost; `delta` is spent only where it is needed. rho: what it may cost in
-        zero-concentrated privacy, in place of epsilon. params: values for `:name` in the text. strategy: "auto" or
+        epsilon, delta: what the whole query may cost; `delta` is spent only where it is needed. rho: what it may cost
+        in zero-concentrated privacy, in place of epsilon. params: values for `:name` in the text. strategy: "auto" or
         "split"; mechanism: "laplace", "gaussian", or "auto", whichever has less error. Text that begins with EXPLAIN
         PRIVACY gives the Explanation.
 
-        A query that this session has answered at the same loss is answered with the same numbers again, free; over tables
-        with a declared version also one that any session of the ledger has answered. fresh: draw anew, and pay.
+        A query that this session has answered at the same loss is answered with the same numbers again, free; over
+        tables with a declared version also one that any session of the ledger has answered. fresh: draw anew, and pay.
 
         Raises a QueryRefused, InvalidPrivacyParameter, InvalidArgument, BudgetExceeded or LedgerError; all with nothing
         charged.

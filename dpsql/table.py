@@ -28,9 +28,9 @@ class Table:
     table (names with spaces, dots or arrows in double quotes); without it each row is one person's. max_rows,
     max_groups, max_rows_per_group: how much of one unit may count. public: True where no row is anybody's. unique:
     columns, and lists of columns, in which no two rows are alike. max_matches: column of a public table -> the most
-    rows that have one value in it. partition: a column; queries with WHERE partition = 'a' and WHERE partition = 'b' cost
-    each person only one of them. version: a name for the data as they are, under which a ledger's answers are given again
-    at no cost. No row is read. Raises InvalidSchema.
+    rows that have one value in it. partition: a column; queries with WHERE partition = 'a' and WHERE partition = 'b'
+    cost each person only one of them. version: a name for the data as they are, under which a ledger's answers are
+    given again at no cost. No row is read. Raises InvalidSchema.
     """
 
     frame: pd.DataFrame = field(repr=False)

@@ -35,11 +35,12 @@ def main() -> None:
     question = 'SELECT "native-country", COUNT(*) AS n FROM people GROUP BY 1 ORDER BY n DESC LIMIT 5'
     print(dpsql.query(people, question, epsilon=1, delta=1e-6))
 
-    print("\n4. A Session holds a budget and explains before it spends. What counts is the sum of all answers.\n")
+    print("\n4. A Session holds a budget and explains before it spends. What counts is the sum of all answers;")
+    print("   to ask the same again gives the same numbers again, free, unless they are drawn afresh.\n")
     session = dpsql.Session({"people": people}, budget=dpsql.Budget(epsilon=1))
     print(session.explain("SELECT AVG(age) AS avg_age FROM people WHERE sex = 'Female'", epsilon=0.5))
-    for _ in range(2):
-        print(session.query("SELECT AVG(age) AS avg_age FROM people WHERE sex = 'Female'", epsilon=0.5))
+    for fresh in (False, False, True):
+        print(session.query("SELECT AVG(age) AS avg_age FROM people WHERE sex = 'Female'", epsilon=0.5, fresh=fresh))
 
     print("\n5. When it is spent, it is spent.\n")
     try:

@@ -40,7 +40,7 @@ FROM (
 """,
     "What is earned in each country? Items lead to customers; countries are public, so all are shown.": REVENUE,
     "Where do the customers live? Nobody has listed the towns, so small ones are hidden, which takes a delta.": """
-SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (delta = 1e-6) c_city, COUNT(*) AS customers
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (delta = 5e-7) c_city, COUNT(*) AS customers
 FROM customer
 GROUP BY c_city
 ORDER BY customers DESC

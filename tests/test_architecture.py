@@ -15,14 +15,27 @@ FLOORS = (  # folders and modules of dpsql/, lowest floor first
     ("sql",),
     ("analysis", "executors", "sources"),
     ("release", "release_*", "noise_intervals", "table", "public_tables"),
-    ("finish", "stages", "prepare", "result", "explain", "explain_words", "render", "notes", "answer"),
+    ("finish", "stages", "prepare", "result", "explain", "explain_words", "render", "notes", "answer", "canonical")
+    + ("released_text", "replay", "partition_parts", "opening", "accounting"),
     ("session", "api"),
     ("shell", "__main__", "__init__", "testing"),
 )
 FOLDERS = {"privacy", "sql", "analysis", "executors", "shell"}
 ENTRANCES = {("__main__", "shell"), ("__init__", "shell")}  # python -m dpsql, %load_ext dpsql
 GUESTS = {  # a name from outside, and the rooms or modules that may use it
-    "pandas": ("executors", "sources", "result", "render", "session", "api", "table", "shell", "testing", "__init__"),
+    "pandas": (
+        "executors",
+        "sources",
+        "result",
+        "render",
+        "session",
+        "api",
+        "table",
+        "accounting",
+        "shell",
+        "testing",
+        "__init__",
+    ),
     "sqlglot": ("sql",),
     "numpy": tuple(room for floor in FLOORS[1:] for room in floor),
     "os.urandom": ("privacy.sampling",),

@@ -31,7 +31,7 @@ def test_readme_python_runs_in_order(monkeypatch: pytest.MonkeyPatch, capsys: py
     assert "spent epsilon 1 (calls add up" in printed
     assert "United-States" in printed
     assert "Guarantee  epsilon 0.5" in printed
-    assert printed.rstrip().endswith("epsilon 0.5 | epsilon 2.5, delta 1e-06")
+    assert printed.rstrip().endswith("epsilon 0.5 | epsilon 2.5, delta 5e-07")
 
 
 def test_readme_numbers_are_those_of_the_sample(adult) -> None:

@@ -90,7 +90,7 @@ def test_same_words_on_an_empty_table_and_as_the_run() -> None:
 def test_explain_costs_nothing_and_says_what_would_be_left() -> None:
     asker = session()
     text = str(asker.explain("SELECT COUNT(*) FROM t", epsilon=2))
-    assert "Left after it: epsilon 7, delta 0.001." in text
+    assert "Left after it: epsilon 7, delta 0.0005." in text
     assert asker.spent.epsilon == 0
     assert asker.ledger() == ()
 

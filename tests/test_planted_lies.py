@@ -9,8 +9,10 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,15 +21,16 @@ import pytest
 from dpsql import answer, finish, prepare, public_tables, release, release_lattice, release_shares, session
 from dpsql.analysis import limits, sensitivity, stability
 from dpsql.analysis.stability import Stability
+from dpsql.errors import BudgetExceeded
 from dpsql.executors import choosing, columns, database, evaluation, groups, pairing, pandas, relations
 from dpsql.executors.hashing import hash_vector
 from dpsql.executors.joining import KeyColumn, key_of
 from dpsql.finish import finish as finished
 from dpsql.intervals import INFINITY, Interval
 from dpsql.notes import warnings_of
-from dpsql.privacy import ledger, mechanisms, partitions, sampling
+from dpsql.privacy import filters, ledger, ledger_text, mechanisms, partitions, sampling
+from dpsql.privacy.cost import Cost
 from dpsql.privacy.geometric import TruncatedGeometric
-from dpsql.privacy.loss import PrivacyLoss
 from dpsql.privacy.unit import ContributionBound, Neighbours, Sensitivity
 from dpsql.result import Result
 from dpsql.schema import Type
@@ -180,7 +183,7 @@ def charge_less_than_the_noise_costs(patch: Patch) -> None:
 
     def calibrate(*args: Any, **more: Any) -> Any:
         made = honest(*args, **more)
-        return replace(made, cost=PrivacyLoss(made.cost.epsilon * 9 / 10, made.cost.delta))
+        return replace(made, cost=replace(made.cost, epsilon=made.cost.epsilon * 9 / 10))
 
     patch.setattr(prepare, "calibrate", calibrate)
 
@@ -190,14 +193,14 @@ def charge_no_delta_for_the_threshold(patch: Patch) -> None:
 
     def calibrate(*args: Any, **more: Any) -> Any:
         made = honest(*args, **more)
-        return replace(made, cost=PrivacyLoss(made.cost.epsilon))
+        return replace(made, cost=Cost(made.cost.epsilon))
 
     patch.setattr(prepare, "calibrate", calibrate)
 
 
 def charge_after_the_run(patch: Patch) -> None:
     def query(self: Any, sql: str, *, epsilon: Any = None, delta: Any = None, **_options: Any) -> Result:
-        made = self._prepare(sql, epsilon, delta).release
+        made = self._prepare(sql, epsilon, delta, None).release
         released = made.privatise(pandas.PandasExecutor(self._stores).execute(made.exact))
         self._ledger.charge(made.cost, sql)
         return Result(finished(made, released), made, released, "", warnings_of(made, released))
@@ -206,38 +209,49 @@ def charge_after_the_run(patch: Patch) -> None:
 
 
 def admit_one_query_too_many(patch: Patch) -> None:
-    def charge(self: Any, loss: PrivacyLoss, label: str) -> None:
-        with self._lock:
-            if not self._spent.within(self.budget.loss) or self._spent == self.budget.loss:
-                raise self._exceeded(loss)
-            self._entries.append(ledger.Entry(label, loss))
-            self._spent = self._spent + loss
+    def charge(self: Any, cost: Any, label: str, **_more: Any) -> Any:
+        with self._writing():
+            before = self._watches[0].account.total()
+            if before.epsilon >= self.budget.loss.epsilon or before.delta > self._watches[0].filter.steps_delta:
+                raise BudgetExceeded("")
+            self._append(ledger_text.Entry(self._now(), None, label, cost))
 
     patch.setattr(ledger.Ledger, "charge", charge)
 
 
 def add_losses_as_floats(patch: Patch) -> None:
-    def add(self: PrivacyLoss, other: PrivacyLoss) -> PrivacyLoss:
-        epsilon = float(self.epsilon) + float(other.epsilon)
-        return PrivacyLoss(Fraction(epsilon), self.delta + other.delta)
+    honest = Cost.__add__
 
-    patch.setattr(PrivacyLoss, "__add__", add)
+    def add(self: Cost, other: Cost) -> Cost:
+        made = honest(self, other)
+        return replace(made, epsilon=Fraction(float(self.epsilon) + float(other.epsilon)))
+
+    patch.setattr(Cost, "__add__", add)
 
 
 def forget_the_lock(patch: Patch) -> None:
-    def charge(self: Any, loss: PrivacyLoss, label: str) -> None:
-        after = self._spent + loss
-        if not after.within(self.budget.loss):
-            raise self._exceeded(loss)
-        time.sleep(0.001)  # another thread gets its turn
-        self._entries.append(ledger.Entry(label, loss))
-        self._spent = after
+    honest = filters.Filter.admits
 
-    patch.setattr(ledger.Ledger, "charge", charge)
+    def admits(self: Any, total: Any) -> bool:
+        held = honest(self, total)
+        time.sleep(0.001)  # another thread gets its turn
+        return held
+
+    patch.setattr(filters.Filter, "admits", admits)
+    patch.setattr(ledger, "threading", SimpleNamespace(RLock=nullcontext))
+    patch.setattr(ledger.Ledger, "_append", _append_wherever)
+
+
+def _append_wherever(self: Any, line: Any) -> int:
+    """At the end of the list, whoever else is there."""
+    before = self._store._lines[-1][2] if self._store._lines else ledger_text.first_hash(self.rules.text)
+    number, text = len(self._store._lines) + 1, ledger_text.write(line)
+    self._store.append(number, text, ledger_text.next_hash(before, number, text))
+    return number
 
 
 def let_a_ledger_be_copied(patch: Patch) -> None:
-    patch.setattr(ledger.Ledger, "__deepcopy__", lambda self, _memo: self.__class__(self.budget, self.neighbours))
+    patch.setattr(ledger.Ledger, "__deepcopy__", lambda self, _memo: self.__class__(self.rules))
 
 
 def let_a_fork_spend_too(patch: Patch) -> None:
@@ -502,7 +516,7 @@ def do_not_charge_a_share(patch: Patch) -> None:
 
     def calibrate(*args: Any, **more: Any) -> Any:
         made = honest(*args, **more)
-        return replace(made, cost=PrivacyLoss(made.shares[0].epsilon, made.cost.delta)) if made.shares else made
+        return replace(made, cost=Cost(made.shares[0].epsilon, made.cost.delta)) if made.shares else made
 
     patch.setattr(prepare, "calibrate", calibrate)
 
@@ -535,18 +549,18 @@ def draw_once_for_all_shares(patch: Patch) -> None:
 
 
 def let_the_text_raise_epsilon(patch: Patch) -> None:
-    honest = prepare.Terms.loss
+    honest = prepare.Terms.allowance
 
-    def loss(self: Any, said: Any) -> PrivacyLoss:
+    def allowance(self: Any, said: Any) -> Any:
         spoken = said is not None and said.epsilon is not None
         return honest(replace(self, epsilon=None) if spoken else self, said)
 
-    patch.setattr(prepare.Terms, "loss", loss)
+    patch.setattr(prepare.Terms, "allowance", allowance)
 
 
 def let_the_text_pass_the_owners_limit(patch: Patch) -> None:
-    honest = prepare.Terms.loss
-    patch.setattr(prepare.Terms, "loss", lambda self, options: honest(replace(self, max_epsilon=None), options))
+    honest = prepare.Terms.allowance
+    patch.setattr(prepare.Terms, "allowance", lambda self, options: honest(replace(self, max_epsilon=None), options))
 
 
 def obey_options_that_nothing_reads(patch: Patch) -> None:

@@ -22,6 +22,7 @@ from dpsql.errors import (
     LedgerError,
 )
 from dpsql.executors.pandas import PandasExecutor
+from dpsql.privacy.filters import Spent
 from dpsql.release import Release
 
 FRAME = pd.DataFrame({"age": [20, 30, 40], "sex": ["F", "M", "F"]})
@@ -35,11 +36,11 @@ def session(epsilon: object = 1, delta: object = 0, **more: object) -> dpsql.Ses
 def test_budget_is_spent_to_the_last_digit() -> None:
     asker = session(0.3)
     for _ in range(3):
-        asker.query(COUNT, epsilon=0.1)
-    assert asker.spent == dpsql.PrivacyLoss(Fraction(3, 10))
+        asker.query(COUNT, epsilon=0.1, fresh=True)
+    assert asker.spent == Spent(Fraction(3, 10), rho=Fraction(3, 200))
     assert asker.remaining.epsilon == 0
     with pytest.raises(BudgetExceeded, match=r"costs epsilon 0.1 but 0 is left \(spent 0.3 of 0.3 in 3 queries\)"):
-        asker.query(COUNT, epsilon=0.1)
+        asker.query(COUNT, epsilon=0.1, fresh=True)
     assert len(asker.ledger()) == 3
 
 
@@ -52,13 +53,13 @@ def test_refusal_says_what_still_fits() -> None:
 
 
 def test_delta_is_a_budget_of_its_own() -> None:
-    asker = session(10, 1e-6)
+    asker = session(10, 1e-6, accountant="basic")
     sql = "SELECT sex, COUNT(*) FROM t GROUP BY sex"
     asker.query(COUNT, epsilon=1, delta=1e-6)
     assert asker.spent.delta == 0, "delta is not charged where it is not used"
     asker.query(sql, epsilon=1, delta=1e-6)
     with pytest.raises(BudgetExceeded, match="costs delta 1e-06 but 0 is left"):
-        asker.query(sql, epsilon=1, delta=1e-6)
+        asker.query(sql, epsilon=1, delta=1e-6, fresh=True)
 
 
 def test_charge_comes_before_the_run_and_stays_when_the_run_fails(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +94,7 @@ def test_threads_cannot_overdraw() -> None:
     def work() -> None:
         for _ in range(10):
             try:
-                asker.query(COUNT, epsilon=Fraction(1, 25))
+                asker.query(COUNT, epsilon=Fraction(1, 25), fresh=True)
                 outcomes.append(True)
             except BudgetExceeded:
                 outcomes.append(False)

@@ -2,7 +2,7 @@
 
 Every value is an upper bound, rounded up (`rounding`). NaN says that the accountant proves nothing here: it does not
 know the steps' law, or delta is used up by the steps' own deltas, or 0 where the accountant needs some, or its formula
-leaves the range of floats. No steps cost 0.0 by every accountant.
+leaves the range of floats. No steps cost 0.0 by every accountant, as do steps with deltas alone that fit in delta.
 
 The ledger is fixed beforehand, or its losses are (`pld`, `rdp` with the best order): as the stopping rule of a session
 that chooses its queries by earlier answers only `basic`, `zcdp` and one order of RDP are sound (Feldman, Zrnic 2021).
@@ -72,7 +72,7 @@ def advanced(steps: Steps, delta: Fraction) -> float:
     or where e^eps is beyond floats. It may exceed `basic`: this is the theorem's own number.
     """
     slack = delta - steps.own_delta
-    if not steps:
+    if not steps and slack >= 0:
         return 0.0
     if slack <= 0:
         return math.nan
@@ -92,10 +92,10 @@ def kov(steps: Steps, delta: Fraction) -> float:
     """Optimal composition of k steps of one epsilon (Kairouz, Oh, Viswanath 2015, theorem 3.3), solved for epsilon
     also between the steps of that theorem. NaN unless all steps have a pure epsilon, the same for all, or where their
     own deltas exceed delta."""
-    if not steps:
-        return 0.0
     slack = finite_part(steps, delta)
-    if steps.rhos or len(steps.epsilons) != 1 or math.isnan(slack):
+    if not steps or math.isnan(slack):
+        return slack * 0
+    if steps.rhos or len(steps.epsilons) != 1:
         return math.nan
     [(epsilon, count)] = steps.epsilons.items()
     return min(at_least(steps.pure), Responses(epsilon, count).epsilon_at(slack))
@@ -119,7 +119,7 @@ def finite_part(steps: Steps, delta: Fraction) -> float:
 def zcdp_classic(steps: Steps, delta: Fraction) -> float:
     """rho + 2 sqrt(rho log(1/delta)) (Bun, Steinke 2016, proposition 1.3). NaN where delta leaves nothing."""
     slack = delta - steps.own_delta
-    if not steps:
+    if not steps and slack >= 0:
         return 0.0
     if slack <= 0:
         return math.nan
@@ -130,7 +130,7 @@ def zcdp_classic(steps: Steps, delta: Fraction) -> float:
 def zcdp(steps: Steps, delta: Fraction) -> float:
     """zCDP, tightly converted (Canonne, Kamath, Steinke 2020, proposition 12). NaN where delta leaves nothing."""
     slack = delta - steps.own_delta
-    if not steps:
+    if not steps and slack >= 0:
         return 0.0
     return zcdp_epsilon(above(steps.rho), below(slack)) if slack > 0 else math.nan
 
@@ -161,7 +161,7 @@ def rdp_at(steps: Steps, delta: Fraction, alpha: float, *, conversion: str = "ti
     if conversion not in {"tight", "classic"}:
         raise InvalidArgument(f"no conversion {conversion!r}.", hint='Write "tight" or "classic".')
     slack = delta - steps.own_delta
-    if not steps:
+    if not steps and slack >= 0:
         return 0.0
     if math.isinf(alpha):
         return math.nan if steps.rhos or slack < 0 else at_least(steps.pure)

@@ -16,8 +16,8 @@ class Budget:
     """The most that all answers may cost together.
 
     epsilon, delta: the guarantee; conversion_delta: the part of delta at which rho is converted to epsilon (accountants
-    "auto" and "zcdp"; a half unless said), steps have the rest. analysts: a Budget for each analyst by name, "*" for all
-    others, or one Budget for each; without it only the total counts. Raises InvalidPrivacyParameter.
+    "auto" and "zcdp"; a half unless said), steps have the rest. analysts: a Budget for each analyst by name, "*" for
+    all others, or one Budget for each; without it only the total counts. Raises InvalidPrivacyParameter.
     """
 
     loss: PrivacyLoss

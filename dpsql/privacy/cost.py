@@ -23,9 +23,10 @@ class Cost:
     The promise, for neighbours with outputs P and Q, either way round: there is a part A of P, 0 <= A <= P, with
     mass(P - A) <= delta and A <= e^epsilon Q; and one with mass(P - A') <= hidden, A <= A' and Renyi moments
     sum_y A'(y)^a Q(y)^(1 - a) <= exp(a (a - 1) rho) for all a > 1. `filters` proves what sums of it mean.
-      - A step that is (epsilon, delta)-DP costs (epsilon, delta, epsilon^2 / 2, delta): it is (1 - delta) P' + delta P''
-        against (1 - delta) Q' + delta Q'' with P', Q' within e^+-epsilon of each other (Kairouz, Oh, Viswanath 2015,
-        theorem 3.3), and epsilon-DP is epsilon^2/2-zCDP (Bun, Steinke 2016, proposition 3.3); A = A' = (1 - delta) P'.
+      - A step that is (epsilon, delta)-DP costs (epsilon, delta, epsilon^2 / 2, delta): it is (1 - delta) P' + delta
+        P'' against (1 - delta) Q' + delta Q'' with P', Q' within e^+-epsilon of each other (Kairouz, Oh, Viswanath
+        2015, theorem 3.3), and epsilon-DP is epsilon^2/2-zCDP (Bun, Steinke 2016, proposition 3.3); A = A' = (1 -
+        delta) P'.
       - A step of Gaussian noise that is rho-zCDP, and so (epsilon, delta)-DP, costs (epsilon, delta, rho, 0): A' = P,
         A = min(P, e^epsilon Q).
       - Steps one after the other add up coordinate by coordinate: the parts multiply along each path.
@@ -82,6 +83,10 @@ class Cost:
     def pair(self) -> PrivacyLoss | None:
         """The (epsilon, delta) pair; None where there is none."""
         return None if self.epsilon is None else PrivacyLoss(self.epsilon, min(Fraction(1), self.delta))
+
+    def within(self, allowed: PrivacyLoss) -> bool:
+        """Whether the (epsilon, delta) pair is at most that."""
+        return self.pair is not None and self.pair.within(allowed)
 
     def __str__(self) -> str:
         first = f"rho {show(self.rho)}" if self.epsilon is None else f"epsilon {show(self.epsilon)}"

@@ -191,7 +191,8 @@ class Steps:
         return weighted(self.own_deltas)
 
     def __bool__(self) -> bool:
-        return bool(self.laplace or self.response or self.gaussian or self.concentrated or self.own_deltas)
+        """True where a step costs more than its own delta."""
+        return bool(self.laplace or self.response or self.gaussian or self.concentrated)
 
 
 def _add(tally: Tally, key: Fraction, count: int) -> None:

@@ -13,7 +13,7 @@ from dpsql.privacy.loss import show
 
 
 def exceeded(
-    cost: Cost, held: Filter, account: Account, parts: Sequence[Part], queries: int, whose: str
+    cost: Cost, held: Filter, account: Account, parts: Sequence[Part], *, queries: int, whose: str
 ) -> BudgetExceeded:
     """Says what it costs, what is left, and what still fits. `whose`: a phrase for the share of one analyst."""
     before = account.total(parts=parts)
@@ -32,9 +32,10 @@ def exceeded(
         word, price, rest, used, limit = "rho", cost.rho, left.rho or Fraction(0), spent.rho, held.rho
     else:
         word, price, rest, used, limit = "epsilon", cost.epsilon, left.epsilon, spent.epsilon, whole.epsilon
+    price_text, rest_text = _apart(price, rest)
     asked = f"{queries} {'query' if queries == 1 else 'queries'}"
     if rest:
-        hint = f"Run it with {word}={show(rest)}, reuse an earlier answer, or ask the data owner."
+        hint = f"Run it with {word}={rest_text}, reuse an earlier answer, or ask the data owner."
     else:
         hint = "Reuse an earlier answer, or ask the data owner."
     if word == "delta" and held.conversion:
@@ -44,7 +45,15 @@ def exceeded(
             "accountant='basic'."
         )
     return BudgetExceeded(
-        f"this query costs {word} {show(price)} but {show(rest)} is left{whose} (spent {show(used)} of {show(limit)} in "
-        f"{asked}). Nothing was run, nothing was charged.",
+        f"this query costs {word} {price_text} but {rest_text} is left{whose} (spent {show(used)} of {show(limit)} "
+        f"in {asked}). Nothing was run, nothing was charged.",
         hint=hint,
     )
+
+
+def _apart(price: Fraction, rest: Fraction) -> tuple[str, str]:
+    """Both numbers with so many digits that they read differently."""
+    digits = 6
+    while digits < 15 and show(price, digits, up=True) == show(rest, digits):
+        digits += 3
+    return show(price, digits, up=True), show(rest, digits)

@@ -1,15 +1,16 @@
 """Privacy filters: which next step a budget still admits, however it was chosen.
 
-Sound for steps chosen after seeing all earlier answers. The proof is written out in docs/accounting.md; in short, in the
-words of `Cost`: along any path of answers the parts A of all steps multiply to a measure A* with mass(P - A*) <= the sum of
-deltas.
+Sound for steps chosen after seeing all earlier answers. The proof is written out in docs/accounting.md; in short, in
+the words of `Cost`: along any path of answers the parts A of all steps multiply to a measure A* with mass(P - A*) <=
+the sum of deltas.
   - basic: A* <= e^(sum of epsilons) Q.
-  - zcdp: A* has Renyi moments of the sum of rhos, so the mass of A* above e^epsilon Q is at most the delta to which that
-    rho converts (Canonne, Kamath, Steinke 2020, proposition 12, which holds for parts as well); with sums that depend on
-    the path it is a supermartingale for each order (Feldman, Zrnic 2021, theorem 3.1; Whitehouse et al. 2023).
-  - auto: a step is admitted if either filter would admit the whole path with it. Sums only grow, so a path ends within one
-    of the two. Where it ends within basic, no mass of A* is above e^epsilon Q. All mass above is on paths that end within
-    zcdp, and the process that stops where zcdp would be left has the same mass on them: at most its delta.
+  - zcdp: A* has Renyi moments of the sum of rhos, so the mass of A* above e^epsilon Q is at most the delta to which
+    that rho converts (Canonne, Kamath, Steinke 2020, proposition 12, which holds for parts as well); with sums that
+    depend on the path it is a supermartingale for each order (Feldman, Zrnic 2021, theorem 3.1; Whitehouse et al.
+    2023).
+  - auto: a step is admitted if either filter would admit the whole path with it. Sums only grow, so a path ends within
+    one of the two. Where it ends within basic, no mass of A* is above e^epsilon Q. All mass above is on paths that end
+    within zcdp, and the process that stops where zcdp would be left has the same mass on them: at most its delta.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ ACCOUNTANTS = ("auto", "basic", "zcdp")
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What has been spent: by the filter that gives the smaller epsilon, of those that still hold; and the sum of rhos."""
+    """What has been spent, by the filter that gives the smaller epsilon of those that still hold; and the sum of
+    rhos."""
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
@@ -128,11 +130,10 @@ class Filter:
 
     def remaining(self, total: Cost) -> Remaining:
         """What the next query may have."""
-        pure = Fraction(0)
+        pure = delta = Fraction(0)
         if self._basic(total) and total.epsilon is not None:
-            pure = self.budget.epsilon - total.epsilon
+            pure, delta = self.budget.epsilon - total.epsilon, self.steps_delta - total.delta
         if not self._concentrated(total):
-            delta = self.steps_delta - total.delta if pure else Fraction(0)
-            return Remaining(pure, max(Fraction(0), delta))
+            return Remaining(pure, delta)
         left = self.rho - total.rho
         return Remaining(max(pure, root_below(2 * left)), self.steps_delta - self._own_delta(total), left)

@@ -1,20 +1,22 @@
 """The ledger: what has been spent of a budget. Charged before anything is read, never given back, never overdrawn.
 
-A ledger lives in memory or in one file (`ledger_file`). Its rules (budget, accountant, neighbour relation) are fixed when
-it is opened for the first time; its lines are chained by hash (`ledger_text`).
+A ledger lives in memory or in one file (`ledger_file`). Its rules (budget, accountant, neighbour relation) are fixed
+when it is opened for the first time; its lines are chained by hash (`ledger_text`).
 """
 
 from __future__ import annotations
 
 import os
+import re
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NoReturn, Protocol
 
-from dpsql.errors import DPSQLError, LedgerError
+from dpsql.errors import DPSQLError, InvalidArgument, LedgerError
 from dpsql.privacy import ledger_text
 from dpsql.privacy.account import Account, Part
 from dpsql.privacy.budget import Budget
@@ -29,9 +31,13 @@ CLOCK_TOLERANCE = timedelta(seconds=1)
 """By so much the clock may lie behind the last entry: the clocks of two processors can differ a little."""
 
 RESTORE = (
-    "Keep the file as it is, and ask who could write to it. With a copy that is newer than the last answer, put that in\n"
-    "its place; else open a new ledger with what is surely left of the budget."
+    "Keep the file as it is, and ask who could write to it. With a copy that is newer than the last answer, put that\n"
+    "in its place; else open a new ledger with what is surely left of the budget."
 )
+
+
+UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError, DPSQLError)
+"""What reading a text that somebody edited may raise."""
 
 
 class Store(Protocol):
@@ -126,6 +132,7 @@ class Ledger:
         self._number, self._hash, self._time = 0, ledger_text.first_hash(rules.text), ""
         self._lock = threading.RLock()
         self._process = os.getpid()
+        _open.add(self)
         with self._current():
             pass
 
@@ -190,7 +197,7 @@ class Ledger:
         with self._writing():
             for each in self._watches:
                 if not each.filter.admits(each.account.total(cost, parts)):
-                    raise exceeded(cost, each.filter, each.account, parts, len(self._entries), each.whose)
+                    raise exceeded(cost, each.filter, each.account, parts, queries=self._count(each), whose=each.whose)
             entry = Entry(self._now(), self.analyst, label, cost, tuple(events), tuple(parts))
             self._append(entry)
         return entry
@@ -222,19 +229,21 @@ class Ledger:
 
     def check_anchor(self, anchor: str) -> None:
         """Raises LedgerError unless the line of an earlier `anchor` is still there."""
-        number, _, digest = anchor.partition(":")
-        if not number.isdecimal() or len(digest) != 64:
-            raise LedgerError(f"an anchor is a number and a hash, 12:9f86d0..., got {anchor[:80]!r}.")
+        place, digest = _read_anchor(anchor)
         with self._current():
-            lines = (
-                [(0, "", ledger_text.first_hash(self.rules.text))] if number == "0" else self._store.since(int(number))
-            )
-        if not lines or lines[0][0] != int(number) or lines[0][2] != digest:
+            if place == 0:
+                found = ledger_text.first_hash(self.rules.text)
+            else:
+                lines = self._store.since(place)
+                found = lines[0][2] if lines and lines[0][0] == place else ""
+        if found != digest:
             raise LedgerError("the ledger was rolled back or replaced: the anchor's line is not in it.", hint=RESTORE)
 
     def close(self) -> None:
-        """Let go of the file. The ledger cannot be used any more."""
-        self._store.close()
+        """Let go of the file. The ledger cannot be used any more. Nothing in a forked child, whose parent has it."""
+        if os.getpid() == self._process:
+            with self._lock:
+                self._store.close()
 
     @contextmanager
     def _current(self) -> Iterator[None]:
@@ -246,18 +255,25 @@ class Ledger:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """One transaction: what is appended inside is durable afterwards, or, where anything fails, is not there."""
+        """One transaction: the line appended inside is durable afterwards, or, where anything fails, is not there."""
         self.check_process()
         with self._lock:
-            self._store.begin()
             try:
+                self._store.begin()
                 self._catch_up()
+                before = self._number
                 yield
                 self._store.commit()
             except BaseException:
                 self._store.abandon()
                 raise
             self._catch_up()
+            if self._number <= before:
+                raise LedgerError("the ledger lost an entry that was just written.", hint=RESTORE)
+
+    def _count(self, watch: _Watch) -> int:
+        """How many charges a filter has seen."""
+        return sum(not watch.whose or each.analyst == self.analyst for each in self._entries)
 
     def _append(self, line: Line) -> int:
         number, text = self._number + 1, ledger_text.write(line)
@@ -294,8 +310,8 @@ class Ledger:
         if self._time and _text(now + CLOCK_TOLERANCE) < self._time:
             raise LedgerError(
                 f"the clock went backwards: it says {_text(now)}, and the ledger's last entry is of {self._time}.",
-                hint="Nothing was run, nothing was charged. Put the clock right. If it was the entry's that was wrong, say so\n"
-                "once: dpsql.accounting.accept_clock(path).",
+                hint="Nothing was run, nothing was charged. Put the clock right. If it was the entry's that was\n"
+                "wrong, say so once: dpsql.accounting.accept_clock(path).",
             )
         return max(_text(now), self._time)
 
@@ -317,10 +333,56 @@ class Ledger:
         raise LedgerError("a ledger cannot be pickled: each copy could spend the whole budget.")
 
 
+_open: weakref.WeakSet[Ledger] = weakref.WeakSet()
+_inherited: list[Ledger] = []
+"""In a forked child: kept, so that no connection is closed there, which would undo the parent's work by name."""
+
+
+class _Fork:
+    """No fork while a transaction is under way: the child would hold a half of it."""
+
+    def __init__(self) -> None:
+        self._held: list[Ledger] = []
+
+    def before(self) -> None:
+        self._held = list(_open)
+        for each in self._held:
+            each._lock.acquire()
+
+    def in_parent(self) -> None:
+        for each in self._held:
+            each._lock.release()
+        self._held = []
+
+    def in_child(self) -> None:
+        _inherited.extend(self._held)
+        self.in_parent()
+
+
+_fork = _Fork()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_fork.before, after_in_parent=_fork.in_parent, after_in_child=_fork.in_child)
+
+
+def check_form(anchor: object) -> None:
+    """Raises InvalidArgument for what is no anchor."""
+    _read_anchor(anchor)
+
+
+def _read_anchor(anchor: object) -> tuple[int, str]:
+    found = re.fullmatch("([0-9]{1,15}):([0-9a-f]{64})", anchor) if isinstance(anchor, str) else None
+    if found is None:
+        raise InvalidArgument(
+            f"an anchor is a number and a hash, 12:9f86d0..., got {str(anchor)[:80]!r}.",
+            hint="session.ledger_anchor gives one.",
+        )
+    return int(found[1]), found[2]
+
+
 def _read(number: int, text: str) -> Line:
     try:
         return ledger_text.read(text)
-    except (ValueError, TypeError, KeyError, AttributeError, DPSQLError):
+    except UNREADABLE:
         raise LedgerError(f"line {number} of the ledger cannot be read.", hint=RESTORE) from None
 
 

@@ -1,23 +1,23 @@
 """A ledger in one SQLite file: locked by its transactions, durable at each commit, made whole or not at all.
 
-A rollback journal with synchronous=EXTRA: when a commit returns, the entry is on disk and the journal's removal too, and a
-crash at any moment leaves either all of a transaction or nothing (https://www.sqlite.org/atomiccommit.html). So an entry
-that a query waited for is never lost, and one that was not waited for may be there: spent.
+A rollback journal with synchronous=EXTRA: when a commit returns, the entry is on disk and the journal's removal too,
+and a crash at any moment leaves either all of a transaction or nothing (https://www.sqlite.org/atomiccommit.html). So
+an entry that a query waited for is never lost, and one that was not waited for may be there: spent.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from dpsql.errors import DPSQLError, InvalidPrivacyParameter, LedgerError
-from dpsql.privacy.ledger import RESTORE, Ledger
+from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, LedgerError
+from dpsql.privacy.ledger import RESTORE, UNREADABLE, Ledger, check_form
 from dpsql.privacy.ledger_text import FORMAT, Rules
+from dpsql.privacy.sampling import fresh_key
 
 PATIENCE = 60.0
 """Seconds to wait for another process that writes."""
@@ -34,11 +34,13 @@ def open_ledger(
 ) -> Ledger:
     """The ledger in this file; made anew, under these rules, where there is none.
 
-    rules: None takes those of the file. anchor: an earlier `Ledger.anchor`, whose line has to be there still. All lines are
-    read and their hashes checked. Raises LedgerError (a file that is damaged, was edited, has other rules, or cannot be
-    written), InvalidPrivacyParameter (no rules and no file).
+    rules: None takes those of the file. anchor: an earlier `Ledger.anchor`, whose line has to be there still. All
+    lines are read and their hashes checked. Raises LedgerError (a file that is damaged, was edited, has other rules,
+    or cannot be written), InvalidPrivacyParameter (no rules and no file).
     """
-    file = Path(os.path.realpath(path))
+    file = _file_of(path)
+    if anchor is not None:
+        check_form(anchor)
     with _told(file):
         if not file.exists():
             if rules is None:
@@ -54,12 +56,7 @@ def open_ledger(
         store = FileStore(file)
     try:
         held = store.rules
-        if rules is not None and rules != held:
-            raise LedgerError(
-                f"the ledger {file} was opened with other rules.\nIt has:  {held}\nAsked for: {rules}",
-                hint="Leave the budget out to take the ledger's own, or name another file. All sessions on one file share\n"
-                "one budget, accountant and neighbour relation.",
-            )
+        _check_rules(file, held, rules)
         ledger = Ledger(held, store, analyst=analyst)
         if anchor is not None:
             ledger.check_anchor(anchor)
@@ -69,9 +66,18 @@ def open_ledger(
     return ledger
 
 
+def _check_rules(file: Path, held: Rules, asked: Rules | None) -> None:
+    if asked is not None and asked != held:
+        raise LedgerError(
+            f"the ledger {file} was opened with other rules.\nIt has:  {held}\nAsked for: {asked}",
+            hint="Leave the budget out to take the ledger's own, or name another file. All sessions on one file share\n"
+            "one budget, accountant and neighbour relation.",
+        )
+
+
 def rules_of(path: str | os.PathLike[str]) -> Rules | None:
     """The rules of the ledger in this file; None where there is no file. Raises LedgerError."""
-    file = Path(os.path.realpath(path))
+    file = _file_of(path)
     with _told(file):
         if not file.exists():
             return None
@@ -88,10 +94,12 @@ class FileStore:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._identity = _identity(file)
-        self._connection = _connect(file, "rw")
+        with _told(file):
+            self._connection = _connect(file, "rw")
         try:
             with _told(file):
                 self._check()
+                _keep_one_file(self._connection, file)
         except BaseException:
             self._connection.close()
             raise
@@ -103,17 +111,23 @@ class FileStore:
         try:
             ((text,),) = rows
             return Rules.read(text)
-        except (ValueError, TypeError, KeyError, DPSQLError):
+        except UNREADABLE:
             raise LedgerError(
                 f"the rules of the ledger {self._file} cannot be read.",
-                hint=f"They were edited, or written by a later version of dpsql (this one reads format {FORMAT}).\n{RESTORE}",
+                hint=f"They were edited, or written by a later version of dpsql (this one reads format {FORMAT}).\n"
+                f"{RESTORE}",
             ) from None
 
     def begin(self) -> None:
         with _told(self._file):
             self._connection.execute("BEGIN IMMEDIATE")
+            if self._connection.execute("PRAGMA journal_mode").fetchone() != ("delete",):
+                raise LedgerError(
+                    f"another program has changed how the ledger {self._file} is written.",
+                    hint="Close the other program and this session, and open a new one.",
+                )
+            self._check_tables()
             if _identity(self._file) != self._identity:
-                self.abandon()
                 raise LedgerError(
                     f"the ledger {self._file} was moved away or replaced while it was in use.", hint=RESTORE
                 )
@@ -126,11 +140,15 @@ class FileStore:
 
     def append(self, number: int, text: str, digest: str) -> None:
         with _told(self._file):
-            self._connection.execute("INSERT INTO lines VALUES (?, ?, ?)", (number, text, digest))
+            self._insert("INSERT INTO lines VALUES (?, ?, ?)", (number, text, digest))
 
     def keep(self, number: int, payload: bytes) -> None:
         with _told(self._file):
-            self._connection.execute("INSERT INTO answers VALUES (?, ?)", (number, payload))
+            self._insert("INSERT INTO answers VALUES (?, ?)", (number, payload))
+
+    def _insert(self, sql: str, row: tuple[object, ...]) -> None:
+        if self._connection.execute(sql, row).rowcount != 1:
+            raise LedgerError(f"the ledger {self._file} did not take an entry.", hint=RESTORE)
 
     def payload(self, number: int) -> bytes | None:
         with _told(self._file):
@@ -152,9 +170,13 @@ class FileStore:
 
     def _check(self) -> None:
         """Raises LedgerError for a file that is damaged or is no ledger."""
+        self._check_tables()
         damage = self._connection.execute("PRAGMA integrity_check(1)").fetchall()
         if damage != [("ok",)]:
             raise LedgerError(f"the ledger {self._file} is damaged.", hint=RESTORE)
+
+    def _check_tables(self) -> None:
+        """Raises LedgerError for other tables than a ledger's, or triggers that could eat what is written."""
         found = self._connection.execute("SELECT sql FROM sqlite_master ORDER BY rowid").fetchall()
         if [sql for (sql,) in found] != list(_TABLES):
             raise LedgerError(
@@ -162,35 +184,44 @@ class FileStore:
             )
 
 
+def _file_of(path: str | os.PathLike[str]) -> Path:
+    text = os.fspath(path)
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise InvalidArgument(f"ledger must be the path of a file, got {text!r}.")
+    return Path(os.path.realpath(text))
+
+
 def _connect(file: Path, mode: str) -> sqlite3.Connection:
-    with _told(file):
-        connection = sqlite3.connect(
-            f"file:{quote(str(file))}?mode={mode}",
-            uri=True,
-            timeout=PATIENCE,
-            isolation_level=None,  # transactions are begun and ended here, by name
-            check_same_thread=False,  # the ledger's own lock lets in one thread at a time
-        )
-        try:
-            connection.execute("PRAGMA trusted_schema = OFF")
-            connection.execute("PRAGMA cell_size_check = ON")
-            connection.execute("PRAGMA synchronous = EXTRA")
-            if connection.execute("PRAGMA journal_mode = DELETE").fetchone() != ("delete",):
-                raise LedgerError(
-                    f"the ledger {file} cannot have a rollback journal.", hint="Close other programs on it."
-                )
-        except BaseException:
-            connection.close()
-            raise
+    connection = sqlite3.connect(
+        f"file:{quote(os.fsencode(file))}?mode={mode}",
+        uri=True,
+        timeout=PATIENCE,
+        isolation_level=None,  # transactions are begun and ended here, by name
+        check_same_thread=False,  # the ledger's own lock lets in one thread at a time
+    )
+    try:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
+        connection.execute("PRAGMA synchronous = EXTRA")
+    except BaseException:
+        connection.close()
+        raise
     return connection
+
+
+def _keep_one_file(connection: sqlite3.Connection, file: Path) -> None:
+    """A rollback journal, which is gone after each commit."""
+    if connection.execute("PRAGMA journal_mode = DELETE").fetchone() != ("delete",):
+        raise LedgerError(f"the ledger {file} cannot have a rollback journal.", hint="Close other programs on it.")
 
 
 def _create(file: Path, rules: Rules) -> None:
     """Make the file elsewhere and give it its name when it is whole, unless another process was first."""
-    made = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+    made = file.with_name(f".{file.name}.{fresh_key().hex()[:16]}")
     try:
         connection = _connect(made, "rwc")
         try:
+            _keep_one_file(connection, file)
             connection.execute("BEGIN IMMEDIATE")
             for table in _TABLES:
                 connection.execute(table)
@@ -257,6 +288,10 @@ def _told(file: Path) -> Iterator[None]:
     """What SQLite or the system says of a file, as a LedgerError."""
     try:
         yield
+    except sqlite3.ProgrammingError as error:
+        if "closed" not in str(error):
+            raise
+        raise LedgerError("this session is closed.", hint="Open a new one on the same ledger.") from None
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "") or ""
         kind = next((word for word in _REASONS if name.startswith(word)), None)

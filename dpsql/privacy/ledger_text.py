@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -104,8 +105,8 @@ class Entry:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Entry:
-        epsilon = None if said["epsilon"] is None else Fraction(said["epsilon"])
-        cost = Cost(epsilon, Fraction(said["delta"]), Fraction(said["rho"]), Fraction(said["hidden"]))
+        epsilon = None if said["epsilon"] is None else _number(said["epsilon"])
+        cost = Cost(epsilon, _number(said["delta"]), _number(said["rho"]), _number(said["hidden"]))
         events = tuple(_read_event(each) for each in said["events"])
         parts = tuple(Part(*each) for each in said["parts"])
         return cls(said["time"], said["analyst"], said["query"], cost, events, parts)
@@ -175,8 +176,15 @@ def export(rules: Rules, lines: Iterable[tuple[int, str, str]]) -> str:
             "lines": [{"number": number, "hash": digest, **json.loads(text)} for number, text, digest in lines],
         },
         indent=1,
-        ensure_ascii=False,
+        ensure_ascii=True,
     )
+
+
+def _number(text: object) -> Fraction:
+    """A fraction as `str` writes it: nothing that could be long to read."""
+    if not isinstance(text, str) or not re.fullmatch("[0-9]{1,4000}(/[0-9]{1,4000})?", text):
+        raise ValueError("not a number of a ledger")
+    return Fraction(text)
 
 
 def _dumps(said: object) -> str:
@@ -195,9 +203,9 @@ def _budget_text(budget: Budget) -> dict[str, str | None]:
 def _read_budget(said: Mapping[str, str | None], analysts: Mapping[str, Budget] | None = None) -> Budget:
     conversion = said["conversion_delta"]
     return Budget(
-        Fraction(str(said["epsilon"])),
-        Fraction(str(said["delta"])),
-        conversion_delta=None if conversion is None else Fraction(conversion),
+        _number(said["epsilon"]),
+        _number(said["delta"]),
+        conversion_delta=None if conversion is None else _number(conversion),
         analysts=analysts,
     )
 
@@ -207,5 +215,5 @@ def _event_text(event: Event) -> dict[str, Any]:
 
 
 def _read_event(said: Mapping[str, Any]) -> Event:
-    numbers = {name: Fraction(number) for name, number in said.items() if name not in ("event", "count")}
-    return _EVENTS[said["event"]](**numbers, count=int(said["count"]))
+    numbers = {name: _number(number) for name, number in said.items() if name not in ("event", "count")}
+    return _EVENTS[said["event"]](**numbers, count=int(_number(said["count"])))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from numbers import Integral, Rational, Real
 
@@ -148,11 +148,16 @@ def as_rho(value: object, name: str = "rho") -> Fraction:
     return number
 
 
-def show(number: Fraction) -> str:
-    """A fraction as a short decimal; never more than it is, so that what is left can be asked for as shown."""
+def show(number: Fraction, digits: int = 6, *, up: bool = False) -> str:
+    """A fraction as a short decimal; never more than it is, so that what is left can be asked for as shown; with `up`
+    never less."""
     if number == 0:
         return "0"
-    digits = Decimal(number.numerator) / Decimal(number.denominator)
-    exponent = digits.adjusted()
-    short = digits.quantize(Decimal(1).scaleb(exponent - 5), rounding="ROUND_FLOOR").normalize()
-    return f"{short:f}" if -4 <= exponent <= 7 else f"{float(short):g}"
+    with localcontext() as context:
+        context.prec = digits + 30
+        value = Decimal(number.numerator) / Decimal(number.denominator)
+        exponent = value.adjusted()
+        short = value.quantize(
+            Decimal(1).scaleb(exponent - digits + 1), rounding="ROUND_CEILING" if up else "ROUND_FLOOR"
+        ).normalize()
+        return f"{short:f}" if -4 <= exponent <= 7 else f"{short:e}" if digits > 15 else f"{float(short):.{digits}g}"

@@ -48,13 +48,14 @@ class LossLaw:
         dominates ("connect the dots", Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022, sections 4 and 5).
         """
         places, masses = _split(self.points, self.masses, h)
-        if self.density is None:
-            return places, masses
-        inside, weights = _split(*self._quadrature(h), h)
-        first = int(min(places.min(), inside.min()))
-        grid = np.bincount(inside - first, weights)
-        grid = grid + np.bincount(places - first, masses, len(grid))[: len(grid)]
-        return first + np.arange(len(grid)), grid
+        if self.density is not None:
+            inside, weights = _split(*self._quadrature(h), h)
+            places, masses = np.append(places, inside), np.append(masses, weights)
+            first = int(places.min())
+            masses = np.asarray(np.bincount(places - first, masses), dtype=np.float64)
+            places = first + np.arange(len(masses), dtype=np.int64)
+        used = masses > 0
+        return places[used], masses[used]
 
     def _quadrature(self, h: float) -> tuple[FloatArray, FloatArray]:
         """The density as points with masses: Gauss rules on panels that end at the multiples of h."""

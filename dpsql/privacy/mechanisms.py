@@ -51,7 +51,7 @@ class Noise(Protocol):
         """The scale of a Laplace-like law, the standard deviation of a Gaussian; in steps."""
 
     @property
-    def variance(self) -> float | Fraction:
+    def spread(self) -> float:
         """The variance of one coordinate, in squared steps."""
 
     def draw(self, cells: int) -> IntArray:
@@ -116,7 +116,7 @@ class CubeLaplace:
         return float(self.exact_scale)
 
     @property
-    def variance(self) -> float:
+    def spread(self) -> float:
         if self.dimension == 1:
             return _laplace_variance(self.scale)
         return (self.dimension + 1) * (self.dimension + 2) / 3 * self.scale**2  # of the continuous law
@@ -165,7 +165,7 @@ class SplitLaplace:
         return float(self.exact_scale)
 
     @property
-    def variance(self) -> float:
+    def spread(self) -> float:
         return _laplace_variance(self.scale)
 
     def draw(self, cells: int) -> IntArray:
@@ -218,6 +218,10 @@ class DiscreteGaussian:
     def scale(self) -> float:
         return math.sqrt(self.variance)
 
+    @property
+    def spread(self) -> float:
+        return _gaussian_variance(float(self.variance))
+
     def draw(self, cells: int) -> IntArray:
         flat = sampling.discrete_gaussian(self.variance, self.dimension * cells)
         return flat.reshape(self.dimension, cells)
@@ -246,6 +250,15 @@ class DiscreteGaussian:
 def _laplace_variance(scale: float) -> float:
     """2 a / (1 - a)^2 for a = exp(-1 / scale)."""
     return 0.5 / math.sinh(0.5 / scale) ** 2 if scale > 1e-3 else 0.0
+
+
+def _gaussian_variance(variance: float) -> float:
+    """That of the discrete law: `variance` itself but for very small ones (Canonne, Kamath, Steinke 2020, part 3)."""
+    if variance > 2:
+        return variance
+    weights = [math.exp(-x * x / (2 * variance)) for x in range(1, 20)]
+    squares = math.fsum(x * x * weight for x, weight in enumerate(weights, start=1))
+    return 2 * squares / (1 + 2 * math.fsum(weights))
 
 
 def _laplace_half_width(scale: Fraction, level: float) -> float:

@@ -4,8 +4,8 @@ The worst pair of a composition is the product of the worst pairs (Zhu, Dong, Wa
 as independent variables, and delta(e) = E[(1 - e^(e - L))+]. The laws are put on one grid, where the pair only gets
 worse (`loss_laws`). What else is approximate is added to delta:
 
-    tilting  each law is multiplied by e^(s x) and normed, s such that the sum's mean is near the epsilon that is sought;
-             the transform's errors, of the size of the largest term, are then small against the tail that counts
+    tilting  each law is multiplied by e^(s x) and normed, s such that the sum's mean is near the epsilon sought; the
+             transform's errors, of the size of the largest term, are then small against the tail that counts
     floats   every term of the sum is raised by (k + 1) 4u log2(N), u = 2^-53: a transform errs by at most that per
              factor in the mean over frequencies, no factor is above 1, and a term is such a mean
     wrapping the circular sum adds to a term what lies a whole window away: an error upward for all losses inside the
@@ -23,27 +23,28 @@ import numpy as np
 
 from dpsql.privacy import gaussian, loss_laws, renyi
 from dpsql.privacy.accountants import finite_part, mu_of, rdp
-from dpsql.privacy.events import Steps, weighted
+from dpsql.privacy.events import Steps, Tally, weighted
 from dpsql.privacy.loss_laws import FloatArray, LossLaw
 from dpsql.privacy.responses import Responses
 from dpsql.privacy.rounding import above, at_least, below, raised
 
 _FINEST = 2**14
 """Grid steps in a window, at least: then the grid alone adds less than a thousandth to epsilon."""
-_MOST_POINTS = 2**23
-"""A grid with more needs gigabytes. A coarser one, or a window that is too small, is still safe."""
+_MOST_POINTS = 2**22
+"""A grid with more needs seconds. A coarser one, or a window that is too small, is still safe."""
 _SPREAD = 30.0
 """The window holds all of the tilted sum but a part of about e^-30 at either end."""
 _LARGEST = 1e9
-"""Beyond this epsilon or rho the grid has no room for the losses of all steps; the Renyi bound stands in."""
+_MOST_STEPS = 10**7
+"""Beyond this epsilon, rho or number of steps the grid has no room for all losses; the Renyi bound stands in."""
 
 
 def epsilon_of(steps: Steps, delta: Fraction) -> float:
     """The least epsilon at delta, rounded up; NaN if a step is known by its zCDP alone, or where the steps' own deltas
     leave nothing of delta and not all are pure. Never above `rdp` at the same finite part of delta."""
-    if not steps:
-        return 0.0
     slack = finite_part(steps, delta)
+    if not steps:
+        return slack * 0
     if steps.concentrated or math.isnan(slack) or (steps.gaussian and slack == 0):
         return math.nan
     most = math.inf if steps.gaussian else at_least(steps.pure)
@@ -57,26 +58,24 @@ def epsilon_of(steps: Steps, delta: Fraction) -> float:
         if not steps.laplace:
             return most
     most = min(most, rdp(_finite(steps), Fraction(slack)))
-    if not 1e-12 < most < _LARGEST:
-        return most
     sums = _Sums(steps, most)
-    first = sums.tilted(sums.tilt_for(most), slack)
+    if not 1e-12 < most < _LARGEST or sums.count > _MOST_STEPS:
+        return most
+    first = sums.tilted(sums.tilt_for(most), math.log(slack))
     found, sharp = first.epsilon_at(slack)
     if not sharp:  # the tilt was aimed too far from the answer
-        again, _ = sums.tilted(sums.tilt_for(min(found, most)), slack).epsilon_at(slack)
+        again, _ = sums.tilted(sums.tilt_for(min(found, most)), math.log(slack)).epsilon_at(slack)
         found = min(found, again)
     return min(most, raised(found))
 
 
 def delta_of(steps: Steps, epsilon: Fraction) -> float:
     """The least delta at epsilon >= 0, rounded up; NaN if a step is known by its zCDP alone."""
-    if not steps:
-        return 0.0
     if steps.concentrated:
         return math.nan
-    kept = math.exp(math.fsum(n * math.log1p(-above(own)) for own, n in steps.own_deltas.items()))
-    lost = -math.expm1(math.fsum(n * math.log1p(-above(own)) for own, n in steps.own_deltas.items()))
-    return min(1.0, raised(lost) + kept * _finite_delta(steps, epsilon))
+    log_kept = math.fsum(n * math.log1p(-above(own)) for own, n in steps.own_deltas.items())
+    kept, lost = math.exp(log_kept), -math.expm1(log_kept)
+    return min(1.0, raised(lost + kept * _finite_delta(steps, epsilon)))
 
 
 def _finite_delta(steps: Steps, epsilon: Fraction) -> float:
@@ -90,10 +89,13 @@ def _finite_delta(steps: Steps, epsilon: Fraction) -> float:
         return Responses(each, count).delta_at(goal)
     sums = _Sums(steps, goal)
     s = sums.tilt_for(goal)
-    bound = min(0.0, float(sums.log_mgf(np.array([s]))[0]) - s * goal)
-    if not 1e-12 < max(goal, above(steps.rho)) < _LARGEST:
-        return math.exp(bound)
-    return min(math.exp(bound), sums.tilted(s, math.exp(bound) * 1e-3).delta_at(goal * (1 - 1e-12)))
+    moment = float(sums.log_mgf(np.array([s]))[0])
+    log_bound = min(0.0, moment - s * goal + 1e-14 * (1 + abs(moment) + s * goal))  # E[e^(s (L - e))], Chernoff
+    bound = math.nextafter(math.exp(log_bound), 1.0)
+    if not 1e-12 < max(goal, sums.scale) < _LARGEST or sums.count > _MOST_STEPS:
+        return bound
+    found = sums.tilted(s, log_bound - 7).delta_at(goal * (1 - 1e-12))
+    return min(bound, math.nextafter(found, 1.0))  # in this order a NaN loses
 
 
 def _finite(steps: Steps) -> Steps:
@@ -104,6 +106,15 @@ def _finite(steps: Steps) -> Steps:
 def _mu(steps: Steps) -> float:
     """All Gaussians as one: the losses are normal, and their rhos add."""
     return float(mu_of(np.array([above(weighted(steps.gaussian))]))[0])
+
+
+def _measures(epsilons: Tally) -> list[float]:
+    """The largest number of which all epsilons are multiples, if they are few, and the commonest epsilon."""
+    found = [float(max(epsilons, key=lambda epsilon: epsilons[epsilon]))]
+    if len(epsilons) <= 8:
+        denominator = math.lcm(*(epsilon.denominator for epsilon in epsilons))
+        found.insert(0, float(Fraction(math.gcd(*(int(each * denominator) for each in epsilons)), denominator)))
+    return found
 
 
 class _Sums:
@@ -117,6 +128,7 @@ class _Sums:
         self.count = sum(steps.epsilons.values()) + bool(steps.gaussian)
         self.most = math.inf if steps.gaussian else above(steps.pure)
         self.scale = above(steps.rho)
+        self.measures = _measures(steps.epsilons)
 
     def log_mgf(self, s: FloatArray) -> FloatArray:
         """log E[e^(s L)] of the sum, at each s."""
@@ -135,7 +147,7 @@ class _Sums:
         bound = self.log_mgf(s) - s * epsilon
         return float(s[np.argmax(bound <= bound.min() + 0.01)])
 
-    def tilted(self, s: float, delta: float) -> _Tilted:
+    def tilted(self, s: float, log_delta: float) -> _Tilted:
         """The law of the sum under the tilt e^(s L), on a grid and window fit for a tail of about delta."""
         t = np.exp(math.log(max(1.0, 1 / self.scale)) / 2 + np.arange(-12, 12, 0.25))
         here, near = self.log_mgf(np.array([s, s * (1 + 1e-4)]))
@@ -144,23 +156,23 @@ class _Sums:
         top = min(float(tops.min()), self.most)
         bottom = max(float(-((self.log_mgf(s - t) - here + _SPREAD) / t).min()), -self.most)
         width = max(top - bottom, 1e-9 * self.epsilon)
-        widest = max(width, 20 * math.sqrt(2 * self.rho), 160.0 if len(self.laplace) else 0.0)
+        widest = max(width, 20 * math.sqrt(2 * self.rho), min(160.0, 2 * float(self.laplace.max(initial=0))))
         coarse = max(1e-4 * self.epsilon / self.count, widest / _MOST_POINTS)
-        h = max(min(width / 150 / math.sqrt(self.count), width / _FINEST), coarse)
-        pure = np.append(self.laplace, self.response)
-        if len(pure) and (common := float(pure[np.argmax(np.append(self.laplace_counts, self.response_counts))])) >= h:
-            h = common / math.ceil(common / h)  # a grid through the end points of the commonest step
+        h = max(min(width / 250 / math.sqrt(self.count), width / _FINEST), coarse)
+        fitting = [measure for measure in self.measures if measure >= h]
+        if fitting:  # a grid through the end points of the laws, where they have points of large mass
+            h = fitting[0] / math.ceil(fitting[0] / h)
         points = width / h + 64 + (self.count if h == coarse else 0)
         size = min(_MOST_POINTS, 2 ** math.ceil(math.log2(points)))
-        return self._sum(s, h, size, ((top + bottom) / 2 - mean, float(t[int(np.argmin(tops))])), delta)
+        return self._sum(s, h, size, ((top + bottom) / 2 - mean, float(t[int(np.argmin(tops))])), log_delta)
 
-    def _sum(self, s: float, h: float, size: int, aim: tuple[float, float], delta: float) -> _Tilted:
+    def _sum(self, s: float, h: float, size: int, aim: tuple[float, float], log_delta: float) -> _Tilted:
         offset, t = aim
         product = np.ones(size // 2 + 1, dtype=np.complex128)
         log_mgf, log_more, mean, lost, highest = 0.0, 0.0, 0.0, 0.0, 0
-        for law, count in self._laws(math.log(delta) - 20):
+        for law, count in self._laws(log_delta - 20):
             places, masses = law.on_grid(h)
-            last = int(places[masses > 0].max())
+            last = int(places.max())
             x = places * h
             weights = masses * np.exp(s * (x - last * h))
             norm = float(weights.sum())
@@ -184,7 +196,7 @@ class _Sums:
         log_scale = log_mgf - s * x
         # Masses err by a part in 10^13 each, exponents by a few units of their last place.
         slip = 1e-13 * self.count + 1e-15 * (abs(log_mgf) + abs(s) * float(np.abs(x).max()))
-        return _Tilted(x, np.asarray(np.maximum(terms, 0)), np.asarray(log_scale), error, slip, lost)
+        return _Tilted(np.asarray(x), np.asarray(np.maximum(terms, 0)), np.asarray(log_scale), error, slip, lost)
 
     def _laws(self, log_lost: float) -> list[tuple[LossLaw, int]]:
         found = [(loss_laws.laplace(float(e)), int(n)) for e, n in zip(self.laplace, self.laplace_counts, strict=True)]
@@ -216,7 +228,7 @@ class _Tilted:
         """delta, and what of it is a margin for errors."""
         first = int(np.searchsorted(self.x, epsilon, side="right"))
         gain = -np.expm1(epsilon - self.x[first:])
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):  # far below the tilt it is infinite or NaN
             scale = np.exp(self.log_scale[first:])
             masses, errors = self.terms[first:] * scale, self.error * scale
             margin = float((errors * gain).sum()) + self.slip * float(masses.sum()) + self.lost

@@ -40,10 +40,10 @@ def response(epsilon: FloatArray, s: FloatArray) -> FloatArray:
 
 
 def _capped(found: FloatArray, epsilon: FloatArray, s: FloatArray) -> FloatArray:
-    """No epsilon-DP step diverges by more than alpha epsilon^2/2 (Bun, Steinke 2016, proposition 3.3) or epsilon. For
-    tiny epsilon, where the terms of the formula cancel, these are the value to a part in 10^5."""
+    """No epsilon-DP step diverges by more than alpha epsilon^2/2 (Bun, Steinke 2016, proposition 3.3) or epsilon. Where
+    alpha epsilon is tiny and the terms of the formula cancel, these are the value to a part in 10^5."""
     bound = np.minimum((1 + s) * epsilon * epsilon / 2, epsilon)
-    return np.where(epsilon < _SMALL, bound, np.minimum(found + _ROUNDING * epsilon, bound))
+    return np.where((1 + 2 * s) * epsilon < _SMALL, bound, np.minimum(found + _ROUNDING * epsilon, bound))
 
 
 def curve_of(steps: Steps) -> Curve:

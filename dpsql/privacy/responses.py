@@ -20,7 +20,9 @@ from dpsql.privacy.rounding import above, raised
 FloatArray = NDArray[np.float64]
 
 _MARGIN = 50.0
-"""Numbers of lies with a total probability below e^-50 of the wanted delta are left out and added to it."""
+"""Numbers of lies with a total probability below e^-50 of the wanted delta are left out, and taken off it."""
+_SMALLEST = -690.0
+"""A delta below e^-690 is of no interest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +38,29 @@ class Responses:
         if delta <= 0:
             return above(most)
         losses, masses = self._losses(math.log(delta))
+        goal = delta * (1 - math.exp(-_MARGIN))
         low, high = 0.0, above(most)
-        if self._delta(losses, masses, 0.0) <= delta:
+        if self._delta(losses, masses, 0.0) <= goal:
             return 0.0
         for _ in range(70):
             middle = (low + high) / 2
-            low, high = (low, middle) if self._delta(losses, masses, middle) <= delta else (middle, high)
+            low, high = (low, middle) if self._delta(losses, masses, middle) <= goal else (middle, high)
         return min(above(most), raised(high))
 
     def delta_at(self, epsilon: float) -> float:
         """The least delta for this epsilon >= 0, rounded up; 0 from count * epsilon on."""
         if Fraction(epsilon) >= self.epsilon * self.count:
             return 0.0
-        return min(1.0, raised(self._delta(*self._losses(-700.0), epsilon)))
+        found = self._delta(*self._losses(_SMALLEST), epsilon) + math.exp(_SMALLEST - _MARGIN)
+        return min(1.0, raised(math.nextafter(found, 1.0)))
 
     def _delta(self, losses: FloatArray, masses: FloatArray, epsilon: float) -> float:
-        """delta, and the rounding error of the masses: a few units of the logarithm's last place, and of the distance
-        from the mean in the exponent."""
+        """delta, and the rounding error of the masses: a few units of the last place of the logarithm, whose terms are
+        of the size of the distance from the mean, some multiple of sqrt(k)."""
         over = losses > epsilon
         parts = masses[over] * -np.expm1(epsilon - losses[over])
-        error = 1e-15 * (10 + math.sqrt(self.count)) * float(masses[over].sum())
-        return float(parts.sum()) + error + math.exp(-_MARGIN) * float(parts[:1].sum())
+        error = 1e-14 * (1 + math.sqrt(self.count)) * float(masses[over].sum())
+        return float(parts.sum()) + error
 
     def _losses(self, log_delta: float) -> tuple[FloatArray, FloatArray]:
         """Losses and their probabilities, for all numbers of lies but those whose probability is below e^-50 delta.
@@ -67,7 +71,9 @@ class Responses:
         mean = k * math.exp(-epsilon) / (1 + math.exp(-epsilon))
         reach = math.sqrt(k * (_MARGIN + math.log(2) - log_delta) / 2)
         lies = np.arange(max(0, math.floor(mean - reach)), min(k, math.ceil(mean + reach)) + 1)
-        return np.asarray((k - 2 * lies) * epsilon), np.exp(log_binomial(lies, k, epsilon))
+        masses = np.exp(log_binomial(lies, k, epsilon))
+        # They add up to 1; dividing takes out the rounding of the two probabilities, whose k-th powers are in each.
+        return np.asarray((k - 2 * lies) * epsilon), np.asarray(masses / masses.sum())
 
 
 def log_binomial(lies: NDArray[np.int64], k: int, epsilon: float) -> FloatArray:

@@ -27,7 +27,7 @@ from dpsql.executors import pandas as executor
 from dpsql.executors.base import CountRows, ExactPlan, LatticeSum
 from dpsql.executors.columns import ColumnStore
 from dpsql.executors.pandas import PandasExecutor
-from dpsql.privacy.loss import PrivacyLoss
+from dpsql.privacy.loss import Allowance
 from dpsql.privacy.unit import Neighbours
 from dpsql.release import Release, calibrate
 from dpsql.schema import Declaration, TableSchema, Type, resolve
@@ -39,7 +39,7 @@ from tests.executors import reference
 from tests.language.grammar import Grammar
 from tests.language.people import BOUNDS, COLUMNS, KEYS, LARGEST_EPSILON, cells, frame
 
-ONE = PrivacyLoss(Fraction(1), Fraction(1, 10**6))
+ONE = Allowance(Fraction(1), Fraction(1, 10**6))
 RANDOM_PLANS = 150
 
 

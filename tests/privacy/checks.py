@@ -624,14 +624,14 @@ def check_budget() -> None:
         answered = sum(pool.map(lambda _: _is_answered(many, sql, 1), range(64)))
     assert answered == 7
     assert many.spent.epsilon == 7
-    deltas = dpsql.Session({"t": frame}, budget=dpsql.Budget(100, 1e-6))
+    deltas = dpsql.Session({"t": frame}, budget=dpsql.Budget(100, 1e-6), accountant="basic")
     grouped = "SELECT x, COUNT(*) FROM t GROUP BY x"
     assert sum(_is_answered(deltas, grouped, 1, delta=4e-7) for _ in range(4)) == 2, "delta is overdrawn"
 
 
 def _is_answered(held: dpsql.Session, sql: str, epsilon: float, **options: Any) -> bool:
     try:
-        held.query(sql, epsilon=epsilon, **options)
+        held.query(sql, epsilon=epsilon, fresh=True, **options)
     except dpsql.errors.BudgetExceeded:
         return False
     except dpsql.DPSQLError as error:

@@ -13,9 +13,11 @@ import pytest
 
 import dpsql
 from dpsql.errors import BudgetExceeded, DPSQLError, InvalidPrivacyParameter, LedgerError
+from dpsql.privacy.cost import Cost
+from dpsql.privacy.filters import Spent
 from dpsql.privacy.ledger import Ledger
+from dpsql.privacy.ledger_text import Rules
 from dpsql.privacy.loss import PrivacyLoss
-from dpsql.privacy.unit import Neighbours
 from tests.privacy import checks
 
 COUNT = "SELECT COUNT(*) FROM t"
@@ -59,7 +61,7 @@ class Forgetful(float):
 def test_what_is_asked_for_is_charged_exactly(epsilon: Any, charged: Fraction):
     held = session(1)
     held.query(COUNT, epsilon=epsilon)
-    assert held.spent == PrivacyLoss(charged)
+    assert held.spent == Spent(charged, rho=charged**2 / 2)
 
 
 def test_single_precision_is_charged_as_the_number_that_it_is():
@@ -85,7 +87,7 @@ def test_what_is_no_epsilon_is_refused_and_costs_nothing(epsilon: Any):
         dpsql.Budget(epsilon)
     with pytest.raises(InvalidPrivacyParameter):
         dpsql.query(pd.DataFrame({"x": [1]}), COUNT, epsilon=epsilon)
-    assert held.spent == PrivacyLoss(Fraction(0))
+    assert held.spent == Spent(Fraction(0))
     assert held.ledger() == ()
 
 
@@ -151,7 +153,7 @@ def test_explanations_are_free_and_say_what_is_charged():
         before = held.spent
         result = held.query(sql, epsilon=1, **options)
         assert (said["epsilon"], said["delta"]) == (float(result.loss.epsilon), float(result.loss.delta))
-        assert held.spent == before + result.loss
+        assert (held.spent.epsilon, held.spent.delta) == (before.epsilon + 1, before.delta + result.loss.delta)
     assert held.query(f"EXPLAIN PRIVACY {COUNT}", epsilon=1).to_dict()["epsilon"] == 1
     assert held.spent.epsilon == 2
 
@@ -178,7 +180,7 @@ def test_a_table_is_not_put_in_the_place_of_another():
 
 
 def test_a_ledger_admits_what_fits_from_any_thread():
-    held = Ledger(dpsql.Budget(Fraction(50, 7)), Neighbours.UNBOUNDED)
+    held = Ledger(Rules(dpsql.Budget(Fraction(50, 7))))
     admitted: list[int] = []
     start = threading.Barrier(12)
 
@@ -186,7 +188,7 @@ def test_a_ledger_admits_what_fits_from_any_thread():
         start.wait()
         for _ in range(40):
             try:
-                held.charge(PrivacyLoss(Fraction(1, 7)), "one")
+                held.charge(Cost.of(Fraction(1, 7)), "one")
             except BudgetExceeded:
                 continue
             admitted.append(1)

@@ -20,6 +20,7 @@ from scipy import stats
 
 from dpsql.privacy import tails
 from dpsql.privacy.conversion import delta_of_rho, rho_for
+from dpsql.privacy.cost import Cost
 from dpsql.privacy.loss import PrivacyLoss
 from dpsql.privacy.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace
 from dpsql.privacy.partitions import show_probability, threshold
@@ -57,7 +58,7 @@ def test_laplace_scales_are_rounded_up_and_hardly(law: Any):
 def test_the_scale_is_exact_where_the_samplers_take_it():
     noise = CubeLaplace.calibrate(Reach(3, Fraction(9), 1), Fraction(1, 3))
     assert noise.exact_scale == 9
-    assert noise.loss(Reach(3, Fraction(9), 1)) == PrivacyLoss(Fraction(1, 3))
+    assert noise.loss(Reach(3, Fraction(9), 1)) == Cost.of(Fraction(1, 3))
 
 
 def test_a_larger_reach_costs_more_than_the_law_was_calibrated_to():
@@ -75,7 +76,7 @@ def test_gaussian_variance_suffices_for_its_rho(delta: Fraction):
         noise = DiscreteGaussian.calibrate(reach, loss)
         assert Fraction(reach.l2_squared) / (2 * noise.variance) <= rho_for(epsilon, delta)
         assert noise.variance <= Fraction(reach.l2_squared) / (2 * rho_for(epsilon, delta)) + Fraction(1, 2**20)
-        assert noise.loss(reach) == loss
+        assert noise.loss(reach) == Cost(epsilon, delta, rho_for(epsilon, delta))
 
 
 # The discrete K-norm law is pure differential privacy: every probability, by its definition

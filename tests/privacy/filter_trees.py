@@ -1,0 +1,225 @@
+"""Adversaries against a privacy filter, and the worst that any of them can do, exactly.
+
+A step is a pair of laws on a few outcomes (what it says on one table and on its neighbour) and its cost. An adversary
+chooses the next step after seeing all earlier outcomes, as long as the filter admits it. What an adversary can still
+gain depends on how often each outcome of each step was seen, not on their order; so the best of all adversaries that use
+some menu of steps is found by working backwards, with no sampling and no statistics.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.privacy.cost import FREE, Cost
+from dpsql.privacy.filters import Filter
+
+Law = tuple[float, ...]
+Admit = Callable[[Any, Cost], Any]
+"""(state, cost of the next step) -> the state after it, None where it is refused. The first state is None."""
+
+_ORDERS = 1 + np.logspace(-3, 4, 12_000)
+MARGIN = 1 + 1e-5
+
+
+@dataclass(frozen=True)
+class Step:
+    """Two laws on the same outcomes, and what the step is charged."""
+
+    one: Law
+    other: Law
+    cost: Cost
+
+    @property
+    def swapped(self) -> Step:
+        return Step(self.other, self.one, self.cost)
+
+
+def up(number: float) -> Fraction:
+    """A fraction that is a little above the number."""
+    return Fraction(math.ceil(number * MARGIN * 2**60), 2**60)
+
+
+def rho_of(one: Sequence[float], other: Sequence[float]) -> float:
+    """The least rho with Renyi divergence at most alpha rho for all alpha > 1, either way; up to MARGIN.
+
+    Beyond the last order it is at most (max-divergence) / alpha, which is checked to be smaller.
+    """
+    found = 0.0
+    for p, q in ((np.array(one), np.array(other)), (np.array(other), np.array(one))):
+        loss = np.log(p) - np.log(q)
+        exponents = np.log(p)[None, :] + (_ORDERS[:, None] - 1) * loss[None, :]
+        largest = exponents.max(axis=1)
+        moments = largest + np.log(np.exp(exponents - largest[:, None]).sum(axis=1))
+        found = max(found, float((moments / (_ORDERS - 1) / _ORDERS).max()), float((p * loss).sum()))
+        assert loss.max() / _ORDERS[-1] <= found
+    return found
+
+
+def hockey(one: Sequence[float], other: Sequence[float], epsilon: float) -> float:
+    """The largest over events E of P(E) - e^epsilon Q(E)."""
+    factor = math.exp(epsilon)
+    return math.fsum(max(0.0, p - factor * q) for p, q in zip(one, other, strict=True))
+
+
+def either_way(one: Sequence[float], other: Sequence[float], epsilon: float) -> float:
+    return max(hockey(one, other, epsilon), hockey(other, one, epsilon))
+
+
+# Steps
+
+
+def response(epsilon: Fraction) -> Step:
+    """Randomised response: the worst of all epsilon-DP steps (Kairouz, Oh, Viswanath 2015)."""
+    high = 1 / (1 + math.exp(-epsilon))
+    return Step((high, 1 - high), (1 - high, high), Cost.of(epsilon))
+
+
+def leaking(epsilon: Fraction, delta: Fraction) -> Step:
+    """Randomised response that says everything with probability delta: the worst of all (epsilon, delta)-DP steps."""
+    (high, low), d = response(epsilon).one, float(delta)
+    return Step((d, (1 - d) * high, (1 - d) * low, 0.0), (0.0, (1 - d) * low, (1 - d) * high, d), Cost.of(epsilon, delta))
+
+
+def catastrophe(delta: Fraction) -> Step:
+    """Says everything with probability delta, else nothing; of the one table only."""
+    return Step((float(delta), 1 - float(delta)), (0.0, 1.0), Cost.of(Fraction(0), delta))
+
+
+def _binned(sigma: float, bins: int) -> tuple[Law, Law]:
+    """Which of some intervals a Gaussian number is in, its mean 0 or 1."""
+    edges = np.linspace(0.5 - 3 * sigma, 0.5 + 3 * sigma, bins - 1)
+    laws = []
+    for mean in (0.0, 1.0):
+        below = [0.5 * math.erfc(-(edge - mean) / sigma / math.sqrt(2)) for edge in edges]
+        laws.append(tuple(np.diff([0.0, *below, 1.0]).tolist()))
+    return laws[0], laws[1]
+
+
+def gaussian(sigma: float, bins: int = 4, epsilon: float | None = None) -> Step:
+    """Gaussian noise seen through intervals; its rho is measured, and with `epsilon` its delta there too."""
+    one, other = _binned(sigma, bins)
+    return _measured(one, other, epsilon)
+
+
+def spike(mass: float, loss: float, epsilon: float | None = None) -> Step:
+    """One outcome of some mass and loss, the rest about even: close to the worst that zCDP allows at one epsilon."""
+    return _measured((mass, 1 - mass), (mass * math.exp(-loss), 1 - mass * math.exp(-loss)), epsilon)
+
+
+def _measured(one: Law, other: Law, epsilon: float | None) -> Step:
+    rho = up(rho_of(one, other))
+    if epsilon is None:
+        return Step(one, other, Cost(None, rho=rho))
+    pair = Fraction(repr(epsilon)), up(either_way(one, other, epsilon))
+    return Step(one, other, Cost(*pair, rho))
+
+
+@lru_cache(maxsize=64)
+def worst_spike(epsilon: float, rho: float) -> tuple[float, float]:
+    """The mass and loss of a spike that is rho-zCDP and has about the largest delta at epsilon."""
+    best = (0.0, 0.0, 0.0)
+    for loss in epsilon + np.linspace(0.02, 4, 60) * math.sqrt(2 * rho):
+        low, high = 0.0, 1.0
+        for _ in range(30):
+            mass = (low + high) / 2
+            reached = (mass, 1 - mass), (mass * math.exp(-loss), 1 - mass * math.exp(-loss))
+            low, high = (mass, high) if rho_of(*reached) * MARGIN**3 <= rho else (low, mass)
+        if low:
+            delta = low * (1 - math.exp(epsilon - loss))
+            best = max(best, (delta, low, float(loss)))
+    return best[1], best[2]
+
+
+def thresholded(step: Step, delta: Fraction) -> Step:
+    """The same beside a group that only the one table has, which is shown with probability delta."""
+    d = float(delta)
+    one = (d, *((1 - d) * p for p in step.one))
+    return Step(one, (0.0, *step.other), step.cost + Cost.of(Fraction(0), delta))
+
+
+# Filters as adversaries see them
+
+
+def held(by: Filter) -> Admit:
+    """As a ledger does: the sum of all costs, the next one included, has to be admitted."""
+
+    def after(total: Cost | None, cost: Cost) -> Cost | None:
+        new = (total or FREE) + cost
+        return new if by.admits(new) else None
+
+    return after
+
+
+# The best adversary
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The largest delta at `epsilon` over all adversaries, and how many positions they can come to."""
+
+    delta: float
+    positions: int
+
+
+def worst(menu: Sequence[Step], admit: Admit, epsilon: float, *, most: int = 10**6) -> Worst:
+    """The largest hockey-stick divergence that steps of the menu, adaptively chosen, can reach."""
+    factor = math.exp(epsilon)
+    logs = [tuple((_log(p), _log(q)) for p, q in zip(step.one, step.other, strict=True)) for step in menu]
+    outcomes = [(i, j) for i, step in enumerate(menu) for j in range(len(step.one))]
+    place = {each: n for n, each in enumerate(outcomes)}
+    states: dict[tuple[Hashable, int], Any] = {}
+    known: dict[tuple[Hashable, tuple[int, ...]], float] = {}
+
+    def after(state: Any, i: int) -> Any:
+        if (state, i) not in states:
+            states[state, i] = admit(state, menu[i].cost)
+        return states[state, i]
+
+    def value(state: Any, counts: tuple[int, ...], log_p: float, log_q: float) -> float:
+        """What is gained from here on, as a part of the whole: the masses of the path are in it."""
+        if log_p == -math.inf:
+            return 0.0
+        if log_q == -math.inf:
+            return math.exp(log_p)  # everything is known: nothing more to gain
+        found = known.get((state, counts))
+        if found is not None:
+            return found
+        assert len(known) < most, "too many positions: take a smaller menu"
+        best = max(0.0, math.exp(log_p) - factor * math.exp(log_q))
+        for i in range(len(menu)):
+            new = after(state, i)
+            if new is None:
+                continue
+            gained = 0.0
+            for j, (p, q) in enumerate(logs[i]):
+                n = place[i, j]
+                gained += value(new, (*counts[:n], counts[n] + 1, *counts[n + 1 :]), log_p + p, log_q + q)
+            best = max(best, gained)
+        known[state, counts] = best
+        return best
+
+    start = (0,) * len(outcomes)
+    return Worst(value(None, start, 0.0, 0.0), len(known))
+
+
+def _log(p: float) -> float:
+    return math.log(p) if p > 0 else -math.inf
+
+
+def worst_either_way(menu: Sequence[Step], admit: Admit, epsilon: float) -> float:
+    """Both neighbours in both roles."""
+    back = [step.swapped for step in menu]
+    return max(worst(menu, admit, epsilon).delta, worst(back, admit, epsilon).delta)
+
+
+def divergence_of_tree(leaves: Iterable[tuple[float, float]], epsilon: float) -> float:
+    pairs: NDArray[np.float64] = np.array(list(leaves)).reshape(-1, 2)
+    return either_way(pairs[:, 0].tolist(), pairs[:, 1].tolist(), epsilon)
