@@ -17,8 +17,8 @@ from dpsql.sql.plan import AggregateKind
 @dataclass(frozen=True, slots=True)
 class Choice:
     """Both laws were possible. `wider`: the standard deviation of the other's noise over that of the chosen, as a
-    geometric mean over the outputs; `crossover`: where one count is asked for, Gaussian noise is the narrower from so many cells
-    of one unit on (each moved by one)."""
+    geometric mean over the outputs; `crossover`: where one count is asked for, Gaussian noise is the narrower
+    from so many cells of one unit on (each moved by one)."""
 
     chosen: str
     wider: float

@@ -141,8 +141,8 @@ def test_a_word_is_written_so(row: dict[str, str]) -> None:
     made = eval(f"dict({row['Python'].strip('`')})")
     read = tomllib.loads(f"t = {{ {row['TOML'].strip('`')} }}")["t"]
     assert made == read
-    unit = {} if "public" in made else {"unit": "customer"}
-    frame = shop()["orders"].assign(product=1)
+    unit = {} if "public" in made or "partition" in made else {"unit": "customer"}
+    frame = shop()["orders"].assign(product=1, day=1)
     assert dpsql.Table(frame, **{**unit, **made}).declaration.table == TableWords.of(**{**unit, **made})
 
 

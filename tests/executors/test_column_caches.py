@@ -241,8 +241,8 @@ def test_a_session_remembers_too(looked_at: list[str]):
     tables = {"a": dpsql.Table(inside, bounds={"x": (0, 9)}), "b": dpsql.Table(outside, bounds={"y": (0, 9)})}
     session = dpsql.Session(tables, budget=dpsql.Budget(1e9))
     for _each in range(3):
-        assert list(session.query("SELECT SUM(x) FROM a", epsilon=1e8)) == [(12,)]
-        assert list(session.query("SELECT SUM(y) FROM b", epsilon=1e8)) == [(16,)]
+        assert list(session.query("SELECT SUM(x) FROM a", epsilon=1e8, fresh=True)) == [(12,)]
+        assert list(session.query("SELECT SUM(y) FROM b", epsilon=1e8, fresh=True)) == [(16,)]
     assert looked_at == ["x", "y", "y", "y"]
 
 

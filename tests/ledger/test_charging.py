@@ -169,7 +169,7 @@ def test_entries_and_sums_come_back_exactly(tmp_path: Path):
     wild = [
         (cost(Fraction(1, 3), Fraction(1, 10**100)), "SELECT 'é\n\t\0\ud800' \\ \" \U0001f600", ()),
         (Cost(None, Fraction(1, 10**7), Fraction(1, 3**40), Fraction(0)), "x" * 100_000, ()),
-        (cost(10**9 * Fraction(1, 10**9)), "", (Part("t", "c#1", "text:\ud800"), Part("t", "c#1", "text:,\"]"))),
+        (cost(10**9 * Fraction(1, 10**9)), "", (Part("t", "c#1", "text:\ud800"), Part("t", "c#1", 'text:,"]'))),
         (Cost.of(Fraction(10**30 + 1, 10**30)), "long", ()),
     ]
     events = (Laplace(scale=Fraction(1, 3)), Gaussian(sigma=Fraction(7, 3), count=9))
@@ -252,7 +252,9 @@ def test_threads_of_one_session(tmp_path: Path):
         def ask(number: int) -> None:
             for _ in range(5):
                 try:
-                    told.append(asked.query(f"SELECT COUNT(*) FROM people WHERE age > {number}", epsilon=0.1, fresh=True))
+                    told.append(
+                        asked.query(f"SELECT COUNT(*) FROM people WHERE age > {number}", epsilon=0.1, fresh=True)
+                    )
                 except BudgetExceeded:
                     return
 

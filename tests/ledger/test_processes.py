@@ -35,7 +35,9 @@ def test_sessions_race_for_one_budget(tmp_path: Path):
         with session(path, budget=Budget(3)) as asked:
             for number in range(100):
                 try:
-                    told = asked.query(f"SELECT COUNT(*) FROM people WHERE age > {number % 5}", epsilon=0.1, fresh=number % 2 == 0)
+                    told = asked.query(
+                        f"SELECT COUNT(*) FROM people WHERE age > {number % 5}", epsilon=0.1, fresh=number % 2 == 0
+                    )
                 except BudgetExceeded:
                     continue
                 drawn, replayed = (drawn, replayed + 1) if "spent nothing" in str(told) else (drawn + 1, replayed)

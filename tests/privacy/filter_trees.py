@@ -2,15 +2,15 @@
 
 A step is a pair of laws on a few outcomes (what it says on one table and on its neighbour) and its cost. An adversary
 chooses the next step after seeing all earlier outcomes, as long as the filter admits it. What an adversary can still
-gain depends on how often each outcome of each step was seen, not on their order; so the best of all adversaries that use
+gain depends on how often each outcome of each step was seen, not on their order; so the best of all adversaries with
 some menu of steps is found by working backwards, with no sampling and no statistics.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -18,28 +18,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.privacy.account import Account, Part
 from dpsql.privacy.cost import FREE, Cost
 from dpsql.privacy.filters import Filter
 
 Law = tuple[float, ...]
-Admit = Callable[[Any, Cost], Any]
-"""(state, cost of the next step) -> the state after it, None where it is refused. The first state is None."""
-
 _ORDERS = 1 + np.logspace(-3, 4, 12_000)
+_FEW_ORDERS = 1 + np.logspace(-2, 3, 200)
 MARGIN = 1 + 1e-5
 
 
 @dataclass(frozen=True)
 class Step:
-    """Two laws on the same outcomes, and what the step is charged."""
+    """Two laws on the same outcomes, what the step is charged, and the parts of a partition that it reads (or all)."""
 
     one: Law
     other: Law
     cost: Cost
+    parts: tuple[Part, ...] = ()
 
     @property
     def swapped(self) -> Step:
-        return Step(self.other, self.one, self.cost)
+        return replace(self, one=self.other, other=self.one)
+
+
+Admit = Callable[[Any, Step], Any]
+"""(state, next step) -> the state after it, None where it is refused. The first state is None."""
 
 
 def up(number: float) -> Fraction:
@@ -47,7 +51,7 @@ def up(number: float) -> Fraction:
     return Fraction(math.ceil(number * MARGIN * 2**60), 2**60)
 
 
-def rho_of(one: Sequence[float], other: Sequence[float]) -> float:
+def rho_of(one: Sequence[float], other: Sequence[float], orders: NDArray[np.float64] = _ORDERS) -> float:
     """The least rho with Renyi divergence at most alpha rho for all alpha > 1, either way; up to MARGIN.
 
     Beyond the last order it is at most (max-divergence) / alpha, which is checked to be smaller.
@@ -55,11 +59,11 @@ def rho_of(one: Sequence[float], other: Sequence[float]) -> float:
     found = 0.0
     for p, q in ((np.array(one), np.array(other)), (np.array(other), np.array(one))):
         loss = np.log(p) - np.log(q)
-        exponents = np.log(p)[None, :] + (_ORDERS[:, None] - 1) * loss[None, :]
+        exponents = np.log(p)[None, :] + (orders[:, None] - 1) * loss[None, :]
         largest = exponents.max(axis=1)
         moments = largest + np.log(np.exp(exponents - largest[:, None]).sum(axis=1))
-        found = max(found, float((moments / (_ORDERS - 1) / _ORDERS).max()), float((p * loss).sum()))
-        assert loss.max() / _ORDERS[-1] <= found
+        found = max(found, float((moments / (orders - 1) / orders).max()), float((p * loss).sum()))
+        assert loss.max() / orders[-1] <= found
     return found
 
 
@@ -85,7 +89,9 @@ def response(epsilon: Fraction) -> Step:
 def leaking(epsilon: Fraction, delta: Fraction) -> Step:
     """Randomised response that says everything with probability delta: the worst of all (epsilon, delta)-DP steps."""
     (high, low), d = response(epsilon).one, float(delta)
-    return Step((d, (1 - d) * high, (1 - d) * low, 0.0), (0.0, (1 - d) * low, (1 - d) * high, d), Cost.of(epsilon, delta))
+    return Step(
+        (d, (1 - d) * high, (1 - d) * low, 0.0), (0.0, (1 - d) * low, (1 - d) * high, d), Cost.of(epsilon, delta)
+    )
 
 
 def catastrophe(delta: Fraction) -> Step:
@@ -111,7 +117,11 @@ def gaussian(sigma: float, bins: int = 4, epsilon: float | None = None) -> Step:
 
 def spike(mass: float, loss: float, epsilon: float | None = None) -> Step:
     """One outcome of some mass and loss, the rest about even: close to the worst that zCDP allows at one epsilon."""
-    return _measured((mass, 1 - mass), (mass * math.exp(-loss), 1 - mass * math.exp(-loss)), epsilon)
+    return _measured(*_spike(mass, loss), epsilon)
+
+
+def _spike(mass: float, loss: float) -> tuple[Law, Law]:
+    return (mass, 1 - mass), (mass * math.exp(-loss), 1 - mass * math.exp(-loss))
 
 
 def _measured(one: Law, other: Law, epsilon: float | None) -> Step:
@@ -126,15 +136,13 @@ def _measured(one: Law, other: Law, epsilon: float | None) -> Step:
 def worst_spike(epsilon: float, rho: float) -> tuple[float, float]:
     """The mass and loss of a spike that is rho-zCDP and has about the largest delta at epsilon."""
     best = (0.0, 0.0, 0.0)
-    for loss in epsilon + np.linspace(0.02, 4, 60) * math.sqrt(2 * rho):
-        low, high = 0.0, 1.0
-        for _ in range(30):
-            mass = (low + high) / 2
-            reached = (mass, 1 - mass), (mass * math.exp(-loss), 1 - mass * math.exp(-loss))
-            low, high = (mass, high) if rho_of(*reached) * MARGIN**3 <= rho else (low, mass)
-        if low:
-            delta = low * (1 - math.exp(epsilon - loss))
-            best = max(best, (delta, low, float(loss)))
+    for loss in epsilon + np.linspace(0.1, 3, 30) * math.sqrt(2 * rho):
+        low, high = math.log(1e-12), 0.0
+        for _ in range(20):
+            middle = (low + high) / 2
+            fits = rho_of(*_spike(math.exp(middle), loss), _FEW_ORDERS) * 1.001 <= rho
+            low, high = (middle, high) if fits else (low, middle)
+        best = max(best, (math.exp(low) * (1 - math.exp(epsilon - loss)), math.exp(low), float(loss)))
     return best[1], best[2]
 
 
@@ -151,9 +159,25 @@ def thresholded(step: Step, delta: Fraction) -> Step:
 def held(by: Filter) -> Admit:
     """As a ledger does: the sum of all costs, the next one included, has to be admitted."""
 
-    def after(total: Cost | None, cost: Cost) -> Cost | None:
-        new = (total or FREE) + cost
+    def after(total: Cost | None, step: Step) -> Cost | None:
+        new = (total or FREE) + step.cost
         return new if by.admits(new) else None
+
+    return after
+
+
+def held_by_account(by: Filter, most: int) -> Admit:
+    """The same with the sums of an Account. The state: what was charged for which parts."""
+
+    def after(state: tuple[tuple[tuple[Part, ...], Cost], ...] | None, step: Step) -> Any:
+        sums = dict(state or ())
+        account = Account(most)
+        for parts, cost in sums.items():
+            account.add(cost, parts)
+        if not by.admits(account.total(step.cost, step.parts)):
+            return None
+        sums[step.parts] = sums.get(step.parts, FREE) + step.cost
+        return tuple(sorted(sums.items(), key=str))
 
     return after
 
@@ -180,7 +204,7 @@ def worst(menu: Sequence[Step], admit: Admit, epsilon: float, *, most: int = 10*
 
     def after(state: Any, i: int) -> Any:
         if (state, i) not in states:
-            states[state, i] = admit(state, menu[i].cost)
+            states[state, i] = admit(state, menu[i])
         return states[state, i]
 
     def value(state: Any, counts: tuple[int, ...], log_p: float, log_q: float) -> float:
@@ -218,8 +242,3 @@ def worst_either_way(menu: Sequence[Step], admit: Admit, epsilon: float) -> floa
     """Both neighbours in both roles."""
     back = [step.swapped for step in menu]
     return max(worst(menu, admit, epsilon).delta, worst(back, admit, epsilon).delta)
-
-
-def divergence_of_tree(leaves: Iterable[tuple[float, float]], epsilon: float) -> float:
-    pairs: NDArray[np.float64] = np.array(list(leaves)).reshape(-1, 2)
-    return either_way(pairs[:, 0].tolist(), pairs[:, 1].tolist(), epsilon)
