@@ -10,18 +10,23 @@ that were fixed beforehand; a session that chooses its queries by earlier answer
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable
+from contextlib import closing
 from fractions import Fraction
 from typing import Any
 
 import pandas as pd
 
-from dpsql.errors import InvalidArgument, InvalidPrivacyParameter
+from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, LedgerError
 from dpsql.privacy import accountants, gaussian, grouping
 from dpsql.privacy.events import Approx, Concentrated, Event, Gaussian, Laplace, Number, Pure, Steps, positive, whole
+from dpsql.privacy.ledger import Ledger
+from dpsql.privacy.ledger_text import Entry
 from dpsql.privacy.loss import as_delta, exact
 from dpsql.privacy.losses import RDP, ZCDP, ApproxDP, PureDP
 from dpsql.privacy.rounding import above, below, raised
+from dpsql.privacy.unit import Neighbours
 
 __all__ = [
     "RDP",
@@ -34,11 +39,13 @@ __all__ = [
     "Laplace",
     "Pure",
     "PureDP",
+    "accept_clock",
     "advanced",
     "basic",
     "classic_gaussian_sigma",
     "compare",
     "delta_of",
+    "export_ledger",
     "gaussian_delta",
     "gaussian_epsilon",
     "group_privacy",
@@ -46,6 +53,7 @@ __all__ = [
     "pld",
     "rdp",
     "rdp_at",
+    "read_ledger",
     "zcdp",
     "zcdp_classic",
 ]
@@ -55,11 +63,14 @@ def compare(events: Any, delta: Number) -> pd.DataFrame:
     """The total epsilon at delta by every accountant: index "accountant", column "epsilon".
 
     events: events, or ledger entries (anything whose attribute `events` is a tuple of them), or something with a
-    ledger (a session), or a single one of these.
+    ledger (a session), or a single one of these. Steps that read parts of one declared partition count once, by the
+    part that costs most, where a session with unbounded neighbours is given; else all steps count.
     Raises InvalidPrivacyParameter for a delta outside [0, 1), InvalidArgument for anything that is no event.
     """
-    steps, slack = _read(events, delta)
-    return _frame({name: each(steps, slack) for name, each in accountants.ACCOUNTANTS.items()}, "accountant")
+    slack = as_delta(delta)
+    ways = [Steps.of(way) for way in _ways(events)]
+    found = {name: max(each(steps, slack) for steps in ways) for name, each in accountants.ACCOUNTANTS.items()}
+    return _frame(found, "accountant")
 
 
 def basic(events: Any, delta: Number) -> float:
@@ -168,6 +179,50 @@ def _events(source: Any) -> list[Event]:
             raise InvalidArgument(f"{each!r} is no event.", hint=_WHAT)
         found += parts
     return found
+
+
+MOST_PARTS = 50
+"""Parts of a partition that are gone through one by one."""
+
+
+def _ways(source: Any) -> list[list[Event]]:
+    """The events that one person's data can have been in, for each part of a partition; all events, where the source
+    tells of no parts or the parts are too many."""
+    if getattr(source, "neighbours", None) != Neighbours.UNBOUNDED or not callable(getattr(source, "ledger", None)):
+        return [_events(source)]
+    entries = source.ledger()
+    parts = {part for entry in entries for part in entry.parts}
+    if not 0 < len(parts) <= MOST_PARTS or len({(part.table, part.column) for part in parts}) > 1:
+        return [_events(entries)]
+    return [_events([entry for entry in entries if not entry.parts or part in entry.parts]) for part in parts]
+
+
+def read_ledger(path: str | os.PathLike[str], *, anchor: str | None = None) -> tuple[Entry, ...]:
+    """The charges in a ledger's file, after all its hashes are checked. Raises LedgerError."""
+    with closing(_existing(path, anchor)) as ledger:
+        return ledger.entries
+
+
+def export_ledger(path: str | os.PathLike[str], *, anchor: str | None = None) -> str:
+    """A ledger's file as JSON: rules, every line and its hash, numbers as exact fractions. Raises LedgerError."""
+    with closing(_existing(path, anchor)) as ledger:
+        return ledger.to_json()
+
+
+def accept_clock(path: str | os.PathLike[str]) -> None:
+    """Note in a ledger's file that the clock is right as it is now, though its last entry has a later time. For its
+    owner, after a clock was wrong. Raises LedgerError."""
+    with closing(_existing(path, None)) as ledger:
+        ledger.accept_clock()
+
+
+def _existing(path: str | os.PathLike[str], anchor: str | None) -> Ledger:
+    from dpsql.privacy.ledger_file import open_ledger, rules_of
+
+    rules = rules_of(path)
+    if rules is None:
+        raise LedgerError(f"there is no ledger {os.fspath(path)}.")
+    return open_ledger(path, rules, anchor=anchor, owner=True)
 
 
 def _epsilon(value: object) -> Fraction:

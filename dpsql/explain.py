@@ -246,7 +246,15 @@ class Explanation:
         laws = {"laplace": "Laplace", "gaussian": "Gaussian"}
         words = f"{laws[choice.chosen]}; {laws[choice.other]} noise would be {choice.wider:.3g} times as wide"
         cells = math.ceil(choice.crossover)
-        return [("law", f"{words} (one count: less from {cells} cells a unit on)" if cells > 1 else words, "")]
+        return [
+            (
+                "law",
+                f"{words} (for one count Gaussian is the narrower from {cells} cells a unit on)"
+                if cells > 1
+                else words,
+                "",
+            )
+        ]
 
     def _share_steps(self, share: Share) -> list[tuple[str, str, str]]:
         if self.release.allowed.rho is not None:

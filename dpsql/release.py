@@ -195,7 +195,7 @@ def calibrate(
         return plain  # the text asks for a threshold on Laplace noise
     gaussian = _calibrate(query, analysis, allowed, options, strategy=strategy, mechanism="gaussian")
     wider = math.exp(log_error(gaussian.lattice, gaussian.shares) - log_error(plain.lattice, plain.shares))
-    at = crossover(allowed, allowed.delta)
+    at = crossover(allowed, allowed.delta / (1 + gaussian.hides))
     if wider < 1:
         return replace(gaussian, choice=Choice("gaussian", 1 / wider, at))
     return replace(plain, choice=Choice("laplace", wider, at))

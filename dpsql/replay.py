@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from dpsql.canonical import canonical
 from dpsql.errors import LedgerError
-from dpsql.privacy.ledger import RESTORE, Ledger
+from dpsql.privacy.ledger import RESTORE, UNREADABLE, Ledger
 from dpsql.privacy.sampling import fresh_key
 from dpsql.release import Release, Released
 from dpsql.released_text import from_bytes, to_bytes
@@ -56,7 +56,7 @@ class Replay:
             return None
         try:
             return from_bytes(payload)
-        except (ValueError, TypeError, KeyError):
+        except UNREADABLE:
             raise LedgerError("an answer that the ledger keeps cannot be read.", hint=RESTORE) from None
 
     def keep(self, question: Question | None, released: Released) -> tuple[str, ...]:

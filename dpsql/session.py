@@ -20,6 +20,7 @@ from dpsql.partition_parts import parts_of
 from dpsql.prepare import Prepared, Terms, prepare
 from dpsql.privacy.account import Part
 from dpsql.privacy.budget import Budget
+from dpsql.privacy.cost import FREE
 from dpsql.privacy.filters import Remaining, Spent
 from dpsql.privacy.ledger_text import Entry
 from dpsql.privacy.loss import as_delta, as_epsilon, show
@@ -243,8 +244,8 @@ class Session:
         return Explanation(release, self._ledger.after(release.cost, self._parts(release)))
 
     def _footer(self, release: Release, spent: str) -> str:
-        left = self._ledger.remaining
-        most = self._ledger.most(release.cost, self._parts(release))
+        parts = self._parts(release)
+        left, most = self._ledger.after(FREE, parts) or self._ledger.remaining, self._ledger.most(release.cost, parts)
         more = "" if most is None else f" · {most or 'no'} more {'query' if most == 1 else 'queries'} like this"
         return f"{spent} · left epsilon {show(left.epsilon)} of {show(self.budget.loss.epsilon)}{more}"
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import reduce
 
 from dpsql.privacy.cost import FREE, Cost
+from dpsql.privacy.filters import Filter
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -58,6 +59,42 @@ class Account:
                 sums[part.value] = sums.get(part.value, FREE) + cost
             largest[partition] = self._most_of(sums)
         return sum(largest.values(), self._common if parts else self._common + cost)
+
+    def admitted(self, held: Filter, cost: Cost = FREE, parts: Iterable[Part] = ()) -> bool:
+        """Whether a filter admits one more step, for every unit.
+
+        A filter is about a pair of neighbours, so each unit may be within it in a way of its own: first the largest sums
+        are tried, then, for one partition, part by part.
+        """
+        parts = tuple(parts)
+        if held.admits(self.total(cost, parts)):
+            return True
+        partitions = {*self._parts, *((part.table, part.column) for part in parts)}
+        if self._most > 1 or len(partitions) != 1:
+            return False
+        (sums,) = self._parts.values() or ({},)
+        read = {part.value for part in parts}
+        common = self._common if parts else self._common + cost
+        return all(
+            held.admits(common + sums.get(value, FREE) + (cost if value in read else FREE)) for value in {*sums, *read}
+        )
+
+    def of(self, parts: Iterable[Part] = ()) -> Cost:
+        """What units of these parts have cost so far, those that cost most; of all units, where no part is named."""
+        parts = tuple(parts)
+        if not parts:
+            return self.total()
+        partition = (parts[0].table, parts[0].column)
+        sums = self._parts.get(partition, {})
+        others = sum((cost for name, cost in self._largest.items() if name != partition), self._common)
+        return others + reduce(Cost.join, (self._beside(part.value, sums) for part in parts), FREE)
+
+    def _beside(self, value: str, sums: dict[str, Cost]) -> Cost:
+        """A part and, where units can move, the largest other one."""
+        own = sums.get(value, FREE)
+        if self._most == 1:
+            return own
+        return own + reduce(Cost.join, (cost for name, cost in sums.items() if name != value), FREE)
 
     def _most_of(self, sums: dict[str, Cost]) -> Cost:
         if self._most == 1:

@@ -22,7 +22,7 @@ from dpsql.privacy.account import Account, Part
 from dpsql.privacy.budget import Budget
 from dpsql.privacy.cost import FREE, Cost
 from dpsql.privacy.events import Event
-from dpsql.privacy.exceeded import exceeded
+from dpsql.privacy.exceeded import Refusing, exceeded
 from dpsql.privacy.filters import Filter, Remaining, Spent
 from dpsql.privacy.ledger_text import Answer, Entry, Line, Note, Rules
 from dpsql.privacy.unit import Neighbours
@@ -114,17 +114,20 @@ class Ledger:
     """The entries of one budget, under one neighbour relation. Any number of threads; with a file, of processes.
 
     analyst: whose charges these are; with shares for analysts in the budget, a charge has to fit into the share too.
+    owner: to look at the whole, without a share.
     A ledger cannot be copied, pickled or used in a forked child: two in memory could each spend the whole budget, and a
     file's locks do not survive a fork. Raises LedgerError where the store's lines are not what was once written.
     """
 
-    def __init__(self, rules: Rules, store: Store | None = None, *, analyst: str | None = None) -> None:
+    def __init__(
+        self, rules: Rules, store: Store | None = None, *, analyst: str | None = None, owner: bool = False
+    ) -> None:
         most = 1 if rules.neighbours is Neighbours.UNBOUNDED else 2
         self.rules = rules
         self.analyst = analyst
         self._store = MemoryStore() if store is None else store
         self._watches = [_Watch(rules.budget.filter(rules.accountant), Account(most))]
-        own = rules.budget.filter_of(analyst, rules.accountant)
+        own = None if owner else rules.budget.filter_of(analyst, rules.accountant)
         if own is not None:
             self._watches.append(_Watch(own, Account(most), f' for analyst "{analyst}"'))
         self._entries: list[Entry] = []
@@ -171,12 +174,11 @@ class Ledger:
         return left
 
     def after(self, cost: Cost, parts: Sequence[Part] = ()) -> Remaining | None:
-        """What would remain after a charge; None where it would be refused."""
+        """What would remain after a charge, for queries about the same parts; None where it would be refused."""
         with self._current():
-            totals = [(each.filter, each.account.total(cost, parts)) for each in self._watches]
-        if not all(each.admits(total) for each, total in totals):
-            return None
-        first, *others = [each.remaining(total) for each, total in totals]
+            if not all(each.account.admitted(each.filter, cost, parts) for each in self._watches):
+                return None
+            first, *others = [each.filter.remaining(each.account.of(parts) + cost) for each in self._watches]
         return first if not others else first.least(others[0])
 
     def most(self, cost: Cost, parts: Sequence[Part] = ()) -> int | None:
@@ -195,9 +197,8 @@ class Ledger:
         """Enter a cost before its query runs; on return it is durable. Raises BudgetExceeded (nothing entered) or
         LedgerError (nothing may run)."""
         with self._writing():
-            for each in self._watches:
-                if not each.filter.admits(each.account.total(cost, parts)):
-                    raise exceeded(cost, each.filter, each.account, parts, queries=self._count(each), whose=each.whose)
+            if not all(each.account.admitted(each.filter, cost, parts) for each in self._watches):
+                raise exceeded(cost, [self._refusing(each, parts) for each in self._watches])
             entry = Entry(self._now(), self.analyst, label, cost, tuple(events), tuple(parts))
             self._append(entry)
         return entry
@@ -271,9 +272,9 @@ class Ledger:
             if self._number <= before:
                 raise LedgerError("the ledger lost an entry that was just written.", hint=RESTORE)
 
-    def _count(self, watch: _Watch) -> int:
-        """How many charges a filter has seen."""
-        return sum(not watch.whose or each.analyst == self.analyst for each in self._entries)
+    def _refusing(self, watch: _Watch, parts: Sequence[Part]) -> Refusing:
+        seen = sum(not watch.whose or each.analyst == self.analyst for each in self._entries)
+        return Refusing(watch.filter, watch.account.of(parts), seen, watch.whose)
 
     def _append(self, line: Line) -> int:
         number, text = self._number + 1, ledger_text.write(line)

@@ -30,7 +30,12 @@ _TABLES = (
 
 
 def open_ledger(
-    path: str | os.PathLike[str], rules: Rules | None = None, *, analyst: str | None = None, anchor: str | None = None
+    path: str | os.PathLike[str],
+    rules: Rules | None = None,
+    *,
+    analyst: str | None = None,
+    anchor: str | None = None,
+    owner: bool = False,
 ) -> Ledger:
     """The ledger in this file; made anew, under these rules, where there is none.
 
@@ -57,7 +62,7 @@ def open_ledger(
     try:
         held = store.rules
         _check_rules(file, held, rules)
-        ledger = Ledger(held, store, analyst=analyst)
+        ledger = Ledger(held, store, analyst=analyst, owner=owner)
         if anchor is not None:
             ledger.check_anchor(anchor)
     except BaseException:

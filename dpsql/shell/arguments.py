@@ -37,10 +37,27 @@ class Arguments(argparse.Namespace):
     delta: float | None
     budget: float | None
     budget_delta: float | None
+    rho: float | None
+    ledger: Path | None
+    accountant: str | None
+    analyst: str | None
+    anchor: str | None
+    fresh: bool
 
     @property
     def opening(self) -> Opening:
-        return Opening(self.files, self.schema, self.budget, self.budget_delta, self.epsilon, self.delta)
+        return Opening(
+            self.files,
+            self.schema,
+            self.budget,
+            self.budget_delta,
+            self.epsilon,
+            self.delta,
+            self.ledger,
+            self.accountant,
+            self.analyst,
+            self.anchor,
+        )
 
 
 class _Parser(argparse.ArgumentParser):
@@ -74,6 +91,12 @@ def parse(argv: Sequence[str] | None, version: str) -> Arguments:
     add("--delta", type=_number, metavar="X", help="what each query may spend of delta (default: 0)")
     add("--budget", type=_number, metavar="EPSILON", help="what all answers may spend (default: the schema's)")
     add("--budget-delta", type=_number, metavar="DELTA", help="the same for delta")
+    add("--rho", type=_number, metavar="X", help="what each query spends, in place of --epsilon")
+    add("--fresh", action="store_true", help="draw anew, and pay, what was answered before")
+    add("--ledger", type=Path, metavar="FILE", help="where what is spent is kept; made if it is not there")
+    add("--accountant", metavar="WORD", help="how costs add up: auto (default), basic or zcdp")
+    add("--analyst", metavar="NAME", help="whose queries these are, for budgets with shares")
+    add("--anchor", metavar="TEXT", help="an earlier state of the ledger, which must be in it")
     add("--version", action="version", version=f"dpsql {version}")
     said, unknown = parser.parse_known_intermixed_args(argv, Arguments())
     if unknown:

@@ -67,15 +67,17 @@ def _run(argv: Sequence[str] | None) -> int:
     for note in notes:
         say(f"note: {note}", sys.stderr)
     if asked is None:
-        return Prompt(Asker(session, said.epsilon, said.delta), __version__).run()
-    return run_batch(Asker(session), asked)
+        return Prompt(Asker(session, said.epsilon, said.delta, said.rho), __version__).run()
+    return run_batch(
+        Asker(session, None if said.rho is None else said.epsilon, None, said.rho), asked, fresh=said.fresh
+    )
 
 
-def run_batch(asker: Asker, asked: Sequence[str]) -> int:
-    """Answer each statement in turn, up to the first error."""
+def run_batch(asker: Asker, asked: Sequence[str], *, fresh: bool = False) -> int:
+    """Answer each statement in turn, up to the first error. fresh: draw anew what was answered before."""
     for number, sql in enumerate(asked, start=1):
         try:
-            _show(asker, sql)
+            _show(asker, sql, fresh=fresh)
         except DPSQLError as error:
             say(error_text(error, _EPSILON_HINT), sys.stderr)
             if len(asked) > 1:
@@ -84,9 +86,9 @@ def run_batch(asker: Asker, asked: Sequence[str]) -> int:
     return Exit.OK
 
 
-def _show(asker: Asker, sql: str) -> None:
+def _show(asker: Asker, sql: str, *, fresh: bool) -> None:
     """The table to standard output, what it cost and what to be aware of to standard error."""
-    answer = asker.ask(sql)
+    answer = asker.ask(sql, fresh=fresh)
     table, below = (answer.table_text(), "\n".join(answer.notes)) if isinstance(answer, Result) else (str(answer), "")
     say(table)
     if below:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql.errors import InvalidArgument, did_you_mean
-from dpsql.privacy.loss import as_delta, as_epsilon
+from dpsql.privacy.loss import as_delta, as_epsilon, as_rho
 from dpsql.schema import TableSchema
 from dpsql.shell.asker import Asker
-from dpsql.shell.describe import list_budget, list_columns, list_tables, tables_of
+from dpsql.shell.describe import list_budget, list_columns, list_ledger, list_tables, tables_of
 from dpsql.shell.statements import statements
 
 
@@ -77,6 +77,17 @@ def _budget(asker: Asker, _argument: str) -> str:
     return list_budget(asker.session)
 
 
+def _ledger(asker: Asker, _argument: str) -> str:
+    return list_ledger(asker.session)
+
+
+def _fresh(asker: Asker, argument: str) -> str:
+    asked = statements(argument)
+    if not asked:
+        raise InvalidArgument("ask what afresh?", hint="Write .fresh SELECT COUNT(*) FROM table, on one line.")
+    return str(asker.ask(asked[0] if len(asked) == 1 else argument, fresh=True))
+
+
 def _explain(asker: Asker, argument: str) -> str:
     asked = statements(argument)
     if not asked:
@@ -86,10 +97,18 @@ def _explain(asker: Asker, argument: str) -> str:
 
 def _epsilon(asker: Asker, argument: str) -> str:
     if argument:
-        asker.epsilon = _number(argument, "epsilon", as_epsilon)
+        asker.epsilon, asker.rho = _number(argument, "epsilon", as_epsilon), None
     if asker.epsilon is None:
         return "no epsilon is set: .epsilon 1 sets what each query spends"
     return f"each query spends epsilon {asker.epsilon:.12g}"
+
+
+def _rho(asker: Asker, argument: str) -> str:
+    if argument:
+        asker.rho, asker.epsilon = _number(argument, "rho", as_rho), None
+    if asker.rho is None:
+        return "no rho is set: .rho 0.1 sets what each query spends, in place of epsilon"
+    return f"each query spends rho {asker.rho:.12g}"
 
 
 def _delta(asker: Asker, argument: str) -> str:
@@ -116,8 +135,11 @@ COMMANDS = (
     Command(".tables", "", "the tables", _tables),
     Command(".schema", "[TABLE]", "the columns: their types, bounds and keys", _schema),
     Command(".budget", "", "what may be spent, what has been and what is left", _budget),
+    Command(".ledger", "", "every charge so far", _ledger),
     Command(".explain", "SQL", "what a query would do and cost; free", _explain),
+    Command(".fresh", "SQL", "ask again what was answered before: drawn anew, and paid", _fresh),
     Command(".epsilon", "[X]", "what each query spends", _epsilon),
+    Command(".rho", "[X]", "the same in zero-concentrated privacy", _rho),
     Command(".delta", "[X]", "what each query may spend of delta", _delta),
     Command(".quit", "", "leave; so do Ctrl-D, quit and exit", _quit),
 )

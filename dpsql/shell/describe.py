@@ -6,12 +6,14 @@ from collections.abc import Iterable, Sequence
 
 from dpsql.calendar import show_date, show_timestamp
 from dpsql.intervals import Number
+from dpsql.privacy.loss import show
 from dpsql.privacy.unit import Neighbours
 from dpsql.schema import ColumnSchema, TableSchema, Type
 from dpsql.session import Session
 from dpsql.shell.show import printable
 
 _MOST_KEYS_SHOWN = 20
+_WIDEST_QUERY = 80
 
 
 def tables_of(session: Session) -> list[TableSchema]:
@@ -67,13 +69,29 @@ def list_columns(tables: Iterable[TableSchema]) -> str:
 def list_budget(session: Session) -> str:
     """What may be spent, what has been and what is left."""
     asked = len(session.ledger())
-    return _aligned(
-        [
-            ("budget", str(session.budget.loss)),
-            ("spent", f"{session.spent} in {asked} {'query' if asked == 1 else 'queries'}"),
-            ("left", str(session.remaining)),
-        ]
-    )
+    kept = session.budget.filter(session.accountant).conversion
+    rows = [
+        ("budget", str(session.budget.loss)),
+        ("spent", f"{session.spent} in {asked} {'query' if asked == 1 else 'queries'}"),
+        ("left", str(session.remaining)),
+    ]
+    if kept:
+        rows.append(("kept", f"delta {show(kept)}, which converts rho to epsilon (accountant {session.accountant})"))
+    return _aligned(rows)
+
+
+def list_ledger(session: Session) -> str:
+    """A line for each charge: when, whose, what it cost, the query's text on one line."""
+    rows = [
+        (each.time[:19].replace("T", " "), printable(each.analyst or ""), str(each.cost), _on_a_line(each.label))
+        for each in session.ledger()
+    ]
+    return _aligned(rows) if rows else "nothing has been spent"
+
+
+def _on_a_line(sql: str) -> str:
+    text = printable(" ".join(sql.split()))
+    return text if len(text) <= _WIDEST_QUERY else f"{text[: _WIDEST_QUERY - 3]}..."
 
 
 def _facts(column: ColumnSchema) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from dpsql.explain import Explanation
 from dpsql.privacy.budget import Budget
 from dpsql.result import Result
 from dpsql.shell.asker import Asker
-from dpsql.shell.describe import list_budget
+from dpsql.shell.describe import list_budget, list_ledger
 from dpsql.shell.notebook import Notebook
 from dpsql.shell.show import error_text, printable
 from dpsql.shell.statements import statements
@@ -25,20 +25,26 @@ _EPSILON_HINT = "Here: %%dpsql --epsilon 1."
 _OPTION = re.compile(r"(--[^\s=]*)(?:=|\s+|$)(\S*)\s*")
 _Answer = TypeVar("_Answer")
 _USAGE = """\
-%%dpsql [--epsilon X] [--delta X] [NAME <<]    ask the query in the cell; NAME << keeps the answer silently
+%%dpsql [--epsilon X] [--delta X] [NAME <<]    ask the query in the cell; NAME << keeps the answer silently;
+                                               --rho X in place of epsilon; --fresh draws anew, and pays
 %dpsql tables                                  what can be asked about
 %dpsql budget [EPSILON [DELTA]]                what is left; or state what may be spent on declared tables
+%dpsql ledger                                  every charge so far
 %dpsql explain [--epsilon X] [--delta X] SQL   what a query would do and cost; free
 %dpsql connect NAME                            ask the dpsql.Session in the variable NAME"""
+_NUMBERS = ("--epsilon", "--delta", "--rho")
+_FRESH = "--fresh"
 
 
 @dataclass(frozen=True)
 class Options:
-    """What stands before a query: its epsilon and delta, and the text after them."""
+    """What stands before a query: its epsilon or rho, its delta, whether it is drawn anew, and the text after them."""
 
     epsilon: float | None
     delta: float | None
     rest: str
+    rho: float | None = None
+    fresh: bool = False
 
 
 class Magic:
@@ -61,7 +67,7 @@ class Magic:
     def _run_cell(self, line: str, cell: str) -> Result | Explanation | None:
         options = read_options(line)
         name = _name_in(options.rest)
-        answer = self._asker(options, cell).ask(_one(cell))
+        answer = self._asker(options, cell).ask(_one(cell), fresh=options.fresh)
         if name is None:
             return answer
         self._variables[name] = answer
@@ -76,6 +82,7 @@ class Magic:
         told: dict[str, Callable[[str], str]] = {
             "tables": lambda _: self._tables(),
             "budget": self._budget,
+            "ledger": lambda _: list_ledger(self._notebook.session()),
             "connect": lambda name: list_budget(self._notebook.connect(name)),
             "help": lambda _: _USAGE,
         }
@@ -86,7 +93,7 @@ class Magic:
         return None
 
     def _asker(self, options: Options, sql: str) -> Asker:
-        return Asker(self._notebook.session(sql), options.epsilon, options.delta)
+        return Asker(self._notebook.session(sql), options.epsilon, options.delta, options.rho)
 
     def _tables(self) -> str:
         return "\n".join(map(printable, self._notebook.tables())) or "no tables: declare one with dpsql.declare."
@@ -111,15 +118,19 @@ def register(shell: Any) -> None:
 def read_options(line: str) -> Options:
     """The options at the start of a line, as --epsilon 1 or --epsilon=1. Raises InvalidArgument."""
     values: dict[str, float] = {}
+    fresh = False
     rest = line.strip()
     while found := _OPTION.match(rest):
         option, value = found.groups()
-        if option not in ("--epsilon", "--delta"):
-            near = did_you_mean(option, ["--epsilon", "--delta"])
+        if option == _FRESH:
+            fresh, rest = True, rest[len(_FRESH) :].strip()
+            continue
+        if option not in _NUMBERS:
+            near = did_you_mean(option, [*_NUMBERS, _FRESH])
             raise InvalidArgument(f'%dpsql has no option "{option}".{near}', hint=_USAGE)
         values[option] = _number(value, option)
         rest = rest[found.end() :]
-    return Options(values.get("--epsilon"), values.get("--delta"), rest)
+    return Options(values.get("--epsilon"), values.get("--delta"), rest, values.get("--rho"), fresh)
 
 
 def _name_in(text: str) -> str | None:

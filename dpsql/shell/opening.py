@@ -29,6 +29,10 @@ class Opening:
     budget_delta: float | None = None
     epsilon: float | None = None
     delta: float | None = None
+    ledger: Path | None = None
+    accountant: str | None = None
+    analyst: str | None = None
+    anchor: str | None = None
 
     def __post_init__(self) -> None:
         if not self.files and self.schema is None:
@@ -62,7 +66,17 @@ def open_session(said: Opening) -> tuple[Session, list[str]]:
         tables[name] = Table.of(*read_table(file, declaration or Declaration()))
         if declaration is None:
             notes.append(_undeclared(name, said, schema))
-    session = Session(tables, schema=schema, budget=budget, epsilon=said.epsilon, delta=said.delta)
+    session = Session(
+        tables,
+        schema=schema,
+        budget=budget,
+        accountant=said.accountant,
+        epsilon=said.epsilon,
+        delta=said.delta,
+        ledger=said.ledger,
+        analyst=said.analyst,
+        anchor=said.anchor,
+    )
     if not session.tables:
         raise InvalidArgument(
             f"{said.schema} has no table with a path.", hint='Name a CSV file, or add path = "people.csv" to a table.'
@@ -91,6 +105,8 @@ def _undeclared(name: str, said: Opening, schema: Schema | None) -> str:
 def _budget(said: Opening, schema: Schema | None) -> Budget | None:
     """The budget of the command line, where it says one; what it leaves open is the schema's word."""
     declared = schema.budget if schema else None
+    if said.budget is None and said.budget_delta is None and said.ledger is not None and said.ledger.exists():
+        return None  # the ledger's own
     if said.budget is None and declared is None:
         where = "there is no schema" if said.schema is None else f"{said.schema} has no [budget]"
         raise InvalidArgument(

@@ -54,7 +54,7 @@ def up(number: float) -> Fraction:
 def rho_of(one: Sequence[float], other: Sequence[float], orders: NDArray[np.float64] = _ORDERS) -> float:
     """The least rho with Renyi divergence at most alpha rho for all alpha > 1, either way; up to MARGIN.
 
-    Beyond the last order it is at most (max-divergence) / alpha, which is checked to be smaller.
+    Beyond the last order it is at most the largest loss by the order, which is taken for it.
     """
     found = 0.0
     for p, q in ((np.array(one), np.array(other)), (np.array(other), np.array(one))):
@@ -63,7 +63,7 @@ def rho_of(one: Sequence[float], other: Sequence[float], orders: NDArray[np.floa
         largest = exponents.max(axis=1)
         moments = largest + np.log(np.exp(exponents - largest[:, None]).sum(axis=1))
         found = max(found, float((moments / (orders - 1) / orders).max()), float((p * loss).sum()))
-        assert loss.max() / orders[-1] <= found
+        found = max(found, float(loss.max() / orders[-1]))
     return found
 
 
@@ -185,6 +185,10 @@ def held_by_account(by: Filter, most: int) -> Admit:
 # The best adversary
 
 
+class TooManyError(Exception):
+    """More positions than are looked at: take a smaller menu."""
+
+
 @dataclass(frozen=True)
 class Worst:
     """The largest delta at `epsilon` over all adversaries, and how many positions they can come to."""
@@ -216,7 +220,8 @@ def worst(menu: Sequence[Step], admit: Admit, epsilon: float, *, most: int = 10*
         found = known.get((state, counts))
         if found is not None:
             return found
-        assert len(known) < most, "too many positions: take a smaller menu"
+        if len(known) >= most:
+            raise TooManyError
         best = max(0.0, math.exp(log_p) - factor * math.exp(log_q))
         for i in range(len(menu)):
             new = after(state, i)
@@ -238,7 +243,7 @@ def _log(p: float) -> float:
     return math.log(p) if p > 0 else -math.inf
 
 
-def worst_either_way(menu: Sequence[Step], admit: Admit, epsilon: float) -> float:
+def worst_either_way(menu: Sequence[Step], admit: Admit, epsilon: float, *, most: int = 10**6) -> float:
     """Both neighbours in both roles."""
     back = [step.swapped for step in menu]
-    return max(worst(menu, admit, epsilon).delta, worst(back, admit, epsilon).delta)
+    return max(worst(each, admit, epsilon, most=most).delta for each in (menu, back))

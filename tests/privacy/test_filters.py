@@ -24,6 +24,7 @@ from dpsql.privacy.unit import Neighbours
 from tests.privacy.filter_trees import (
     Admit,
     Step,
+    TooManyError,
     catastrophe,
     either_way,
     gaussian,
@@ -133,7 +134,11 @@ def check_random_menus(seed: int) -> None:
         conversion = rng.choice([None, delta, delta / 5, delta * F(9, 10)])
         by = filter_of((epsilon, delta, conversion), rng.choice(["auto", "auto", "zcdp", "basic"]))
         menu = random_menu(rng, by)
-        assert worst_either_way(menu, held(by), float(epsilon)) <= float(delta) * ROUNDING, (by, menu)
+        try:
+            found = worst_either_way(menu, held(by), float(epsilon), most=30_000)
+        except TooManyError:
+            continue
+        assert found <= float(delta) * ROUNDING, (by, menu)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -286,7 +286,7 @@ def test_a_person_at_a_terminal_gets_a_prompt(
 
 
 def test_ctrl_c(ask: Runs, monkeypatch: pytest.MonkeyPatch):
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **_more: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cli, "run_batch", interrupted)
