@@ -181,7 +181,9 @@ class Explanation:
         steps += self._noise_steps()
         if release.selector is not None:
             law = release.selector.law
-            cost = f"epsilon {show(law.epsilon)}, {delta_of(release)}"
+            by_rho = release.allowed.rho is not None
+            coin = f"rho {show(law.epsilon**2 / 2)}" if by_rho else f"epsilon {show(law.epsilon)}"
+            cost = f"{coin}, {delta_of(release)}"
             least = f", never with fewer than {law.least}" if law.least > 1 else ""
             steps.append(("shown", f"groups at random, the likelier the more people they have{least}", cost))
         elif release.threshold is not None:

@@ -193,7 +193,10 @@ def calibrate(
         return plain
     if options is not None and options.group_selection_strategy not in (None, PUBLIC, GEOMETRIC):
         return plain  # the text asks for a threshold on Laplace noise
-    gaussian = _calibrate(query, analysis, allowed, options, strategy=strategy, mechanism="gaussian")
+    try:
+        gaussian = _calibrate(query, analysis, allowed, options, strategy=strategy, mechanism="gaussian")
+    except InvalidPrivacyParameter:  # such as noise beyond the samplers
+        return plain
     wider = math.exp(log_error(gaussian.lattice, gaussian.shares) - log_error(plain.lattice, plain.shares))
     at = crossover(allowed, allowed.delta / (1 + gaussian.hides))
     if wider < 1:

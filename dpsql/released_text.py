@@ -23,10 +23,13 @@ def to_bytes(released: Released) -> bytes:
     ).encode()
 
 
-def from_bytes(payload: bytes) -> Released:
-    """What `to_bytes` wrote. Raises ValueError, TypeError or KeyError for anything else."""
+def from_bytes(payload: bytes, keys: int, coordinates: int) -> Released:
+    """What `to_bytes` wrote, of so many keys and coordinates. Raises ValueError, TypeError, KeyError or other errors of
+    reading for anything else."""
     said = json.loads(payload)
     values = np.array(said["values"], dtype=np.float64).reshape(len(said["values"]), int(said["groups"]))
+    if (len(said["keys"]), len(values)) != (keys, coordinates):
+        raise ValueError("the answer to another question")
     return Released(tuple(_to_vector(key, values.shape[1]) for key in said["keys"]), values)
 
 
@@ -39,6 +42,8 @@ def _to_vector(said: dict[str, Any], groups: int) -> Vector:
     if said["dtype"] not in _DTYPES:
         raise ValueError("an unknown kind of key")
     values = np.array(said["values"], dtype=_DTYPES[said["dtype"]])
+    if values.dtype == object and not all(isinstance(cell, str | None) for cell in said["values"]):
+        raise ValueError("keys that are no text")
     valid = None if said["valid"] is None else np.array(said["valid"], dtype=np.bool_)
     if values.shape != (groups,) or (valid is not None and valid.shape != (groups,)):
         raise ValueError("keys of another length")

@@ -44,7 +44,7 @@ class Replay:
         key = canonical(release, self._ledger.analyst, None if lasting else self.session)
         return None if key is None else Question(key, lasting)
 
-    def recall(self, question: Question | None) -> Released | None:
+    def recall(self, question: Question | None, release: Release) -> Released | None:
         """The answer given before, if there was one. Raises LedgerError."""
         self._ledger.check_process()
         if question is None:
@@ -55,7 +55,7 @@ class Replay:
         if payload is None:
             return None
         try:
-            return from_bytes(payload)
+            return from_bytes(payload, len(release.query.plan.keys), len(release.coordinates))
         except UNREADABLE:
             raise LedgerError("an answer that the ledger keeps cannot be read.", hint=RESTORE) from None
 

@@ -123,7 +123,7 @@ class Session:
             return self._explanation(prepared)
         release = prepared.release
         question = self._replay.question(release)
-        before = None if fresh else self._replay.recall(question)
+        before = None if fresh else self._replay.recall(question, release)
         if before is not None:
             return finished(release, before, self._footer(release, "answered before: spent nothing"), replayed=True)
         parts = self._parts(release)

@@ -63,8 +63,8 @@ class Account:
     def admitted(self, held: Filter, cost: Cost = FREE, parts: Iterable[Part] = ()) -> bool:
         """Whether a filter admits one more step, for every unit.
 
-        A filter is about a pair of neighbours, so each unit may be within it in a way of its own: first the largest sums
-        are tried, then, for one partition, part by part.
+        A filter is about a pair of neighbours, so each unit may be within it in a way of its own: first the largest
+        sums are tried, then, for one partition, part by part.
         """
         parts = tuple(parts)
         if held.admits(self.total(cost, parts)):

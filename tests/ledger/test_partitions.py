@@ -1,5 +1,6 @@
 """Queries about different parts of a declared partition cost once, and cover every row whose answers they tell."""
 
+import itertools
 import random
 import re
 from collections.abc import Callable, Sequence
@@ -186,12 +187,12 @@ def _random_sets(kind: Kind, seeds: range, *, bounded: bool) -> int:
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_parts_cover_every_row(kind: Kind):
-    assert _random_sets(kind, range(12), bounded=False) > 5
+    assert _random_sets(kind, range(4), bounded=False) > 5
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_parts_cover_every_change_of_a_row(kind: Kind):
-    assert _random_sets(kind, range(100, 104), bounded=True) > 3
+    assert _random_sets(kind, range(100, 102), bounded=True) > 3
 
 
 @pytest.mark.slow
@@ -204,8 +205,8 @@ def test_parts_cover_every_row_of_many(kind: Kind):
 def check_constants(kind: Kind) -> None:
     """Every two constants, alone and listed together, each as a query of its own."""
     asked = [f"c = {one}" for one in kind.constants] + [f"{one} = c" for one in kind.constants]
-    asked += [f"c IN ({one}, {other})" for one in kind.constants for other in kind.constants]
-    asked += [f"c = {one} OR c = {other}" for one in kind.constants for other in kind.constants]
+    asked += [f"c IN ({one}, {other})" for one, other in itertools.combinations(kind.constants, 2)]
+    asked += [f"c = {one} OR c = {other}" for one, other in itertools.combinations(kind.constants, 2)]
     rows = [(cell, 1, "p") for cell in kind.cells]
     queries = [Asked(f"SELECT COUNT(*) FROM t WHERE {each}", Fraction(2**i)) for i, each in enumerate(asked)]
     assert check_parts(tables(kind), rows, queries)
