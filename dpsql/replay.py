@@ -55,9 +55,11 @@ class Replay:
         if payload is None:
             return None
         try:
-            return from_bytes(payload, len(release.query.plan.keys), len(release.coordinates))
+            released = from_bytes(payload)
         except UNREADABLE:
-            raise LedgerError("an answer that the ledger keeps cannot be read.", hint=RESTORE) from None
+            released = None
+        if released is None or not _fits(released, release):
+            raise LedgerError("an answer that the ledger keeps cannot be read.", hint=RESTORE)
 
     def keep(self, question: Question | None, released: Released) -> tuple[str, ...]:
         """Keep an answer; a note where the ledger could not. It is paid for, and is given all the same."""
@@ -74,3 +76,8 @@ class Replay:
                 self._unkept.add(question.key)
                 return (f"the ledger could not keep this answer ({error.message}); later sessions will pay again.",)
         return ()
+
+
+def _fits(released: Released, release: Release) -> bool:
+    """Whether it can be the answer: as many keys and coordinates."""
+    return (len(released.keys), len(released.values)) == (len(release.query.plan.keys), len(release.coordinates))

@@ -94,6 +94,8 @@ def chosen(law: TruncatedGeometric, one: int, other: int, noisy: Group | None = 
     delta = float(law.delta) / law.groups
     p, q = float(law.probability(one)), float(law.probability(other))
     pure = _pure_part(p, q, delta)
+    delta = 0.0 if one == other else delta  # nothing is given away of a group that nobody joins or leaves
+    pure = p if one == other else pure
     bits = [np.array([1 - p, p]), np.array([1 - q, q]), (1 - delta) * np.array([1 - pure, pure])]
     if noisy is None:
         return Group(*bits)
@@ -145,7 +147,8 @@ def check_promise(cost: Cost, whole: Group, where: str) -> None:
     assert (q[positive] > 0).all(), f"A' has what Q never shows: {where}"
     logs = np.log(wide[positive]), np.log(q[positive])
     for alpha in ALPHAS:
-        moment = np.log(np.exp(alpha * logs[0] + (1 - alpha) * logs[1]).sum())
+        exponents = alpha * logs[0] + (1 - alpha) * logs[1]
+        moment = exponents.max() + np.log(np.exp(exponents - exponents.max()).sum())
         allowed = alpha * (alpha - 1) * float(cost.rho)
         assert moment <= allowed + 1e-9, f"moment {alpha}: {moment} of {allowed}: {where}"
 

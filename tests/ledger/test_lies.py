@@ -1,0 +1,467 @@
+"""Lies planted in the ledger, each caught by a check that the honest one passes."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpsql import canonical, partition_parts, replay, session
+from dpsql.errors import BudgetExceeded
+from dpsql.privacy import filters, ledger_text
+from dpsql.privacy.account import Account, Part
+from dpsql.privacy.ledger import Ledger
+from dpsql.privacy.ledger_file import FileStore
+from tests.ledger import checks, test_partitions
+from tests.ledger.checks import needs_fork
+
+pytestmark = needs_fork
+
+Patch = pytest.MonkeyPatch
+Lie = Callable[[Patch], None]
+Check = Callable[[Path], object]
+
+
+# Durability and order
+
+
+def charge_after_the_run(patch: Patch) -> None:
+    waiting: list[Any] = []
+    charge, run = Ledger.charge, session.run
+
+    def later(self: Ledger, *args: Any, **more: Any) -> None:
+        waiting.append(lambda: charge(self, *args, **more))
+
+    def ran(*args: Any) -> Any:
+        found = run(*args)
+        waiting.pop()()
+        return found
+
+    patch.setattr(Ledger, "charge", later)
+    patch.setattr(session, "run", ran)
+
+
+def commit_every_third_charge(patch: Patch) -> None:
+    honest, count = FileStore.commit, [0]
+
+    def commit(self: FileStore) -> None:
+        count[0] += 1
+        if count[0] % 3 == 0:
+            honest(self)
+
+    def begin(self: FileStore) -> None:
+        if not self._connection.in_transaction:
+            self._connection.execute("BEGIN IMMEDIATE")
+
+    patch.setattr(FileStore, "commit", commit)
+    patch.setattr(FileStore, "begin", begin)
+
+
+def _after_connecting(patch: Patch, statement: str) -> None:
+    honest = FileStore.__init__
+
+    def init(self: FileStore, file: Path) -> None:
+        honest(self, file)
+        self._connection.execute(statement)
+
+    patch.setattr(FileStore, "__init__", init)
+
+
+def let_the_system_sync_when_it_likes(patch: Patch) -> None:
+    _after_connecting(patch, "PRAGMA synchronous = OFF")
+
+
+def sync_less(patch: Patch) -> None:
+    _after_connecting(patch, "PRAGMA synchronous = NORMAL")
+
+
+def keep_the_journal_in_memory(patch: Patch) -> None:
+    _after_connecting(patch, "PRAGMA journal_mode = MEMORY")
+
+
+def lock_when_writing_only(patch: Patch) -> None:
+    """Look first, lock later: two processes may look at the same moment."""
+    append = FileStore.append
+    patch.setattr(FileStore, "begin", lambda _self: None)
+
+    def late(self: FileStore, *args: Any) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+        (number,) = self._connection.execute("SELECT COALESCE(MAX(number), 0) + 1 FROM lines").fetchone()
+        before = self.since(number - 1) if number > 1 else []
+        digest = before[0][2] if before else ledger_text.first_hash(self.rules.text)
+        append(self, number, args[1], ledger_text.next_hash(digest, number, args[1]))
+
+    patch.setattr(FileStore, "append", late)
+
+
+def read_the_file_once(patch: Patch) -> None:
+    """Other processes' lines are not looked at."""
+    honest = Ledger._catch_up
+
+    def catch_up(self: Ledger) -> None:
+        if self._number == 0 and not getattr(self, "seen", False):
+            honest(self)
+            self.seen = True  # type: ignore[attr-defined]
+
+    patch.setattr(Ledger, "_catch_up", catch_up)
+
+
+# Sums and limits
+
+
+def add_up_in_floats(patch: Patch) -> None:
+    patch.setattr(
+        filters.Filter, "_basic", lambda self, total: float(total.epsilon) <= float(self.budget.epsilon)
+    )
+
+
+def be_generous(patch: Patch) -> None:
+    patch.setattr(filters.Filter, "_basic", lambda self, total: total.epsilon < self.budget.epsilon + 1)
+
+
+def forget_the_shares(patch: Patch) -> None:
+    honest = Ledger.__init__
+
+    def init(self: Ledger, *args: Any, **more: Any) -> None:
+        honest(self, *args, **more)
+        del self._watches[1:]
+
+    patch.setattr(Ledger, "__init__", init)
+
+
+def forget_the_whole(patch: Patch) -> None:
+    honest = Ledger.__init__
+
+    def init(self: Ledger, *args: Any, **more: Any) -> None:
+        honest(self, *args, **more)
+        del self._watches[: len(self._watches) - 1]
+
+    patch.setattr(Ledger, "__init__", init)
+
+
+def write_refusals_down(patch: Patch) -> None:
+    charge = Ledger.charge
+
+    def entered(self: Ledger, cost: Any, label: str, **more: Any) -> Any:
+        try:
+            return charge(self, cost, label, **more)
+        except BudgetExceeded:
+            self.accept_clock()
+            raise
+
+    patch.setattr(Ledger, "charge", entered)
+
+
+# Hashes
+
+
+def trust_every_hash(patch: Patch) -> None:
+    class Anything(str):
+        __hash__ = str.__hash__
+
+        def __ne__(self, _: object) -> bool:
+            return False
+
+    honest = FileStore.since
+    patch.setattr(
+        FileStore, "since", lambda self, number: [(n, text, Anything(held)) for n, text, held in honest(self, number)]
+    )
+
+
+def leave_the_text_out_of_the_hash(patch: Patch) -> None:
+    honest = ledger_text.next_hash
+    patch.setattr(ledger_text, "next_hash", lambda before, number, _text: honest(before, number, ""))
+
+
+def leave_the_line_before_out_of_the_hash(patch: Patch) -> None:
+    honest = ledger_text.next_hash
+    patch.setattr(ledger_text, "next_hash", lambda _before, number, text: honest("", number, text))
+
+
+def leave_the_rules_out_of_the_hash(patch: Patch) -> None:
+    honest = ledger_text.first_hash
+    patch.setattr(ledger_text, "first_hash", lambda _rules: honest(""))
+
+
+def take_any_tables(patch: Patch) -> None:
+    patch.setattr(FileStore, "_check_tables", lambda _self: None)
+
+
+def believe_that_lines_are_written(patch: Patch) -> None:
+    """No look at tables once the file is open, nor at what an insertion did."""
+    honest, opened = FileStore.begin, FileStore._check_tables
+
+    def begin(self: FileStore) -> None:
+        patch.setattr(FileStore, "_check_tables", lambda _self: None)
+        try:
+            honest(self)
+        finally:
+            patch.setattr(FileStore, "_check_tables", opened)
+
+    @contextmanager
+    def writing(self: Ledger) -> Iterator[None]:
+        with self._lock:
+            self._store.begin()
+            try:
+                self._catch_up()
+                yield
+                self._store.commit()
+            except BaseException:
+                self._store.abandon()
+                raise
+            self._catch_up()
+
+    patch.setattr(FileStore, "begin", begin)
+    patch.setattr(FileStore, "_insert", lambda self, sql, row: self._connection.execute(sql, row))
+    patch.setattr(Ledger, "_writing", writing)
+
+
+def believe_kept_answers(patch: Patch) -> None:
+    def recall(self: Ledger, key: str) -> bytes | None:
+        with self._current():
+            number, _ = self._answers.get(key, (0, ""))
+            return self._store.payload(number) if number else None
+
+    patch.setattr(Ledger, "recall", recall)
+
+
+def let_children_have_the_session(patch: Patch) -> None:
+    patch.setattr(Ledger, "check_process", lambda _self: None)
+
+
+# Replay
+
+
+def _without(patch: Patch, *names: str) -> None:
+    """Questions that are told apart by less."""
+    honest = canonical.canonical
+
+    def fewer(release: Any, *more: object) -> str | None:
+        for name in names:
+            release = replace(release, **{name: None})
+        return honest(release, *more)
+
+    patch.setattr(replay, "canonical", fewer)
+
+
+def forget_the_loss(patch: Patch) -> None:
+    _without(patch, "cost", "allowed", "shares", "lattice", "exact")
+
+
+def take_numbers_for_one(patch: Patch) -> None:
+    """1, 1.0 and TRUE are equal in Python."""
+    honest = canonical._Hasher._text
+
+    def text(self: Any, value: Any) -> bytes:
+        if isinstance(value, bool | int | float):
+            return f"number:{float(value) + 0.0!r}".encode()
+        return honest(self, value)
+
+    patch.setattr(canonical._Hasher, "_text", text)
+
+
+def forget_the_analyst(patch: Patch) -> None:
+    honest = canonical.canonical
+    patch.setattr(replay, "canonical", lambda release, _analyst, *more: honest(release, None, *more))
+
+
+def forget_the_session(patch: Patch) -> None:
+    patch.setattr(replay, "fresh_key", lambda: b"")
+    honest = replay.Replay.question
+
+    def question(self: replay.Replay, release: Any) -> Any:
+        found = honest(self, release)
+        return None if found is None else replace(found, lasting=True)
+
+    patch.setattr(replay.Replay, "question", question)
+
+
+# Parts
+
+
+def forget_parts(patch: Patch) -> None:
+    """Only the first constant counts."""
+    honest = partition_parts._confined
+
+    def confined(*args: Any) -> Any:
+        found = honest(*args)
+        return found if found is None else found[:1]
+
+    patch.setattr(partition_parts, "_confined", confined)
+
+
+def take_one_arm_of_an_or(patch: Patch) -> None:
+    honest = partition_parts._confined
+
+    def confined(term: Any, *more: Any) -> Any:
+        if getattr(getattr(term, "function", None), "name", "") == "or":
+            return next((found for arg in term.args if (found := confined(arg, *more)) is not None), None)
+        return honest(term, *more)
+
+    patch.setattr(partition_parts, "_confined", confined)
+
+
+def write_constants_as_they_stand(patch: Patch) -> None:
+    """1 and 1.0 are two parts, 0.0 and -0.0 too."""
+    patch.setattr(partition_parts, "_text", lambda expr, _kind, **_: repr(getattr(expr, "value", None)))
+
+
+def compare_large_numbers_as_they_are_written(patch: Patch) -> None:
+    honest = partition_parts._text
+    patch.setattr(partition_parts, "_text", lambda expr, kind, **_: honest(expr, kind, as_reals=False))
+
+
+def take_another_columns_filter(patch: Patch) -> None:
+    patch.setattr(partition_parts, "_is", lambda expr, *_: type(expr).__name__ == "Column")
+
+
+def take_filters_of_the_missing_side(patch: Patch) -> None:
+    honest = partition_parts.filters_of
+
+    def every(source: Any) -> tuple[Any, ...]:
+        if type(source).__name__ == "Union":
+            return tuple(each for branch in source.branches for each in every(branch.input))
+        return honest(source)
+
+    patch.setattr(partition_parts, "filters_of", every)
+    patch.setattr(partition_parts, "scans_of", lambda source: list(_first_scan(source)))
+
+
+def _first_scan(source: Any) -> Sequence[Any]:
+    from dpsql.sql.nodes import scans_of
+
+    return [next(scan for scan in scans_of(source) if not scan.table.public)]
+
+
+def take_a_change_for_a_removal(patch: Patch) -> None:
+    honest = Account.__init__
+    patch.setattr(Account, "__init__", lambda self, _most=1: honest(self, 1))
+
+
+def give_every_question_a_part_of_its_own(patch: Patch) -> None:
+    honest = partition_parts.parts_of
+    count = [0]
+
+    def parts_of(*args: Any) -> tuple[Part, ...]:
+        count[0] += 1
+        return tuple(replace(part, value=f"{part.value}{count[0]}") for part in honest(*args))
+
+    patch.setattr(partition_parts, "parts_of", parts_of)
+
+
+def constants_of(name: str) -> Check:
+    kind = next(each for each in test_partitions.KINDS if each.name == name)
+
+    def check(_: Path) -> None:
+        test_partitions.check_constants(kind)
+
+    check.__name__ = f"constants_of_{name.replace(' ', '_')}"
+    return check
+
+
+def random_sets(name: str, *, bounded: bool = False) -> Check:
+    kind = next(each for each in test_partitions.KINDS if each.name == name)
+
+    def check(_: Path) -> None:
+        test_partitions._random_sets(kind, range(6), bounded=bounded)
+
+    check.__name__ = f"random_sets_of_{name}"
+    return check
+
+
+def edits(*names: str) -> Check:
+    def check(folder: Path) -> None:
+        checks.check_edits(folder, *names)
+
+    check.__name__ = f"edits_of_{'_'.join(names).replace(' ', '_')}"
+    return check
+
+
+def edits_while_open(*names: str) -> Check:
+    def check(folder: Path) -> None:
+        checks.check_edits_while_open(folder, *names)
+
+    check.__name__ = f"edits_while_open_of_{'_'.join(names).replace(' ', '_')}"
+    return check
+
+
+def other_questions_pay(folder: Path) -> None:
+    from tests.ledger import test_replay
+
+    for number, more in enumerate((test_replay.OTHER["more epsilon"], test_replay.OTHER["a real value"])):
+        path = folder / f"other{number}.ledger"
+        with test_replay.asker(path) as asked:
+            test_replay.ask(asked)
+            test_replay.ask(asked, **more)
+            assert test_replay.charges(asked) == 2, f"taken for the question before: {more}"
+
+
+def analysts_are_kept_apart(folder: Path) -> None:
+    from tests.ledger import test_charging
+
+    test_charging.test_what_one_analyst_was_told_is_new_to_another(folder)
+
+
+def versions_are_asked_for(folder: Path) -> None:
+    from tests.ledger import test_replay
+
+    test_replay.test_without_a_version_only_within_a_session(folder)
+
+
+LIES: list[tuple[Lie, Check]] = [
+    (charge_after_the_run, checks.check_charged_before_rows),
+    (commit_every_third_charge, checks.check_kills_of_chargers),
+    (commit_every_third_charge, checks.check_charged_before_rows),
+    (let_the_system_sync_when_it_likes, checks.check_durable),
+    (sync_less, checks.check_durable),
+    (keep_the_journal_in_memory, checks.check_durable),
+    (lock_when_writing_only, checks.check_race),
+    (read_the_file_once, checks.check_race),
+    (read_the_file_once, checks.check_shares),
+    (add_up_in_floats, checks.check_last_digit),
+    (be_generous, checks.check_last_digit),
+    (be_generous, checks.check_race),
+    (forget_the_shares, checks.check_shares),
+    (forget_the_whole, checks.check_shares),
+    (write_refusals_down, checks.check_refusals_are_free),
+    (trust_every_hash, edits("text of the first line")),
+    (leave_the_text_out_of_the_hash, edits("text of the first line")),
+    (leave_the_line_before_out_of_the_hash, edits("text of the first line", "hash of a line")),
+    (leave_the_rules_out_of_the_hash, edits("budget enlarged")),
+    (take_any_tables, edits("a trigger that eats lines")),
+    (take_any_tables, edits("a view more")),
+    (believe_that_lines_are_written, edits_while_open("a trigger that eats lines")),
+    (believe_kept_answers, checks.check_changed_answers),
+    (let_children_have_the_session, checks.check_forks),
+    (forget_the_loss, other_questions_pay),
+    (take_numbers_for_one, other_questions_pay),
+    (forget_the_analyst, analysts_are_kept_apart),
+    (forget_the_session, versions_are_asked_for),
+    (forget_parts, constants_of("text")),
+    (take_one_arm_of_an_or, constants_of("integer")),
+    (write_constants_as_they_stand, constants_of("integer")),
+    (write_constants_as_they_stand, constants_of("real")),
+    (compare_large_numbers_as_they_are_written, constants_of("integer")),
+    (take_another_columns_filter, random_sets("integer")),
+    (take_filters_of_the_missing_side, random_sets("timestamp")),
+    (take_a_change_for_a_removal, random_sets("text", bounded=True)),
+    (give_every_question_a_part_of_its_own, constants_of("boolean")),
+]
+
+
+@pytest.mark.parametrize(("lie", "check"), LIES, ids=lambda each: each.__name__)
+def test_a_lie_is_caught(lie: Lie, check: Check, tmp_path: Path, monkeypatch: Patch):
+    lie(monkeypatch)
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        check(tmp_path)
+
+
+HONEST = {each.__name__: each for _, each in LIES}
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_the_honest_ledger_passes(name: str, tmp_path: Path):
+    HONEST[name](tmp_path)
+
