@@ -60,6 +60,7 @@ class Replay:
             released = None
         if released is None or not _fits(released, release):
             raise LedgerError("an answer that the ledger keeps cannot be read.", hint=RESTORE)
+        return released
 
     def keep(self, question: Question | None, released: Released) -> tuple[str, ...]:
         """Keep an answer; a note where the ledger could not. It is paid for, and is given all the same."""
