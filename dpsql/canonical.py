@@ -20,9 +20,21 @@ from dpsql.release import Release
 from dpsql.sql.expressions import Function
 
 
-def canonical(release: Release, *more: object) -> str | None:
+def canonical(release: Release, *more: str | None) -> str | None:
     """SHA-256 of what is released and of `more`, as hexadecimal digits; None where something in it has no canonical
     form."""
+    found = release.__dict__.get(_KNOWN)
+    if found is None:
+        found = _hash_of(release)
+        object.__setattr__(release, _KNOWN, found)  # a release is planned once and asked for often
+    return hashlib.sha256(f"{found}{more!r}".encode("utf-8", "surrogatepass")).hexdigest() if found else None
+
+
+_KNOWN = "_canonical"
+
+
+def _hash_of(release: Release) -> str:
+    """SHA-256 of what is released; empty where something in it has no canonical form."""
     what = (
         release.query.plan,
         release.analysis.neighbours,
@@ -36,9 +48,9 @@ def canonical(release: Release, *more: object) -> str | None:
         release.allowed,
     )
     try:
-        return _Hasher().of((what, more)).hex()
+        return _Hasher().of(what).hex()
     except (TypeError, RecursionError):
-        return None
+        return ""
 
 
 class _Hasher:

@@ -37,6 +37,11 @@ class Account:
         self._parts: dict[tuple[str, str], dict[str, Cost]] = {}
         self._largest: dict[tuple[str, str], Cost] = {}
 
+    @property
+    def parted(self) -> bool:
+        """Whether some step has read parts only."""
+        return bool(self._parts)
+
     def add(self, cost: Cost, parts: Iterable[Part] = ()) -> None:
         """Enter a step that reads all rows, or those of the parts (of one partition) only."""
         parts = tuple(parts)

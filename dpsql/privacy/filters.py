@@ -124,7 +124,7 @@ class Filter:
         if self._basic(total) and total.epsilon is not None:
             pairs.append((total.epsilon, total.delta))
         if self._concentrated(total) and self.conversion:
-            epsilon = epsilon_of(total.rho, self.conversion)
+            epsilon = min(epsilon_of(total.rho, self.conversion), self.budget.epsilon)  # which rounds up
             pairs.append((epsilon, self._own_delta(total) + (self.conversion if total.rho else 0)))
         return Spent(*min(pairs, default=(Fraction(0), Fraction(0))), total.rho)
 
@@ -137,3 +137,21 @@ class Filter:
             return Remaining(pure, delta)
         left = self.rho - total.rho
         return Remaining(max(pure, root_below(2 * left)), self.steps_delta - self._own_delta(total), left)
+
+    def most(self, total: Cost, cost: Cost) -> int | None:
+        """How many steps of this cost are admitted after `total`; None for any number."""
+        counts: list[int | None] = []
+        if self._basic(total) and total.epsilon is not None and cost.epsilon is not None:
+            left = (self.budget.epsilon - total.epsilon, self.steps_delta - total.delta)
+            counts.append(_times(left, (cost.epsilon, cost.delta)))
+        if self._concentrated(total):
+            left = (self.rho - total.rho, self.steps_delta - self._own_delta(total))
+            counts.append(_times(left, (cost.rho, self._own_delta(cost))))
+        if None in counts:
+            return None
+        return max((count for count in counts if count is not None), default=0)
+
+
+def _times(left: tuple[Fraction, ...], price: tuple[Fraction, ...]) -> int | None:
+    """How often all prices can be paid; None where nothing has a price."""
+    return min((rest // one for rest, one in zip(left, price, strict=True) if one), default=None)

@@ -185,6 +185,10 @@ class Ledger:
         """How many more steps of this cost would be admitted; None for any number."""
         if cost == FREE:
             return None
+        with self._current():
+            if not any(each.account.parted for each in self._watches) and not parts:
+                counts = [each.filter.most(each.account.total(), cost) for each in self._watches]
+                return min((count for count in counts if count is not None), default=None)
         low, high = 0, 1
         while self.after(cost.times(high), parts) is not None:
             low, high = high, 2 * high

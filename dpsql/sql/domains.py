@@ -163,7 +163,7 @@ def _counted(expr: Expr, known: Known) -> Domain | None:
     if not expr.type.discrete or not held.range.bounded:
         return None
     lower, upper = int(held.range.lower), int(held.range.upper)
-    if upper - lower >= _most(expr, known):
+    if upper - lower >= _most(expr, known) or max(-lower, upper + 1) > 2**63:
         return None
     boolean = expr.type is Type.BOOLEAN
     values: list[Key] = [bool(value) if boolean else value for value in range(lower, upper + 1)]

@@ -451,6 +451,22 @@ def check_edits(folder: Path, *names: str) -> None:
                 raise AssertionError(f"not noticed: {name}")
 
 
+def check_lines_of_another(folder: Path) -> None:
+    """A line of another ledger under the same rules, with its right hash, does not fit in."""
+    path, other = folder / "mine.ledger", folder / "other.ledger"
+    for file, much in ((path, 2), (other, 1)):
+        ledger = open_ledger(file, rules())
+        for number in range(3):
+            ledger.charge(cost(much), f"{number}")
+        ledger.close()
+    with raw(path) as connection:
+        connection.execute("ATTACH ? AS other", (str(other),))
+        connection.execute("DELETE FROM lines WHERE number = 2")
+        connection.execute("INSERT INTO lines SELECT * FROM other.lines WHERE number = 2")
+    with pytest.raises(LedgerError):
+        open_ledger(path)
+
+
 def check_edits_while_open(folder: Path, *names: str) -> None:
     """Edits while a session is open: nothing is admitted that is not in the file afterwards."""
     for name in names or EDITS:
@@ -541,16 +557,15 @@ def check_parts(
     others: Sequence[Any] = (),
     most: int = 1,
 ) -> int:
-    """The parts that are charged cover every row: the queries whose exact answers one row changes cost no more together
-    than the account says. `others`: what a row may be changed to (bounded neighbours). Returns how many were confined.
-    """
+    """The parts that are charged cover every row: of whatever queries somebody asks, those whose exact answers one row
+    changes cost no more together than the account says of them. `others`: what a row may be changed to (bounded
+    neighbours). Returns how many queries were confined to parts."""
     from dpsql.executors.pandas import PandasExecutor
     from dpsql.partition_parts import parts_of
     from dpsql.prepare import Terms, prepare
     from tests.privacy.checks import cells_of
 
     relation = Neighbours.BOUNDED if others else Neighbours.UNBOUNDED
-    account = Account(most)
     planned, confined = [], 0
     opened = dpsql.Session(make(rows), budget=Budget(10**6))
     for each in asked:
@@ -561,10 +576,7 @@ def check_parts(
             continue
         parts = parts_of(made.query.plan.input, "session")
         confined += bool(parts)
-        account.add(cost(each.epsilon), parts)
         planned.append((each, made, parts))
-    total = account.total(FREE).epsilon
-    assert total is not None
 
     def answers(kept: Sequence[Any]) -> list[Any]:
         stores = dpsql.Session(make(kept), budget=Budget(1))._stores
@@ -582,9 +594,13 @@ def check_parts(
                 for (each, _, parts), one, other in zip(planned, before, answers(kept), strict=True)
                 if one != other
             ]
-            needed = sum((each.epsilon for each, _ in moved), Fraction(0))
+            account = Account(most)
+            for each, parts in moved:
+                account.add(cost(each.epsilon), parts)
+            needed, total = sum((each.epsilon for each, _ in moved), Fraction(0)), account.total(FREE).epsilon
             told = "\n".join(
                 f"  {each.sql} {each.params or ''} {[part.value for part in parts]}" for each, parts in moved
             )
+            assert total is not None
             assert needed <= total, f"row {rows[place]!r} is told {needed}, charged {total}:\n{told}"
     return confined

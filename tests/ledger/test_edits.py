@@ -26,6 +26,10 @@ def test_an_edit_while_a_session_is_open(tmp_path: Path, name: str):
     checks.check_edits_while_open(tmp_path, name)
 
 
+def test_a_line_of_another_ledger(tmp_path: Path):
+    checks.check_lines_of_another(tmp_path)
+
+
 def test_every_character_of_a_line_counts(tmp_path: Path):
     """One character of any column changed: by each way to change it."""
     chance = random.Random(8)
@@ -52,19 +56,19 @@ REHASHED = {
     "a decimal": "replace(text, '\"1/10\"', '\"0.1\"')",
     "a number": "replace(text, '\"1/10\"', '0')",
     "no epsilon": "replace(text, '\"epsilon\"', '\"epsilom\"')",
-    "two epsilons": "replace(text, '\"delta\"', '\"epsilon\":\"0\",\"delta\"')",
-    "one word more": "replace(text, '{\"time\"', '{\"more\":1,\"time\"')",
-    "a word again": "replace(text, '\"delta\"', '\"epsilon\":\"1/10\",\"delta\"')",
+    "two epsilons": 'replace(text, \'"delta"\', \'"epsilon":"0","delta"\')',
+    "one word more": 'replace(text, \'{"time"\', \'{"more":1,"time"\')',
+    "a word again": 'replace(text, \'"delta"\', \'"epsilon":"1/10","delta"\')',
     "a blank": "replace(text, ':', ': ')",
     "a list": "'[]'",
     "a word": "'1'",
     "nothing": "''",
     "not JSON": "'{'",
     "deep": "printf('%.*c', 200000, '[')",
-    "an unknown event": "replace(text, '\"events\":[]', '\"events\":[{\"event\":\"x\",\"count\":\"1\"}]')",
-    "infinitely often": "replace(text, '\"events\":[]', '\"events\":[{\"event\":\"pure\",\"epsilon\":\"1\",\"count\":Infinity}]')",
+    "an unknown event": 'replace(text, \'"events":[]\', \'"events":[{"event":"x","count":"1"}]\')',
+    "infinitely often": 'replace(text, \'"events":[]\', \'"events":[{"event":"pure","epsilon":"1","count":Infinity}]\')',
     "parts of numbers": "replace(text, '\"parts\":[]', '\"parts\":[1]')",
-    "parts of four": "replace(text, '\"parts\":[]', '\"parts\":[[\"a\",\"b\",\"c\",\"d\"]]')",
+    "parts of four": 'replace(text, \'"parts":[]\', \'"parts":[["a","b","c","d"]]\')',
     "another kind": "replace(text, '\"query\"', '\"note\"')",
 }
 
@@ -106,7 +110,7 @@ def test_rules_of_an_empty_ledger_edited_well(tmp_path: Path):
     """Nothing was spent yet; a session that says its budget notices all the same."""
     path = tmp_path / "a.ledger"
     open_ledger(path, rules(1)).close()
-    edit(path, "UPDATE rules SET text = replace(text, '\"epsilon\":\"1\"', '\"epsilon\":\"99\"')")
+    edit(path, 'UPDATE rules SET text = replace(text, \'"epsilon":"1"\', \'"epsilon":"99"\')')
     with pytest.raises(LedgerError, match="other rules"):
         open_ledger(path, rules(1))
 
@@ -117,7 +121,7 @@ def test_a_whole_ledger_written_anew_is_noticed_by_an_anchor(tmp_path: Path):
     ledger = open_ledger(path)
     anchor = ledger.anchor
     edit(path, "UPDATE lines SET text = replace(text, '\"1/10\"', '\"1/90\"') WHERE number = 1")
-    edit(path, "UPDATE lines SET text = replace(text, '\"rho\":\"1/200\"', '\"rho\":\"1/16200\"') WHERE number = 1")
+    edit(path, 'UPDATE lines SET text = replace(text, \'"rho":"1/200"\', \'"rho":"1/16200"\') WHERE number = 1')
     rehash(path)
     with pytest.raises(LedgerError):
         ledger.charge(cost(1), "an open session notices")
@@ -353,7 +357,18 @@ def test_flipped_bits_of_many(tmp_path: Path, seed: int):
 
 
 @pytest.mark.parametrize(
-    "anchor", [5, "", "x", "1", "1:", "1:abc", f"-1:{'a' * 64}", f"9999999999999999999999:{'a' * 64}", "9" * 5000 + ":" + "a" * 64]
+    "anchor",
+    [
+        5,
+        "",
+        "x",
+        "1",
+        "1:",
+        "1:abc",
+        f"-1:{'a' * 64}",
+        f"9999999999999999999999:{'a' * 64}",
+        "9" * 5000 + ":" + "a" * 64,
+    ],
 )
 def test_a_bad_anchor(tmp_path: Path, anchor: object):
     path = written(tmp_path / "a.ledger")

@@ -70,7 +70,9 @@ def test_what_is_no_path(path: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["a b.ledger", "a%20b?mode=ro#x", "é\u0301'\".db", ":memory:", "-x", "\udcff", "a" * 200, "file:x"])
+@pytest.mark.parametrize(
+    "name", ["a b.ledger", "a%20b?mode=ro#x", "é\u0301'\".db", ":memory:", "-x", "\udcff", "a" * 200, "file:x"]
+)
 def test_odd_names(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     for path in (tmp_path / name, name):

@@ -64,18 +64,34 @@ def charges(asked: dpsql.Session) -> int:
 
 SAME: dict[str, dict[str, Any]] = {
     "once more": {},
-    "white space": {"sql": "SELECT\n city ,COUNT( * )\tAS n,AVG(income)FROM t\nWHERE age>:low AND income<9.5 GROUP  BY city"},
-    "case of keywords": {"sql": "select city, count(*) as n, avg(income) from t where age > :low and income < 9.5 group by city"},
-    "case of names": {"sql": "SELECT City, COUNT(*) AS n, AVG(INCOME) FROM T WHERE AGE > :low AND Income < 9.5 GROUP BY city"},
+    "white space": {
+        "sql": "SELECT\n city ,COUNT( * )\tAS n,AVG(income)FROM t\nWHERE age>:low AND income<9.5 GROUP  BY city"
+    },
+    "case of keywords": {
+        "sql": "select city, count(*) as n, avg(income) from t where age > :low and income < 9.5 group by city"
+    },
+    "case of names": {
+        "sql": "SELECT City, COUNT(*) AS n, AVG(INCOME) FROM T WHERE AGE > :low AND Income < 9.5 GROUP BY city"
+    },
     "comments": {"sql": "/* again */ " + BASE["sql"] + " -- and again"},
     "a semicolon": {"sql": BASE["sql"] + ";"},
     "parentheses": {"sql": BASE["sql"].replace("age > :low", "((age) > (:low))")},
     "quotes": {"sql": BASE["sql"].replace("city", '"city"')},
     "another number of digits": {"sql": BASE["sql"].replace("9.5", "9.50")},
     "epsilon as a fraction": {"epsilon": Fraction(1, 2)},
-    "epsilon of the text": {"sql": BASE["sql"].replace("SELECT", "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5)", 1)},
-    "options in order": {"sql": BASE["sql"].replace("SELECT", "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5, delta = 1e-9)", 1)},
-    "options in another order": {"sql": BASE["sql"].replace("SELECT", "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (delta = 1e-9, epsilon = 0.5)", 1)},
+    "epsilon of the text": {
+        "sql": BASE["sql"].replace("SELECT", "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5)", 1)
+    },
+    "options in order": {
+        "sql": BASE["sql"].replace(
+            "SELECT", "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5, delta = 1e-9)", 1
+        )
+    },
+    "options in another order": {
+        "sql": BASE["sql"].replace(
+            "SELECT", "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (delta = 1e-9, epsilon = 0.5)", 1
+        )
+    },
     "order of the rows": {"sql": BASE["sql"] + " ORDER BY n"},
     "a NumPy number": {"params": {"low": np.int64(3)}},
 }
@@ -326,7 +342,14 @@ def _objects(cells: list[Any]) -> Any:
 
 @pytest.mark.parametrize(
     "cells",
-    [_objects(TEXTS), np.array(REALS), np.array(WHOLE), np.array([True, False]), np.array([], dtype=np.int64), _objects([])],
+    [
+        _objects(TEXTS),
+        np.array(REALS),
+        np.array(WHOLE),
+        np.array([True, False]),
+        np.array([], dtype=np.int64),
+        _objects([]),
+    ],
     ids=["texts", "reals", "whole numbers", "booleans", "none", "no texts"],
 )
 @pytest.mark.parametrize("valid", [None, True, False])
