@@ -21,6 +21,7 @@ from dpsql.prepare import Prepared, Terms, prepare
 from dpsql.privacy.account import Part
 from dpsql.privacy.budget import Budget
 from dpsql.privacy.cost import FREE
+from dpsql.privacy.exceeded import Asked
 from dpsql.privacy.filters import Remaining, Spent
 from dpsql.privacy.ledger_text import Entry
 from dpsql.privacy.loss import as_delta, as_epsilon, show
@@ -127,7 +128,9 @@ class Session:
         if before is not None:
             return finished(release, before, self._footer(release, "answered before: spent nothing"), replayed=True)
         parts = self._parts(release)
-        self._ledger.charge(release.cost, str.__str__(sql), events=release.events, parts=parts)
+        also = "" if release.choice is None else f", mechanism={release.choice.chosen!r}"
+        asked = Asked(by_rho=release.allowed.rho is not None, also=also)
+        self._ledger.charge(release.cost, str.__str__(sql), events=release.events, parts=parts, asked=asked)
         released = run(release, self._stores)
         note = self._replay.keep(question, released)
         return finished(release, released, self._footer(release, f"spent {release.price}"), notes=note)

@@ -211,7 +211,7 @@ def charge_after_the_run(patch: Patch) -> None:
 def admit_one_query_too_many(patch: Patch) -> None:
     def charge(self: Any, cost: Any, label: str, **_more: Any) -> Any:
         with self._writing():
-            before = self._watches[0].account.total()
+            before = self._watches[0].spent()
             if before.epsilon >= self.budget.loss.epsilon or before.delta > self._watches[0].filter.steps_delta:
                 raise BudgetExceeded("")
             self._append(ledger_text.Entry(self._now(), None, label, cost))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
 
 from dpsql.privacy.cost import FREE, Cost
-from dpsql.privacy.filters import Filter
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -20,97 +18,124 @@ class Part:
     column: str
     value: str
 
+    @property
+    def partition(self) -> tuple[str, str]:
+        return self.table, self.column
+
 
 class Account:
     """Sums of costs, for units that lie in one part of each partition. Parallel composition.
 
     A step that reads only rows of some parts has, for neighbours that differ by a unit of another part, the same law on
-    both: it costs that unit nothing. So a unit costs the common sum and the sum of its own part, of each partition, at
-    most; the largest parts are taken, coordinate by coordinate (McSherry, SIGMOD 2009, theorem 4, unit by unit; which
-    unit it is is fixed before the first step, so a filter may watch all of them at once). A unit that changes (bounded
-    neighbours) can leave one part and enter another: `most` = 2 parts.
+    both: it costs that unit nothing. So a unit costs the common sum and the sum of its own part, of each partition
+    (McSherry, SIGMOD 2009, theorem 4, unit by unit). Which unit it is is fixed before the first step, so a filter may
+    watch all of them at once, each by itself. A unit that changes (`moves`: bounded neighbours) can leave one part and
+    enter another: then the sums of two parts.
     """
 
-    def __init__(self, most: int = 1) -> None:
-        self._most = most
+    def __init__(self, *, moves: bool = False) -> None:
+        self._moves = moves
         self._common = FREE
-        self._parts: dict[tuple[str, str], dict[str, Cost]] = {}
-        self._largest: dict[tuple[str, str], Cost] = {}
+        self._parts: dict[tuple[str, str], _Sums] = {}
 
     @property
-    def parted(self) -> bool:
-        """Whether some step has read parts only."""
-        return bool(self._parts)
+    def plain(self) -> bool:
+        """Whether every step so far has read everything."""
+        return not self._parts
+
+    def tells_apart(self, parts: Sequence[Part] = ()) -> bool:
+        """Whether `concerned` has a sum for each way in which a unit may lie in parts."""
+        return not self._moves and len({*self._parts, *(part.partition for part in parts)}) <= 1
 
     def add(self, cost: Cost, parts: Iterable[Part] = ()) -> None:
         """Enter a step that reads all rows, or those of the parts (of one partition) only."""
         parts = tuple(parts)
         if not parts:
             self._common += cost
-            return
         for part in parts:
-            sums = self._parts.setdefault((part.table, part.column), {})
-            sums[part.value] = sums.get(part.value, FREE) + cost
-        for partition in {(part.table, part.column) for part in parts}:
-            self._largest[partition] = self._most_of(self._parts[partition])
+            self._parts.setdefault(part.partition, _Sums()).add(part.value, cost)
 
-    def total(self, cost: Cost = FREE, parts: Iterable[Part] = ()) -> Cost:
-        """What any unit costs at most, after one more step."""
-        parts = tuple(parts)
-        largest = dict(self._largest)
-        for partition in {(part.table, part.column) for part in parts}:
-            sums = dict(self._parts.get(partition, {}))
-            for part in parts:
-                sums[part.value] = sums.get(part.value, FREE) + cost
-            largest[partition] = self._most_of(sums)
-        return sum(largest.values(), self._common if parts else self._common + cost)
+    def concerned(self, cost: Cost = FREE, parts: Sequence[Part] = ()) -> Iterator[Cost]:
+        """What the units that a step concerns have cost with it, one sum for each part that they may lie in.
 
-    def admitted(self, held: Filter, cost: Cost = FREE, parts: Iterable[Part] = ()) -> bool:
-        """Whether a filter admits one more step, for every unit.
-
-        A filter is about a pair of neighbours, so each unit may be within it in a way of its own: first the largest
-        sums are tried, then, for one partition, part by part.
+        A step that reads everything concerns all units. With several partitions, or units that move, the largest sums
+        of the others are taken, coordinate by coordinate.
         """
-        parts = tuple(parts)
-        if held.admits(self.total(cost, parts)):
-            return True
-        partitions = {*self._parts, *((part.table, part.column) for part in parts)}
-        if self._most > 1 or len(partitions) != 1:
-            return False
-        (sums,) = self._parts.values() or ({},)
-        read = {part.value for part in parts}
-        common = self._common if parts else self._common + cost
-        return all(
-            held.admits(common + sums.get(value, FREE) + (cost if value in read else FREE)) for value in {*sums, *read}
-        )
+        if parts:
+            own = self._parts.get(parts[0].partition, _Sums())
+            base = self._others(parts[0].partition)
+            after = {part.value: own.of(part.value) + cost for part in parts}
+            for value, total in after.items():
+                yield base + total + (self._beside(own, value, after) if self._moves else FREE)
+            return
+        base = self._common + cost
+        if len(self._parts) == 1 and not self._moves:
+            (sums,) = self._parts.values()
+            yield base
+            for total in sums.all():
+                yield base + total
+        else:
+            yield base + self._largest_of_all()
 
-    def of(self, parts: Iterable[Part] = ()) -> Cost:
-        """What units of these parts have cost so far, those that cost most; of all units, where no part is named."""
-        parts = tuple(parts)
-        if not parts:
-            return self.total()
-        partition = (parts[0].table, parts[0].column)
-        sums = self._parts.get(partition, {})
-        others = sum((cost for name, cost in self._largest.items() if name != partition), self._common)
-        return others + reduce(Cost.join, (self._beside(part.value, sums) for part in parts), FREE)
+    def at_most(self, cost: Cost = FREE, parts: Sequence[Part] = ()) -> Cost:
+        """One cost that is at least that of every unit that a step concerns, coordinate by coordinate."""
+        if parts:
+            return reduce(Cost.join, self.concerned(cost, parts))
+        return self._common + cost + self._largest_of_all()
 
-    def _beside(self, value: str, sums: dict[str, Cost]) -> Cost:
-        """A part and, where units can move, the largest other one."""
-        own = sums.get(value, FREE)
-        if self._most == 1:
-            return own
-        return own + reduce(Cost.join, (cost for name, cost in sums.items() if name != value), FREE)
+    def _largest_of_all(self) -> Cost:
+        return sum((sums.largest(2 if self._moves else 1) for sums in self._parts.values()), FREE)
 
-    def _most_of(self, sums: dict[str, Cost]) -> Cost:
-        if self._most == 1:
-            return reduce(Cost.join, sums.values(), FREE)
-        few = sums.values()
-        return Cost(
-            None if any(each.epsilon is None for each in few) else self._top(lambda c: c.epsilon or Fraction(0), few),
-            self._top(lambda c: c.delta, few),
-            self._top(lambda c: c.rho, few),
-            self._top(lambda c: c.hidden, few),
-        )
+    def _others(self, partition: tuple[str, str]) -> Cost:
+        others = [sums for name, sums in self._parts.items() if name != partition]
+        return sum((sums.largest(2 if self._moves else 1) for sums in others), self._common)
 
-    def _top(self, coordinate: Callable[[Cost], Fraction], sums: Iterable[Cost]) -> Fraction:
-        return sum(heapq.nlargest(self._most, map(coordinate, sums)), Fraction(0))
+    @staticmethod
+    def _beside(own: _Sums, value: str, after: dict[str, Cost]) -> Cost:
+        """The largest other part that a unit can come from or go to."""
+        return reduce(Cost.join, (total for name, total in after.items() if name != value), own.largest_but(value))
+
+
+@dataclass(slots=True)
+class _Sums:
+    """The sums of one partition's parts; of each coordinate the two largest, which only grow, are at hand."""
+
+    _held: dict[str, Cost] = field(default_factory=dict)
+    _top: list[list[tuple[_Size, str]]] = field(default_factory=lambda: [[], [], [], []])
+
+    def of(self, value: str) -> Cost:
+        return self._held.get(value, FREE)
+
+    def all(self) -> Iterable[Cost]:
+        return self._held.values()
+
+    def add(self, value: str, cost: Cost) -> None:
+        total = self._held[value] = self.of(value) + cost
+        for top, size in zip(self._top, _sizes(total), strict=True):
+            others = [each for each in top if each[1] != value]
+            top[:] = sorted([*others, (size, value)], reverse=True)[:2]
+
+    def largest(self, count: int) -> Cost:
+        """The sum of so many largest parts (1 or 2)."""
+        return _cost_of([[size for size, _ in top[:count]] for top in self._top])
+
+    def largest_but(self, value: str) -> Cost:
+        """The largest part beside this one."""
+        return _cost_of([[size for size, name in top if name != value][:1] for top in self._top])
+
+
+_Size = tuple[bool, Fraction]
+"""Whether it is infinite, and else how much."""
+
+
+def _sizes(cost: Cost) -> tuple[_Size, _Size, _Size, _Size]:
+    epsilon = (True, Fraction(0)) if cost.epsilon is None else (False, cost.epsilon)
+    return epsilon, (False, cost.delta), (False, cost.rho), (False, cost.hidden)
+
+
+def _cost_of(sizes: list[list[_Size]]) -> Cost:
+    epsilon, *others = (
+        None if any(each[0] for each in size) else sum((s for _, s in size), Fraction(0)) for size in sizes
+    )
+    delta, rho, hidden = (each or Fraction(0) for each in others)
+    return Cost(epsilon, delta, rho, hidden)

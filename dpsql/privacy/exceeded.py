@@ -2,93 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpsql.errors import BudgetExceeded
+from dpsql.privacy.account import Part
 from dpsql.privacy.conversion import rho_for
 from dpsql.privacy.cost import Cost
-from dpsql.privacy.filters import Filter
-from dpsql.privacy.loss import show
+from dpsql.privacy.loss import root_below, show
+from dpsql.privacy.watch import Watch
 
 _STEPS = 40
 _ZERO = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Refusing:
-    """A filter with what it has seen of the units concerned. `whose`: a phrase for the share of one analyst."""
+class Asked:
+    """How a query was asked: by rho, or else by epsilon; `also`: what to repeat when it is asked for less, such as the
+    mechanism that was chosen."""
 
-    filter: Filter
-    before: Cost
-    queries: int
-    whose: str = ""
-
-    def admits(self, cost: Cost) -> bool:
-        return self.filter.admits(self.before + cost)
-
-    def admits_delta(self, cost: Cost) -> bool:
-        """Whether its deltas alone would fit."""
-        return self.admits(Cost(_ZERO, cost.delta, _ZERO, cost.hidden))
+    by_rho: bool = False
+    also: str = ""
 
 
-def exceeded(cost: Cost, watches: Sequence[Refusing]) -> BudgetExceeded:
+ASKED = Asked()
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """A cost that some of the filters refuse, for the units of some parts."""
+
+    cost: Cost
+    watches: Sequence[Watch]
+    parts: Sequence[Part]
+    asked: Asked
+
+    def fits(self, cost: Cost) -> bool:
+        return all(each.admits(cost, self.parts) for each in self.watches)
+
+    def tight(self, cost: Cost) -> Watch | None:
+        """The first filter that refuses this cost."""
+        return next((each for each in self.watches if not each.admits(cost, self.parts)), None)
+
+    @property
+    def word(self) -> str:
+        return "rho" if self.asked.by_rho else "epsilon"
+
+    @property
+    def price(self) -> Fraction:
+        return self.cost.rho if self.cost.epsilon is None or self.asked.by_rho else self.cost.epsilon
+
+    def cost_at(self, price: Fraction) -> Cost:
+        """What the query would cost without its deltas, asked at another price."""
+        if self.asked.by_rho:
+            scale = root_below(price / self.cost.rho) * (1 + Fraction(1, 10**9))
+            return Cost(None if self.cost.epsilon is None else self.cost.epsilon * scale, rho=price)
+        gaussian = self.cost.delta - self.cost.hidden
+        return Cost(price, rho=rho_for(price, gaussian)) if gaussian else Cost.of(price)
+
+
+def exceeded(cost: Cost, watches: Sequence[Watch], parts: Sequence[Part], asked: Asked) -> BudgetExceeded:
     """The error for a cost that some of the filters refuse."""
-    bare = replace(cost, delta=_ZERO, hidden=_ZERO)
-    tight = next((each for each in watches if not each.admits_delta(cost)), None)
-    if tight is None or not all(each.admits(bare) for each in watches):
-        return _of_the_coin(cost, bare, watches, also_delta=tight)
-    left, spent = _left_delta(tight, cost), tight.filter.spent(tight.before)
-    price = cost.hidden if tight.filter.accountant == "zcdp" else cost.delta
-    hint = _hint("delta", left)
-    kept = tight.filter.conversion
+    refused = _Refused(cost, watches, parts, asked)
+    of_delta = refused.tight(Cost(_ZERO, cost.delta, _ZERO, cost.hidden))
+    of_coin = refused.tight(replace(cost, delta=_ZERO, hidden=_ZERO))
+    if of_delta is None or of_coin is not None:
+        return _of_the_coin(refused, of_coin or watches[0], of_delta)
+    left = of_delta.remaining(parts=parts).delta
+    price = cost.hidden if of_delta.filter.accountant == "zcdp" else cost.delta
+    hint = _hint("delta", left, asked)
+    kept = of_delta.filter.conversion
     if kept:
         hint += (
-            f"\nOf the budget's delta {show(kept)} is kept to convert rho to epsilon (accountant "
-            f"{tight.filter.accountant!r});\nthe owner can set it, Budget(..., conversion_delta=...), or open with "
+            f"\\nOf the budget's delta {show(kept)} is kept to convert rho to epsilon (accountant "
+            f"{of_delta.filter.accountant!r});\\nthe owner can set it, Budget(..., conversion_delta=...), or open with "
             "accountant='basic'."
         )
-    return _refusal("delta", (price, left), (spent.delta, tight.filter.budget.delta), tight, hint)
+    spent = of_delta.spent(parts)
+    return _refusal("delta", (price, left), (spent.delta, of_delta.filter.budget.delta), of_delta, hint)
 
 
-def _of_the_coin(cost: Cost, bare: Cost, watches: Sequence[Refusing], *, also_delta: Refusing | None) -> BudgetExceeded:
-    """Epsilon, or rho where the query has no epsilon, is too much."""
-    tight = next((each for each in watches if not each.admits(bare)), watches[0])
-    if cost.epsilon is None:
-        left = _largest(cost.rho, lambda rho: Cost(None, rho=rho), watches)
-        if not left:
-            return _no_more_rho(cost, tight)
-        numbers = (tight.before.rho, tight.filter.rho)
-        return _refusal("rho", (cost.rho, left), numbers, tight, _hint("rho", left))
-    gaussian = cost.delta - cost.hidden
-    if gaussian and cost.rho:
-        left = _largest(cost.epsilon, lambda epsilon: Cost(epsilon, rho=rho_for(epsilon, gaussian)), watches)
-    else:
-        left = _largest(cost.epsilon, Cost.of, watches)
-    hint = _hint("epsilon", left)
-    if also_delta is not None:
-        rest = _left_delta(also_delta, cost)
-        hint = f"Its delta is too much as well: {show(rest)} is left. " + hint
-    numbers = (tight.filter.spent(tight.before).epsilon, tight.filter.budget.epsilon)
-    return _refusal("epsilon", (cost.epsilon, left), numbers, tight, hint)
+def _of_the_coin(refused: _Refused, tight: Watch, of_delta: Watch | None) -> BudgetExceeded:
+    """Epsilon, or rho where the query is paid by that, is too much."""
+    left = _left(refused)
+    if refused.cost.epsilon is None and not left:
+        return _no_more_rho(refused, tight)
+    hint = _hint(refused.word, left, refused.asked)
+    if of_delta is not None:
+        hint = f"Its delta is too much as well: {show(of_delta.remaining(parts=refused.parts).delta)} is left. {hint}"
+    spent, whole = tight.spent(refused.parts), tight.filter
+    numbers = (spent.rho, whole.rho) if refused.word == "rho" else (spent.epsilon, whole.budget.epsilon)
+    return _refusal(refused.word, (refused.price, left), numbers, tight, hint)
 
 
-def _no_more_rho(cost: Cost, tight: Refusing) -> BudgetExceeded:
+def _no_more_rho(refused: _Refused, tight: Watch) -> BudgetExceeded:
     if not tight.filter.conversion:
         why = "rhos are not added up here"
         hint = "Ask with epsilon (and delta). rho needs accountant 'zcdp' or 'auto', and a budget with delta > 0."
     else:
-        before, most = show(tight.before.rho, up=True), show(tight.filter.rho)
+        before, most = show(tight.spent(refused.parts).rho, up=True), show(tight.filter.rho)
         why = f"the answers so far come to rho {before} of the {most} up to which rhos are converted{tight.whose}"
         hint = "Ask with epsilon (and delta), reuse an earlier answer, or ask the data owner."
     return BudgetExceeded(
-        f"this query costs rho {show(cost.rho)}, and {why}. Nothing was run, nothing was charged.", hint=hint
+        f"this query costs rho {show(refused.cost.rho)}, and {why}. Nothing was run, nothing was charged.", hint=hint
     )
 
 
 def _refusal(
-    word: str, numbers: tuple[Fraction, Fraction], whole: tuple[Fraction, Fraction], tight: Refusing, hint: str
+    word: str, numbers: tuple[Fraction, Fraction], whole: tuple[Fraction, Fraction], tight: Watch, hint: str
 ) -> BudgetExceeded:
     price, rest = _apart(*numbers)
     spent, limit = (show(each) for each in whole)
@@ -100,29 +122,23 @@ def _refusal(
     )
 
 
-def _hint(word: str, left: Fraction) -> str:
+def _hint(word: str, left: Fraction, asked: Asked) -> str:
     if not left:
         return "Reuse an earlier answer, or ask the data owner."
-    return f"Run it with {word}={show(left)}, reuse an earlier answer, or ask the data owner."
+    return f"Run it with {word}={show(left)}{asked.also}, reuse an earlier answer, or ask the data owner."
 
 
-def _left_delta(tight: Refusing, cost: Cost) -> Fraction:
-    """What the deltas of steps may still come to."""
-    filter_ = tight.filter
-    used = tight.before.hidden if filter_.accountant == "zcdp" else tight.before.delta
-    return max(_ZERO, min(filter_.steps_delta - used, cost.delta))
+def _left(refused: _Refused) -> Fraction:
+    """The largest price below the query's, of six digits, that all filters admit; 0 where there is none."""
 
+    def fits(price: Fraction) -> bool:
+        return price > 0 and refused.fits(refused.cost_at(price))
 
-def _largest(price: Fraction, cost_of: Callable[[Fraction], Cost], watches: Sequence[Refusing]) -> Fraction:
-    """The largest number below the price, of six digits, whose cost all filters admit; 0 where there is none."""
-
-    def fits(number: Fraction) -> bool:
-        return number > 0 and all(each.admits(cost_of(number)) for each in watches)
-
-    left = min((each.filter.remaining(each.before).epsilon for each in watches), default=_ZERO)
-    if 0 < left < price and fits(left):  # the exact rest, for pure epsilons
+    rests = [each.remaining(parts=refused.parts) for each in refused.watches]
+    left = min((each.rho or _ZERO) if refused.asked.by_rho else each.epsilon for each in rests)
+    if 0 < left < refused.price and fits(left):  # the exact rest, to the last digit
         return left
-    low, high = _ZERO, price
+    low, high = _ZERO, refused.price
     for _ in range(_STEPS):
         middle = (low + high) / 2
         low, high = (middle, high) if fits(middle) else (low, middle)

@@ -119,17 +119,17 @@ class Filter:
         return total.hidden if self.accountant == "zcdp" else total.delta
 
     def spent(self, total: Cost) -> Spent:
-        """The total as an (epsilon, delta) pair."""
+        """The total, which is admitted, as an (epsilon, delta) pair."""
         pairs = []
         if self._basic(total) and total.epsilon is not None:
             pairs.append((total.epsilon, total.delta))
         if self._concentrated(total) and self.conversion:
             epsilon = min(epsilon_of(total.rho, self.conversion), self.budget.epsilon)  # which rounds up
             pairs.append((epsilon, self._own_delta(total) + (self.conversion if total.rho else 0)))
-        return Spent(*min(pairs, default=(Fraction(0), Fraction(0))), total.rho)
+        return Spent(*min(pairs), total.rho)
 
     def remaining(self, total: Cost) -> Remaining:
-        """What the next query may have."""
+        """What the next query may have after a total that is admitted."""
         pure = delta = Fraction(0)
         if self._basic(total) and total.epsilon is not None:
             pure, delta = self.budget.epsilon - total.epsilon, self.steps_delta - total.delta

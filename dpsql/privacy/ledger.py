@@ -12,20 +12,20 @@ import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NoReturn, Protocol
 
 from dpsql.errors import DPSQLError, InvalidArgument, LedgerError
 from dpsql.privacy import ledger_text
-from dpsql.privacy.account import Account, Part
+from dpsql.privacy.account import Part
 from dpsql.privacy.budget import Budget
 from dpsql.privacy.cost import FREE, Cost
 from dpsql.privacy.events import Event
-from dpsql.privacy.exceeded import Refusing, exceeded
-from dpsql.privacy.filters import Filter, Remaining, Spent
+from dpsql.privacy.exceeded import ASKED, Asked, exceeded
+from dpsql.privacy.filters import Remaining, Spent
 from dpsql.privacy.ledger_text import Answer, Entry, Line, Note, Rules
 from dpsql.privacy.unit import Neighbours
+from dpsql.privacy.watch import Watch
 
 CLOCK_TOLERANCE = timedelta(seconds=1)
 """By so much the clock may lie behind the last entry: the clocks of two processors can differ a little."""
@@ -101,15 +101,6 @@ class MemoryStore:
         pass
 
 
-@dataclass(frozen=True, slots=True)
-class _Watch:
-    """A filter and the sums that it looks at; `whose` for messages."""
-
-    filter: Filter
-    account: Account
-    whose: str = ""
-
-
 class Ledger:
     """The entries of one budget, under one neighbour relation. Any number of threads; with a file, of processes.
 
@@ -122,14 +113,14 @@ class Ledger:
     def __init__(
         self, rules: Rules, store: Store | None = None, *, analyst: str | None = None, owner: bool = False
     ) -> None:
-        most = 1 if rules.neighbours is Neighbours.UNBOUNDED else 2
+        moves = rules.neighbours is Neighbours.BOUNDED
         self.rules = rules
         self.analyst = analyst
         self._store = MemoryStore() if store is None else store
-        self._watches = [_Watch(rules.budget.filter(rules.accountant), Account(most))]
+        self._watches = [Watch(rules.budget.filter(rules.accountant), moves=moves)]
         own = None if owner else rules.budget.filter_of(analyst, rules.accountant)
         if own is not None:
-            self._watches.append(_Watch(own, Account(most), f' for analyst "{analyst}"'))
+            self._watches.append(Watch(own, moves=moves, whose=f' for analyst "{analyst}"'))
         self._entries: list[Entry] = []
         self._answers: dict[str, tuple[int, str]] = {}
         self._number, self._hash, self._time = 0, ledger_text.first_hash(rules.text), ""
@@ -163,8 +154,7 @@ class Ledger:
     def spent(self) -> Spent:
         """What all charges come to."""
         with self._current():
-            whole = self._watches[0]
-            return whole.filter.spent(whole.account.total())
+            return self._watches[0].spent()
 
     @property
     def remaining(self) -> Remaining:
@@ -176,33 +166,31 @@ class Ledger:
     def after(self, cost: Cost, parts: Sequence[Part] = ()) -> Remaining | None:
         """What would remain after a charge, for queries about the same parts; None where it would be refused."""
         with self._current():
-            if not all(each.account.admitted(each.filter, cost, parts) for each in self._watches):
+            if not all(each.admits(cost, parts) for each in self._watches):
                 return None
-            first, *others = [each.filter.remaining(each.account.of(parts) + cost) for each in self._watches]
+            first, *others = [each.remaining(cost, parts) for each in self._watches]
         return first if not others else first.least(others[0])
 
     def most(self, cost: Cost, parts: Sequence[Part] = ()) -> int | None:
         """How many more steps of this cost would be admitted; None for any number."""
-        if cost == FREE:
-            return None
         with self._current():
-            if not any(each.account.parted for each in self._watches) and not parts:
-                counts = [each.filter.most(each.account.total(), cost) for each in self._watches]
-                return min((count for count in counts if count is not None), default=None)
-        low, high = 0, 1
-        while self.after(cost.times(high), parts) is not None:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self.after(cost.times(middle), parts) is not None else (low, middle)
-        return low
+            counts = [each.most(cost, parts) for each in self._watches]
+        return min((count for count in counts if count is not None), default=None)
 
-    def charge(self, cost: Cost, label: str, *, events: Sequence[Event] = (), parts: Sequence[Part] = ()) -> Entry:
+    def charge(
+        self,
+        cost: Cost,
+        label: str,
+        *,
+        events: Sequence[Event] = (),
+        parts: Sequence[Part] = (),
+        asked: Asked = ASKED,
+    ) -> Entry:
         """Enter a cost before its query runs; on return it is durable. Raises BudgetExceeded (nothing entered) or
         LedgerError (nothing may run)."""
         with self._writing():
-            if not all(each.account.admitted(each.filter, cost, parts) for each in self._watches):
-                raise exceeded(cost, [self._refusing(each, parts) for each in self._watches])
+            if not all(each.admits(cost, parts) for each in self._watches):
+                raise exceeded(cost, self._watches, parts, asked)
             entry = Entry(self._now(), self.analyst, label, cost, tuple(events), tuple(parts))
             self._append(entry)
         return entry
@@ -276,10 +264,6 @@ class Ledger:
             if self._number <= before:
                 raise LedgerError("the ledger lost an entry that was just written.", hint=RESTORE)
 
-    def _refusing(self, watch: _Watch, parts: Sequence[Part]) -> Refusing:
-        seen = sum(not watch.whose or each.analyst == self.analyst for each in self._entries)
-        return Refusing(watch.filter, watch.account.of(parts), seen, watch.whose)
-
     def _append(self, line: Line) -> int:
         number, text = self._number + 1, ledger_text.write(line)
         self._store.append(number, text, ledger_text.next_hash(self._hash, number, text))
@@ -304,10 +288,10 @@ class Ledger:
             self._answers[line.key] = (number, line.digest)
         elif isinstance(line, Entry):
             self._entries.append(line)
-            self._watches[0].account.add(line.cost, line.parts)
+            self._watches[0].add(line.cost, line.parts)
             if line.analyst == self.analyst:
                 for each in self._watches[1:]:
-                    each.account.add(line.cost, line.parts)
+                    each.add(line.cost, line.parts)
 
     def _now(self) -> str:
         """The time of a new line, never before the last one's. Raises LedgerError where the clock went backwards."""

@@ -293,6 +293,8 @@ def _told(file: Path) -> Iterator[None]:
     """What SQLite or the system says of a file, as a LedgerError."""
     try:
         yield
+    except UnicodeDecodeError:
+        raise LedgerError(f"the ledger {file} is damaged. No answer was given.", hint=RESTORE) from None
     except sqlite3.ProgrammingError as error:
         if "closed" not in str(error):
             raise

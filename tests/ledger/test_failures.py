@@ -79,7 +79,7 @@ def test_odd_names(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch):
         with session(path) as asked:  # type: ignore[arg-type]
             asked.query(COUNT, epsilon=1)
             assert asked.spent.epsilon == 1  # the second time it is a replay
-    assert os.listdir(tmp_path) == [name]
+    assert [each.name for each in tmp_path.iterdir()] == [name]
 
 
 def test_a_link_to_a_ledger_is_that_ledger(tmp_path: Path):

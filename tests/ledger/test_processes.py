@@ -106,7 +106,6 @@ def test_a_forked_session_does_nothing(tmp_path: Path):
     checks.check_forks(tmp_path)
 
 
-@pytest.mark.xfail(reason="a child has a copy of a connection in the middle of its transaction")
 def test_children_born_while_another_thread_charges(tmp_path: Path):
     """The parent's transactions outlive children that close the session they were born with; and these end."""
     path = tmp_path / "a.ledger"

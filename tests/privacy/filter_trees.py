@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.privacy.account import Account, Part
+from dpsql.privacy.account import Part
 from dpsql.privacy.cost import FREE, Cost
 from dpsql.privacy.filters import Filter
+from dpsql.privacy.watch import Watch
 
 Law = tuple[float, ...]
 _ORDERS = 1 + np.logspace(-3, 4, 12_000)
@@ -166,15 +167,16 @@ def held(by: Filter) -> Admit:
     return after
 
 
-def held_by_account(by: Filter, most: int) -> Admit:
-    """The same with the sums of an Account. The state: what was charged for which parts."""
+def held_by_watch(by: Filter, *, moves: bool) -> Admit:
+    """The same for units that lie in one part of each partition (`moves`: and can change to another one). The state:
+    what was charged for which parts."""
 
     def after(state: tuple[tuple[tuple[Part, ...], Cost], ...] | None, step: Step) -> Any:
         sums = dict(state or ())
-        account = Account(most)
+        watch = Watch(by, moves=moves)
         for parts, cost in sums.items():
-            account.add(cost, parts)
-        if not by.admits(account.total(step.cost, step.parts)):
+            watch.add(cost, parts)
+        if not watch.admits(step.cost, step.parts):
             return None
         sums[step.parts] = sums.get(step.parts, FREE) + step.cost
         return tuple(sorted(sums.items(), key=str))
