@@ -15,8 +15,10 @@ FLOORS = (  # folders and modules of dpsql/, lowest floor first
     ("sql",),
     ("analysis", "executors", "sources"),
     ("release", "release_*", "noise_intervals", "table", "public_tables"),
-    ("finish", "stages", "prepare", "result", "explain", "explain_words", "render", "notes", "answer", "canonical")
-    + ("released_text", "replay", "partition_parts", "opening", "accounting"),
+    (
+        *("finish", "stages", "prepare", "result", "explain", "explain_words", "render", "notes", "answer"),
+        *("canonical", "released_text", "replay", "partition_parts", "opening", "accounting"),
+    ),
     ("session", "api"),
     ("shell", "__main__", "__init__", "testing"),
 )

@@ -345,7 +345,11 @@ def _first_scan(source: Any) -> Sequence[Any]:
 
 def take_a_change_for_a_removal(patch: Patch) -> None:
     honest = Account.__init__
-    patch.setattr(Account, "__init__", lambda self, *, moves=False: honest(self))
+
+    def init(self: Account, **_moves: bool) -> None:
+        honest(self)
+
+    patch.setattr(Account, "__init__", init)
 
 
 def give_every_question_a_part_of_its_own(patch: Patch) -> None:
