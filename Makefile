@@ -39,6 +39,8 @@ bench: $(TEST_STAMP)
 	$(BIN)/python benchmarks/language.py
 	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/units.py
+	$(BIN)/python benchmarks/ledger.py
+	$(BIN)/python benchmarks/accounting.py
 
 clean:
 	rm -rf build dist dpsql.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

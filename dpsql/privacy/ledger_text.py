@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from dpsql.privacy.account import Part
@@ -180,6 +181,7 @@ def export(rules: Rules, lines: Iterable[tuple[int, str, str]]) -> str:
     )
 
 
+@lru_cache(maxsize=4096)
 def _number(text: object) -> Fraction:
     """A fraction as `str` writes it: nothing that could be long to read."""
     if not isinstance(text, str) or not re.fullmatch("[0-9]{1,4000}(/[0-9]{1,4000})?", text):
