@@ -59,6 +59,14 @@ def opened(
     return open_ledger(path, rules, analyst=analyst, anchor=anchor)
 
 
+def check(wanted: Wanted, schema: Schema | None) -> None:
+    """Raises InvalidArgument or InvalidPrivacyParameter for rules that contradict the schema's, before anything is
+    made."""
+    _budget(wanted.budget, schema)
+    _accountant(wanted.accountant, schema)
+    _neighbours(wanted.neighbours, schema)
+
+
 def no_budget() -> InvalidPrivacyParameter:
     return InvalidPrivacyParameter(
         "a session needs a budget: how much may all its answers tell about one person?",

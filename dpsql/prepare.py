@@ -36,6 +36,8 @@ class Terms:
     default_delta: Fraction = Fraction(0)
     max_epsilon: Fraction | None = None
     rho: Fraction | None = None
+    max_rho: Fraction | None = None
+    """The rho that converts to max_epsilon."""
 
     @classmethod
     def of(cls, epsilon: object, delta: object, rho: object, **defaults: Any) -> Terms:
@@ -70,12 +72,16 @@ class Terms:
             )
         else:
             allowance = Allowance(None, delta, self.rho)
-        if self.max_epsilon is not None and allowance.pure > self.max_epsilon:
-            spend = f"epsilon {show(allowance.pure)}"
-            if self.rho is not None:
-                spend = f"rho {show(self.rho)} (as much as {spend} of pure noise)"
+        if self.max_epsilon is None:
+            return allowance
+        if self.rho is None and allowance.pure > self.max_epsilon:
             raise InvalidPrivacyParameter(
-                f"{spend} is above the {show(self.max_epsilon)} that one query may spend here."
+                f"epsilon {show(allowance.pure)} is above the {show(self.max_epsilon)} that one query may spend here."
+            )
+        if self.rho is not None and self.rho > (self.max_rho or 0):
+            most = f"rho {show(self.max_rho)}" if self.max_rho else "no rho"
+            raise InvalidPrivacyParameter(
+                f"rho {show(self.rho)} is more than one query may spend here: epsilon {show(self.max_epsilon)}, {most}."
             )
         return allowance
 

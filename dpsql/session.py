@@ -15,11 +15,12 @@ from dpsql.answer import finished, run
 from dpsql.errors import InvalidArgument, InvalidSchema, LedgerError
 from dpsql.executors.columns import ColumnStore
 from dpsql.explain import Explanation
-from dpsql.opening import Wanted, opened
+from dpsql.opening import Wanted, check, opened
 from dpsql.partition_parts import parts_of
 from dpsql.prepare import Prepared, Terms, prepare
 from dpsql.privacy.account import Part
 from dpsql.privacy.budget import Budget
+from dpsql.privacy.conversion import rho_for
 from dpsql.privacy.cost import FREE
 from dpsql.privacy.exceeded import Asked
 from dpsql.privacy.filters import Remaining, Spent
@@ -78,15 +79,13 @@ class Session:
             raise InvalidArgument(
                 f"tables must map names to DataFrames, got {type(tables).__name__}.", hint='Write {"people": df}.'
             )
-        self._ledger = opened(
-            Wanted(budget, accountant, neighbours), schema, path=ledger, analyst=analyst, anchor=anchor
-        )
+        wanted = Wanted(budget, accountant, neighbours)
+        check(wanted, schema)
+        self._take({name: as_table(source) for name, source in (tables or {}).items()}, schema)
+        self._ledger = opened(wanted, schema, path=ledger, analyst=analyst, anchor=anchor)  # last: it makes a file
         self._replay = Replay(self._ledger)
-        try:
-            self._take({name: as_table(source) for name, source in (tables or {}).items()}, schema)
-        except BaseException:
-            self._ledger.close()
-            raise
+        at = self.budget.filter(self.accountant).conversion
+        self._max_rho = rho_for(self._max_epsilon, at) if self._max_epsilon is not None and at else None
 
     def add(self, name: str, source: pd.DataFrame | Table) -> None:
         """One more table. A name is taken once: a table cannot be put in another's place. Raises InvalidSchema."""
@@ -236,6 +235,7 @@ class Session:
             default_epsilon=self._epsilon,
             default_delta=self._delta,
             max_epsilon=self._max_epsilon,
+            max_rho=self._max_rho,
         )
         return prepare(sql, self._catalog, self.neighbours, terms, **how)
 

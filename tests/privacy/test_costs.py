@@ -581,13 +581,18 @@ def test_a_default_epsilon_gives_way_to_a_rho():
 
 
 def test_the_owners_limit_holds_for_rho():
-    """As much as pure noise of that epsilon is worth: rho = epsilon^2 / 2."""
+    """As much as converts to that epsilon, at the delta at which the budget converts rho."""
     table = dpsql.Table(frame(), bounds={"x": (0, 10)})
     held = dpsql.Session({"t": table}, budget=dpsql.Budget(5, 1e-6), max_epsilon=0.1)
-    held.query("SELECT COUNT(*) FROM t", rho=F(5, 1000))
-    with pytest.raises(InvalidPrivacyParameter, match="above the 0.1 that one query may spend"):
-        held.query("SELECT COUNT(*) FROM t", rho=F(51, 10000))
+    most = rho_for(F(1, 10), F(5, 10**7))
+    held.query("SELECT COUNT(*) FROM t", rho=most)
+    assert held.spent.epsilon <= F(1, 10) + F(1, 10**9)
+    with pytest.raises(InvalidPrivacyParameter, match="more than one query may spend here: epsilon 0.1, rho 0.00029"):
+        held.query("SELECT COUNT(*) FROM t", rho=most * F(1001, 1000))
     assert len(held.ledger()) == 1
+    without = dpsql.Session({"t": table}, budget=dpsql.Budget(5), max_epsilon=0.1)
+    with pytest.raises(InvalidPrivacyParameter, match="epsilon 0.1, no rho"):
+        without.query("SELECT COUNT(*) FROM t", rho=F(1, 10**6))
 
 
 @pytest.mark.parametrize("accountant", ["zcdp", "auto"])
