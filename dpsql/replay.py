@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from dpsql.canonical import canonical
 from dpsql.errors import LedgerError
-from dpsql.privacy.ledger import RESTORE, UNREADABLE, Ledger
+from dpsql.privacy.ledger import Ledger
+from dpsql.privacy.ledger_store import RESTORE, UNREADABLE
 from dpsql.privacy.sampling import fresh_key
 from dpsql.release import Release, Released
 from dpsql.released_text import from_bytes, to_bytes

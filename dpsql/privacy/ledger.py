@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 import re
 import threading
-import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
-from dpsql.errors import DPSQLError, InvalidArgument, LedgerError
+from dpsql.errors import InvalidArgument, LedgerError
 from dpsql.privacy import ledger_text
 from dpsql.privacy.account import Part
 from dpsql.privacy.budget import Budget
@@ -23,82 +22,14 @@ from dpsql.privacy.cost import FREE, Cost
 from dpsql.privacy.events import Event
 from dpsql.privacy.exceeded import ASKED, Asked, exceeded
 from dpsql.privacy.filters import Remaining, Spent
+from dpsql.privacy.ledger_fork import guard
+from dpsql.privacy.ledger_store import RESTORE, UNREADABLE, MemoryStore, Store
 from dpsql.privacy.ledger_text import Answer, Entry, Line, Note, Rules
 from dpsql.privacy.unit import Neighbours
 from dpsql.privacy.watch import Watch
 
 CLOCK_TOLERANCE = timedelta(seconds=1)
 """By so much the clock may lie behind the last entry: the clocks of two processors can differ a little."""
-
-RESTORE = (
-    "Keep the file as it is, and ask who could write to it. With a copy that is newer than the last answer, put that\n"
-    "in its place; else open a new ledger with what is surely left of the budget."
-)
-
-
-UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError, DPSQLError)
-"""What reading a text that somebody edited may raise."""
-
-
-class Store(Protocol):
-    """Where the lines of a ledger are kept, in order: (number from 1, text, hash). All raise LedgerError."""
-
-    def begin(self) -> None:
-        """Lock out other writers; what is written from here on counts only after `commit`."""
-
-    def since(self, number: int) -> Sequence[tuple[int, str, str]]:
-        """The lines from that number on."""
-
-    def append(self, number: int, text: str, digest: str) -> None:
-        """Write a line."""
-
-    def keep(self, number: int, payload: bytes) -> None:
-        """Write the answer that the line of this number tells of."""
-
-    def payload(self, number: int) -> bytes | None:
-        """The answer kept with that line."""
-
-    def commit(self) -> None:
-        """Make what was written durable, and let others in."""
-
-    def abandon(self) -> None:
-        """Forget what was written since `begin`, and let others in."""
-
-    def close(self) -> None:
-        """Let go of files."""
-
-
-class MemoryStore:
-    """Lines in a list, for one process."""
-
-    def __init__(self) -> None:
-        self._lines: list[tuple[int, str, str]] = []
-        self._payloads: dict[int, bytes] = {}
-        self._committed = 0
-
-    def begin(self) -> None:
-        self._committed = len(self._lines)
-
-    def since(self, number: int) -> Sequence[tuple[int, str, str]]:
-        return self._lines[max(0, number - 1) :]
-
-    def append(self, number: int, text: str, digest: str) -> None:
-        self._lines.append((number, text, digest))
-
-    def keep(self, number: int, payload: bytes) -> None:
-        self._payloads[number] = payload
-
-    def payload(self, number: int) -> bytes | None:
-        return self._payloads.get(number)
-
-    def commit(self) -> None:
-        self._committed = len(self._lines)
-
-    def abandon(self) -> None:
-        del self._lines[self._committed :]
-
-    def close(self) -> None:
-        pass
 
 
 class Ledger:
@@ -126,7 +57,7 @@ class Ledger:
         self._number, self._hash, self._time = 0, ledger_text.first_hash(rules.text), ""
         self._lock = threading.RLock()
         self._process = os.getpid()
-        _open.add(self)
+        guard(self, self._lock)
         with self._current():
             pass
 
@@ -320,37 +251,6 @@ class Ledger:
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError("a ledger cannot be pickled: each copy could spend the whole budget.")
-
-
-_open: weakref.WeakSet[Ledger] = weakref.WeakSet()
-_inherited: list[Ledger] = []
-"""In a forked child: kept, so that no connection is closed there, which would undo the parent's work by name."""
-
-
-class _Fork:
-    """No fork while a transaction is under way: the child would hold a half of it."""
-
-    def __init__(self) -> None:
-        self._held: list[Ledger] = []
-
-    def before(self) -> None:
-        self._held = list(_open)
-        for each in self._held:
-            each._lock.acquire()
-
-    def in_parent(self) -> None:
-        for each in self._held:
-            each._lock.release()
-        self._held = []
-
-    def in_child(self) -> None:
-        _inherited.extend(self._held)
-        self.in_parent()
-
-
-_fork = _Fork()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_fork.before, after_in_parent=_fork.in_parent, after_in_child=_fork.in_child)
 
 
 def check_form(anchor: object) -> None:

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, LedgerError
-from dpsql.privacy.ledger import RESTORE, UNREADABLE, Ledger, check_form
+from dpsql.privacy.ledger import Ledger, check_form
+from dpsql.privacy.ledger_errors import PATIENCE, told
+from dpsql.privacy.ledger_store import RESTORE, UNREADABLE
 from dpsql.privacy.ledger_text import FORMAT, Rules
 from dpsql.privacy.sampling import fresh_key
-
-PATIENCE = 60.0
-"""Seconds to wait for another process that writes."""
 
 _TABLES = (
     "CREATE TABLE rules (one INTEGER PRIMARY KEY CHECK (one = 1), text TEXT NOT NULL)",
@@ -46,7 +45,7 @@ def open_ledger(
     file = _file_of(path)
     if anchor is not None:
         check_form(anchor)
-    with _told(file):
+    with told(file):
         if not file.exists():
             if rules is None:
                 raise InvalidPrivacyParameter(
@@ -83,7 +82,7 @@ def _check_rules(file: Path, held: Rules, asked: Rules | None) -> None:
 def rules_of(path: str | os.PathLike[str]) -> Rules | None:
     """The rules of the ledger in this file; None where there is no file. Raises LedgerError."""
     file = _file_of(path)
-    with _told(file):
+    with told(file):
         if not file.exists():
             return None
         store = FileStore(file)
@@ -99,10 +98,10 @@ class FileStore:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._identity = _identity(file)
-        with _told(file):
+        with told(file):
             self._connection = _connect(file, "rw")
         try:
-            with _told(file):
+            with told(file):
                 self._check()
                 _keep_one_file(self._connection, file)
         except BaseException:
@@ -111,7 +110,7 @@ class FileStore:
 
     @property
     def rules(self) -> Rules:
-        with _told(self._file):
+        with told(self._file):
             rows = self._connection.execute("SELECT text FROM rules").fetchall()
         try:
             ((text,),) = rows
@@ -124,7 +123,7 @@ class FileStore:
             ) from None
 
     def begin(self) -> None:
-        with _told(self._file):
+        with told(self._file):
             self._connection.execute("BEGIN IMMEDIATE")
             if self._connection.execute("PRAGMA journal_mode").fetchone() != ("delete",):
                 raise LedgerError(
@@ -138,17 +137,17 @@ class FileStore:
                 )
 
     def since(self, number: int) -> Sequence[tuple[int, str, str]]:
-        with _told(self._file):
+        with told(self._file):
             return self._connection.execute(
                 "SELECT number, text, hash FROM lines WHERE number >= ? ORDER BY number", (number,)
             ).fetchall()
 
     def append(self, number: int, text: str, digest: str) -> None:
-        with _told(self._file):
+        with told(self._file):
             self._insert("INSERT INTO lines VALUES (?, ?, ?)", (number, text, digest))
 
     def keep(self, number: int, payload: bytes) -> None:
-        with _told(self._file):
+        with told(self._file):
             self._insert("INSERT INTO answers VALUES (?, ?)", (number, payload))
 
     def _insert(self, sql: str, row: tuple[object, ...]) -> None:
@@ -156,12 +155,12 @@ class FileStore:
             raise LedgerError(f"the ledger {self._file} did not take an entry.", hint=RESTORE)
 
     def payload(self, number: int) -> bytes | None:
-        with _told(self._file):
+        with told(self._file):
             row = self._connection.execute("SELECT payload FROM answers WHERE number = ?", (number,)).fetchone()
         return row[0] if row is not None and isinstance(row[0], bytes) else None
 
     def commit(self) -> None:
-        with _told(self._file):
+        with told(self._file):
             self._connection.execute("COMMIT")
 
     def abandon(self) -> None:
@@ -258,57 +257,3 @@ def _identity(file: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-_Said = Callable[[Path], tuple[str, str]]
-_REASONS: dict[str, _Said] = {
-    "SQLITE_FULL": lambda file: (f"the disk of the ledger {file} is full", "Make room, then ask again."),
-    "SQLITE_IOERR": lambda file: (
-        f"the ledger {file} could not be read or written",
-        "Look at the disk (is it full?) and at its file system, then ask again.",
-    ),
-    "SQLITE_READONLY": lambda file: (
-        f"the ledger {file} cannot be written",
-        "Its folder must be writable too, for the journal. Change the permissions or name another file.",
-    ),
-    "SQLITE_CANTOPEN": lambda file: (
-        f"the ledger {file} cannot be opened",
-        "Its folder must be there and be writable. Change the permissions or name another file.",
-    ),
-    "SQLITE_PERM": lambda file: (f"the ledger {file} cannot be opened", "Change the permissions or name another file."),
-    "SQLITE_BUSY": lambda file: (
-        f"another process has held the ledger {file} for {PATIENCE:.0f} seconds",
-        "Wait, or see which program holds it.",
-    ),
-    "SQLITE_CORRUPT": lambda file: (f"the ledger {file} is damaged", RESTORE),
-    "SQLITE_NOTADB": lambda file: (
-        f"{file} is not a ledger of dpsql, or is damaged",
-        f"Name another file, or one that does not exist yet.\n{RESTORE}",
-    ),
-}
-
-
-@contextmanager
-def _told(file: Path) -> Iterator[None]:
-    """What SQLite or the system says of a file, as a LedgerError."""
-    try:
-        yield
-    except UnicodeDecodeError:
-        raise LedgerError(f"the ledger {file} is damaged. No answer was given.", hint=RESTORE) from None
-    except sqlite3.ProgrammingError as error:
-        if "closed" not in str(error):
-            raise
-        raise LedgerError("this session is closed.", hint="Open a new one on the same ledger.") from None
-    except sqlite3.Error as error:
-        name = getattr(error, "sqlite_errorname", "") or ""
-        kind = next((word for word in _REASONS if name.startswith(word)), None)
-        if kind is None:
-            what, todo = f"the ledger {file} failed ({error})", RESTORE
-        else:
-            what, todo = _REASONS[kind](file)
-        raise LedgerError(f"{what}. No answer was given.", hint=todo) from None
-    except OSError as error:
-        raise LedgerError(
-            f"the ledger {file} cannot be made ({error.strerror}). No answer was given.",
-            hint="Its folder must be there and be writable. Name another file.",
-        ) from None

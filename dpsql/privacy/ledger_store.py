@@ -1,0 +1,78 @@
+"""Where the lines of a ledger are kept; here in memory, in `ledger_file` on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from dpsql.errors import DPSQLError
+
+RESTORE = (
+    "Keep the file as it is, and ask who could write to it. With a copy that is newer than the last answer, put that\n"
+    "in its place; else open a new ledger with what is surely left of the budget."
+)
+
+
+UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError, DPSQLError)
+"""What reading a text that somebody edited may raise."""
+
+
+class Store(Protocol):
+    """Where the lines of a ledger are kept, in order: (number from 1, text, hash). All raise LedgerError."""
+
+    def begin(self) -> None:
+        """Lock out other writers; what is written from here on counts only after `commit`."""
+
+    def since(self, number: int) -> Sequence[tuple[int, str, str]]:
+        """The lines from that number on."""
+
+    def append(self, number: int, text: str, digest: str) -> None:
+        """Write a line."""
+
+    def keep(self, number: int, payload: bytes) -> None:
+        """Write the answer that the line of this number tells of."""
+
+    def payload(self, number: int) -> bytes | None:
+        """The answer kept with that line."""
+
+    def commit(self) -> None:
+        """Make what was written durable, and let others in."""
+
+    def abandon(self) -> None:
+        """Forget what was written since `begin`, and let others in."""
+
+    def close(self) -> None:
+        """Let go of files."""
+
+
+class MemoryStore:
+    """Lines in a list, for one process."""
+
+    def __init__(self) -> None:
+        self._lines: list[tuple[int, str, str]] = []
+        self._payloads: dict[int, bytes] = {}
+        self._committed = 0
+
+    def begin(self) -> None:
+        self._committed = len(self._lines)
+
+    def since(self, number: int) -> Sequence[tuple[int, str, str]]:
+        return self._lines[max(0, number - 1) :]
+
+    def append(self, number: int, text: str, digest: str) -> None:
+        self._lines.append((number, text, digest))
+
+    def keep(self, number: int, payload: bytes) -> None:
+        self._payloads[number] = payload
+
+    def payload(self, number: int) -> bytes | None:
+        return self._payloads.get(number)
+
+    def commit(self) -> None:
+        self._committed = len(self._lines)
+
+    def abandon(self) -> None:
+        del self._lines[self._committed :]
+
+    def close(self) -> None:
+        pass
