@@ -16,6 +16,7 @@ from contextlib import closing
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, LedgerError
@@ -69,7 +70,10 @@ def compare(events: Any, delta: Number) -> pd.DataFrame:
     """
     slack = as_delta(delta)
     ways = [Steps.of(way) for way in _ways(events)]
-    found = {name: max(each(steps, slack) for steps in ways) for name, each in accountants.ACCOUNTANTS.items()}
+    found = {
+        name: float(np.max([each(steps, slack) for steps in ways]))  # NaN where one of them is
+        for name, each in accountants.ACCOUNTANTS.items()
+    }
     return _frame(found, "accountant")
 
 

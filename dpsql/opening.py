@@ -34,7 +34,8 @@ def opened(
     """A ledger in memory, or in the file. Raises InvalidArgument, InvalidPrivacyParameter, LedgerError."""
     if analyst is not None and (not isinstance(analyst, str) or not analyst):
         raise InvalidArgument(f"analyst must be a name, got {analyst!r}.")
-    path = path if path is not None or schema is None else schema.ledger
+    analyst = None if analyst is None else str.__str__(analyst)  # a subclass could compare as it likes
+    path = _path(path, schema)
     budget, accountant = _budget(wanted.budget, schema), _accountant(wanted.accountant, schema)
     relation = _neighbours(wanted.neighbours, schema)
     if path is None:
@@ -95,6 +96,18 @@ def _accountant(word: object, schema: Schema | None) -> str | None:
     if declared not in (None, "auto") and word not in (None, declared):
         raise InvalidArgument(f"accountant {word!r} contradicts the schema's {declared!r}.")
     return str(word) if word is not None else declared
+
+
+def _path(path: str | os.PathLike[str] | None, schema: Schema | None) -> str | os.PathLike[str] | None:
+    declared = schema.ledger if schema else None
+    if path is None or declared is None:
+        return path if path is not None else declared
+    if not isinstance(path, str | os.PathLike) or os.path.realpath(path) != os.path.realpath(declared):
+        raise InvalidArgument(
+            f"the schema names another ledger, {declared}.",
+            hint="Leave it out: a second ledger would be a second budget.",
+        )
+    return path
 
 
 def _neighbours(word: str | None, schema: Schema | None) -> Neighbours | None:

@@ -250,7 +250,7 @@ class Session:
         parts = self._parts(release)
         left, most = self._ledger.after(FREE, parts) or self._ledger.remaining, self._ledger.most(release.cost, parts)
         more = "" if most is None else f" · {most or 'no'} more {'query' if most == 1 else 'queries'} like this"
-        return f"{spent} · left epsilon {show(left.epsilon)} of {show(self.budget.loss.epsilon)}{more}"
+        return f"{spent} · left epsilon {show(left.epsilon)} of {show(self._ledger.whole)}{more}"
 
     def _take(self, tables: Mapping[Any, Table], schema: Schema | None) -> None:
         """Add tables, and those of the schema that have a path; all of them or, where one is refused, none."""

@@ -49,7 +49,7 @@ class Account:
 
     def add(self, cost: Cost, parts: Iterable[Part] = ()) -> None:
         """Enter a step that reads all rows, or those of the parts (of one partition) only."""
-        parts = tuple(parts)
+        parts = self._told_apart(parts)
         if not parts:
             self._common += cost
         for part in parts:
@@ -61,6 +61,7 @@ class Account:
         A step that reads everything concerns all units. With several partitions, or units that move, the largest sums
         of the others are taken, coordinate by coordinate.
         """
+        parts = self._told_apart(parts)
         if parts:
             own = self._parts.get(parts[0].partition, _Sums())
             base = self._others(parts[0].partition)
@@ -79,9 +80,15 @@ class Account:
 
     def at_most(self, cost: Cost = FREE, parts: Sequence[Part] = ()) -> Cost:
         """One cost that is at least that of every unit that a step concerns, coordinate by coordinate."""
-        if parts:
+        if self._told_apart(parts):
             return reduce(Cost.join, self.concerned(cost, parts))
         return self._common + cost + self._largest_of_all()
+
+    def _told_apart(self, parts: Iterable[Part]) -> tuple[Part, ...]:
+        """The parts of a step. One that reads several is taken as one that reads all, where a unit can move from one of
+        them to another: it costs that unit once, not once for each."""
+        found = tuple(parts)
+        return () if self._moves and len(found) > 1 else found
 
     def _largest_of_all(self) -> Cost:
         return sum((sums.largest(2 if self._moves else 1) for sums in self._parts.values()), FREE)

@@ -75,8 +75,8 @@ def exceeded(cost: Cost, watches: Sequence[Watch], parts: Sequence[Part], asked:
     kept = of_delta.filter.conversion
     if kept:
         hint += (
-            f"\\nOf the budget's delta {show(kept)} is kept to convert rho to epsilon (accountant "
-            f"{of_delta.filter.accountant!r});\\nthe owner can set it, Budget(..., conversion_delta=...), or open with "
+            f"\nOf the budget's delta {show(kept)} is kept to convert rho to epsilon (accountant "
+            f"{of_delta.filter.accountant!r});\nthe owner can set it, Budget(..., conversion_delta=...), or open with "
             "accountant='basic'."
         )
     spent = of_delta.spent(parts)
@@ -98,7 +98,7 @@ def _of_the_coin(refused: _Refused, tight: Watch, of_delta: Watch | None) -> Bud
 
 def _no_more_rho(refused: _Refused, tight: Watch) -> BudgetExceeded:
     if not tight.filter.conversion:
-        why = "rhos are not added up here"
+        why = f"rhos are not added up here{tight.whose}"
         hint = "Ask with epsilon (and delta). rho needs accountant 'zcdp' or 'auto', and a budget with delta > 0."
     else:
         before, most = show(tight.spent(refused.parts).rho, up=True), show(tight.filter.rho)

@@ -79,7 +79,8 @@ def approximate(steps: Steps, size: int, delta: Fraction) -> float:
 
     def holds(epsilon: float) -> bool:
         lost = curve(epsilon)
-        return lost == 0 or Fraction(lost) * growth(epsilon, size) <= delta
+        times = growth(epsilon, size)
+        return lost == 0 or (times is not None and Fraction(lost) * times <= delta)
 
     low = _own_epsilon(steps, delta / size)
     if math.isnan(low):
@@ -95,10 +96,14 @@ def approximate(steps: Steps, size: int, delta: Fraction) -> float:
     return raised(size * high) if high < most else at_least(steps.pure * size)
 
 
+_LEAST = 5e-324
+"""The smallest float above 0: what is smaller is rounded up to it."""
+
+
 def _own_curve(steps: Steps) -> Callable[[float], float]:
     if steps.concentrated:
         [(rho, count)] = steps.concentrated.items()
-        return lambda epsilon: raised(delta_of_rho(above(rho * count), epsilon))
+        return lambda epsilon: max(raised(delta_of_rho(above(rho * count), epsilon)), _LEAST)
     return lambda epsilon: accountants.delta_of(steps, Fraction(epsilon))
 
 

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from typing import NoReturn
 
 from dpsql.errors import InvalidArgument, LedgerError
@@ -64,6 +65,11 @@ class Ledger:
     @property
     def budget(self) -> Budget:
         return self.rules.budget
+
+    @property
+    def whole(self) -> Fraction:
+        """The epsilon of the budget, or of the analyst's share where that is less."""
+        return min(each.filter.budget.epsilon for each in self._watches)
 
     @property
     def neighbours(self) -> Neighbours:

@@ -60,10 +60,14 @@ class LossLaw:
     def _quadrature(self, h: float) -> tuple[FloatArray, FloatArray]:
         """The density as points with masses: Gauss rules on panels that end at the multiples of h."""
         assert self.density is not None
-        panels = max(1, math.ceil(2 * h / self.smooth))
         nodes, weights = _GAUSS[4 if h <= self.smooth / 10 else 8]
         first, last = math.floor(self.low / h), math.ceil(self.high / h)
-        edges = np.clip(np.arange(first * panels, last * panels + 1) * (h / panels), self.low, self.high)
+        if h > 50 * self.smooth:  # a law that is narrow against the grid
+            inner = np.linspace(self.low, self.high, math.ceil(2 * (self.high - self.low) / self.smooth) + 1)
+            edges = np.unique(np.append(inner, np.clip(np.arange(first, last + 1) * h, self.low, self.high)))
+        else:
+            panels = max(1, math.ceil(2 * h / self.smooth))
+            edges = np.clip(np.arange(first * panels, last * panels + 1) * (h / panels), self.low, self.high)
         widths = np.diff(edges)[:, None]
         places = edges[:-1, None] + widths * nodes
         return places.ravel(), (widths * weights * self.density(places)).ravel()

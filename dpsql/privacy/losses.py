@@ -57,7 +57,9 @@ class ApproxDP:
         """(k epsilon, delta (e^(k epsilon) - 1)/(e^epsilon - 1)) (Vadhan 2017, lemma 2.2): the i-th of the k steps adds
         delta e^(i epsilon). delta is rounded up."""
         k = whole(size, "size")
-        return ApproxDP(self.epsilon * k, self.delta * Fraction(growth(above(self.epsilon), k)))
+        times = growth(above(self.epsilon), k)
+        grown = self.delta * times if times is not None else Fraction(self.delta > 0)
+        return ApproxDP(self.epsilon * k, grown)
 
     def to_approx(self, delta: Number) -> ApproxDP:
         """The same epsilon with a larger delta. Raises InvalidPrivacyParameter for a smaller one."""
@@ -67,12 +69,18 @@ class ApproxDP:
         return ApproxDP(self.epsilon, wanted)
 
 
-def growth(epsilon: float, size: int) -> Fraction | int:
-    """(e^(k epsilon) - 1)/(e^epsilon - 1), by which delta grows for k people, rounded up; at most 10^300."""
+def growth(epsilon: float, size: int) -> Fraction | None:
+    """(e^(k epsilon) - 1)/(e^epsilon - 1), by which delta grows for k people, rounded up; None where it is above
+    e^13,000, and no delta above 0 that a float can hold leaves anything of 1."""
     if epsilon == 0:
-        return size
+        return Fraction(size)
     log = size * epsilon + math.log(-math.expm1(-size * epsilon)) - epsilon - math.log(-math.expm1(-epsilon))
-    return Fraction(raised(math.exp(log * (1 + 1e-14) + 1e-12))) if log < 690 else 10**300
+    log += 1e-12 + 1e-14 * log
+    if log > 13_000:
+        return None
+    doublings = math.floor(log / math.log(2))
+    rest = Fraction(raised(math.exp(log - doublings * math.log(2) + 1e-10)))
+    return rest * Fraction(2) ** doublings if doublings < 0 else rest * (1 << doublings)
 
 
 @dataclass(frozen=True, slots=True, init=False)

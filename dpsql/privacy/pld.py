@@ -32,6 +32,8 @@ _FINEST = 2**14
 """Grid steps in a window, at least: then the grid alone adds less than a thousandth to epsilon."""
 _MOST_POINTS = 2**22
 """A grid with more needs seconds. A coarser one, or a window that is too small, is still safe."""
+_MOST_WORK = 2**26
+"""Grid points of all laws together, for the same reason."""
 _SPREAD = 30.0
 """The window holds all of the tilted sum but a part of about e^-30 at either end."""
 _LARGEST = 1e9
@@ -59,7 +61,7 @@ def epsilon_of(steps: Steps, delta: Fraction) -> float:
             return most
     most = min(most, rdp(_finite(steps), Fraction(slack)))
     sums = _Sums(steps, most)
-    if not 1e-12 < most < _LARGEST or sums.count > _MOST_STEPS:
+    if not 1e-12 < most < _LARGEST or sums.scale > _LARGEST or sums.count > _MOST_STEPS:
         return most
     first = sums.tilted(sums.tilt_for(most), math.log(slack))
     found, sharp = first.epsilon_at(slack)
@@ -143,7 +145,8 @@ class _Sums:
         """The smallest s at which E[e^(s (L - epsilon))] is nearly least: there the tilted sum has mean about epsilon,
         or is close to its largest value."""
         s = np.exp(math.log(max(1.0, 1 / self.scale)) / 2 + np.arange(-12, 12, 0.1))
-        s = s[s * max(epsilon, self.scale) < 1e8]  # beyond this, floats cannot tell s L from s epsilon
+        few = s[s * max(epsilon, self.scale) < 1e8]  # beyond this, floats cannot tell s L from s epsilon
+        s = few if len(few) else s[:1]
         bound = self.log_mgf(s) - s * epsilon
         return float(s[np.argmax(bound <= bound.min() + 0.01)])
 
@@ -157,13 +160,14 @@ class _Sums:
         bottom = max(float(-((self.log_mgf(s - t) - here + _SPREAD) / t).min()), -self.most)
         width = max(top - bottom, 1e-9 * self.epsilon)
         widest = max(width, 20 * math.sqrt(2 * self.rho), min(160.0, 2 * float(self.laplace.max(initial=0))))
-        coarse = max(1e-4 * self.epsilon / self.count, widest / _MOST_POINTS)
+        most = min(_MOST_POINTS, max(_FINEST, _MOST_WORK // max(1, len(self.laplace) + len(self.response))))
+        coarse = max(1e-4 * self.epsilon / self.count, widest / most)
         h = max(min(width / 250 / math.sqrt(self.count), width / _FINEST), coarse)
         fitting = [measure for measure in self.measures if measure >= h]
         if fitting:  # a grid through the end points of the laws, where they have points of large mass
             h = fitting[0] / math.ceil(fitting[0] / h)
         points = width / h + 64 + (self.count if h == coarse else 0)
-        size = min(_MOST_POINTS, 2 ** math.ceil(math.log2(points)))
+        size = min(2 * most, _MOST_POINTS, 2 ** math.ceil(math.log2(points)))
         return self._sum(s, h, size, ((top + bottom) / 2 - mean, float(t[int(np.argmin(tops))])), log_delta)
 
     def _sum(self, s: float, h: float, size: int, aim: tuple[float, float], log_delta: float) -> _Tilted:

@@ -63,5 +63,8 @@ class Watch:
         return low
 
     def _totals(self, cost: Cost, parts: Sequence[Part]) -> list[Cost]:
+        """Sums that are admitted, of which the largest tells: as `admits` looks at them."""
         at_most = self._account.at_most(cost, parts)
+        if not self._account.tells_apart(parts):
+            return [at_most.join(self._account.at_most())]
         return [at_most] if self.filter.admits(at_most) else list(self._account.concerned(cost, parts))

@@ -117,7 +117,9 @@ def _budget(said: Opening, schema: Schema | None) -> Budget | None:
         return None
     if declared is None:
         return Budget(said.budget, said.budget_delta or 0)
+    kept = declared.conversion_delta if said.budget_delta is None else None
     return Budget(
         declared.loss.epsilon if said.budget is None else said.budget,
         declared.loss.delta if said.budget_delta is None else said.budget_delta,
+        conversion_delta=kept,
     )
