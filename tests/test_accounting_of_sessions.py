@@ -11,7 +11,7 @@ import pytest
 
 import dpsql
 from dpsql.accounting import ApproxDP, Concentrated, Gaussian, Laplace, Pure, compare, delta_of, group_privacy, pld
-from dpsql.errors import InvalidArgument
+from dpsql.errors import BudgetExceeded, InvalidArgument
 
 FRAME = pd.DataFrame({"state": ["WA", "OR"] * 50})
 COUNT = "SELECT COUNT(*) FROM people"
@@ -86,3 +86,23 @@ def test_the_schemas_ledger_is_the_ledger(tmp_path: Path):
         dpsql.Session(tables, schema=schema, ledger=tmp_path / "new.db")
     assert not (tmp_path / "new.db").exists()
     assert dpsql.Session(tables, schema=schema, ledger=tmp_path / "spent.db").remaining.epsilon == 0
+
+
+class Elusive(str):
+    """A name that is no other, itself included."""
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, _other: object) -> bool:
+        return False
+
+    def __ne__(self, _other: object) -> bool:
+        return True
+
+
+def test_a_name_that_equals_nothing_has_its_share_all_the_same():
+    budget = dpsql.Budget(10, analysts={"*": dpsql.Budget(1)})
+    held = dpsql.Session({"people": FRAME}, budget=budget, analyst=Elusive("ann"))
+    held.query(COUNT, epsilon=0.9)
+    with pytest.raises(BudgetExceeded, match='left for analyst "ann"'):
+        held.query(COUNT, epsilon=0.9, fresh=True)
