@@ -63,7 +63,7 @@ def expressions(rows: int, repeats: int) -> list[Row]:
     for name, sql in EXPRESSIONS.items():
 
         def private(sql: str = sql) -> Any:
-            return ours.query(sql, epsilon=1)
+            return ours.query(sql, epsilon=1, fresh=True)
 
         def exact(sql: str = sql) -> Any:
             return theirs.execute(sql).fetchall()

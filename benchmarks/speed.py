@@ -85,7 +85,7 @@ NOT_LOADED = ("scipy", "matplotlib", "IPython", "prompt_toolkit", "duckdb", "pys
 
 def answer(held: dpsql.Session, sql: str, epsilon: float = 1) -> pd.DataFrame:
     """A private answer as a DataFrame."""
-    result = held.query(sql, epsilon=epsilon, delta=DELTA)
+    result = held.query(sql, epsilon=epsilon, delta=DELTA, fresh=True)
     assert isinstance(result, dpsql.Result)
     return result.df
 
@@ -208,7 +208,7 @@ def _without_rows(question: Question, held: dpsql.Session, numbers: Any, repeats
     release, store = stages("people", table(people(10)), question.sql, epsilon=1, delta=DELTA)
     found = exact(release, store)
     released = release.privatise(found)
-    result = held.query(question.sql, epsilon=1, delta=DELTA)
+    result = held.query(question.sql, epsilon=1, delta=DELTA, fresh=True)
     steps = side_by_side(
         3 * repeats,
         execute=lambda: exact(release, store),

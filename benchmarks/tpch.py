@@ -139,7 +139,7 @@ def private_answer(held: dpsql.Session, query: Query, epsilon: float) -> pd.Data
 
 
 def _ask(held: dpsql.Session, sql: str, epsilon: float, values: Mapping[str, object] | None = None) -> pd.DataFrame:
-    result = held.query(sql, epsilon=epsilon, params=values)
+    result = held.query(sql, epsilon=epsilon, params=values, fresh=True)
     assert isinstance(result, dpsql.Result)
     assert result.explanation.to_dict()["unit"] != "row", "the answer protects a row, not a customer"
     return result.df

@@ -49,14 +49,14 @@ def q5(rows: int, repeats: int) -> list[Row]:
     for what, distinct in (("half of the units over the limit", rows // 4), ("few over it", rows // 2)):
         frame = _people(rows, distinct)
         warm = _session(frame)
-        warm.query(Q5, epsilon=1)
+        warm.query(Q5, epsilon=1, fresh=True)
         cold = iter([_session(frame) for _ in range(repeats)])
         ms = side_by_side(
             repeats,
             shuffled=lambda frame=frame: _in_pandas(frame.sample(frac=1)),  # type: ignore[misc]
             first=lambda frame=frame: _in_pandas(frame),  # type: ignore[misc]
-            cold=lambda cold=cold: next(cold).query(Q5, epsilon=1),  # type: ignore[misc]
-            warm=lambda warm=warm: warm.query(Q5, epsilon=1),  # type: ignore[misc]
+            cold=lambda cold=cold: next(cold).query(Q5, epsilon=1, fresh=True),  # type: ignore[misc]
+            warm=lambda warm=warm: warm.query(Q5, epsilon=1, fresh=True),  # type: ignore[misc]
         )
         found.append(_row(what, rows, ms, ms["first"], {"pandas shuffled ms": ms["shuffled"]}))
     return found
@@ -102,15 +102,15 @@ def joins(rows: int, repeats: int) -> list[Row]:
     found = []
     for what, sql, tables in cases:
         warm = dpsql.Session(tables(), budget=dpsql.Budget(10**6))
-        warm.query(sql, epsilon=1)
+        warm.query(sql, epsilon=1, fresh=True)
         cold = iter([dpsql.Session(tables(), budget=dpsql.Budget(10**6)) for _ in range(repeats)])
         ms = side_by_side(
             repeats,
             plain=plain,
-            cold=lambda cold=cold, sql=sql: next(cold).query(sql, epsilon=1),  # type: ignore[misc]
-            warm=lambda warm=warm, sql=sql: warm.query(sql, epsilon=1),  # type: ignore[misc]
+            cold=lambda cold=cold, sql=sql: next(cold).query(sql, epsilon=1, fresh=True),  # type: ignore[misc]
+            warm=lambda warm=warm, sql=sql: warm.query(sql, epsilon=1, fresh=True),  # type: ignore[misc]
         )
-        memory = extra_memory(lambda warm=warm, sql=sql: warm.query(sql, epsilon=1))  # type: ignore[misc]
+        memory = extra_memory(lambda warm=warm, sql=sql: warm.query(sql, epsilon=1, fresh=True))  # type: ignore[misc]
         found.append(_row(what, rows, ms, ms["plain"], {"pandas MB": extra_memory(plain), "dpsql MB": memory}))
     return found
 

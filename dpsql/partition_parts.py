@@ -8,7 +8,6 @@ from dpsql.privacy.account import Part
 from dpsql.schema import Type
 from dpsql.sql.expressions import Call, Column, Expr, Literal
 from dpsql.sql.nodes import Scan, Source, filters_of, scans_of
-from dpsql.sql.people import conjuncts
 
 MOST_PARTS = 1000
 """A query about more parts than this counts as one about everything."""
@@ -26,6 +25,8 @@ def parts_of(source: Source, session: str) -> tuple[Part, ...]:
     private = [scan for scan in scans_of(source) if not scan.table.public]
     if len(private) != 1 or private[0].table.partition is None:
         return ()
+    from dpsql.sql.people import conjuncts  # it brings the parser, which a start need not wait for
+
     (scan,) = private
     table = scan.table
     column = table.by_name[str(table.partition).casefold()]
