@@ -82,17 +82,19 @@ def _ledger(asker: Asker, _argument: str) -> str:
 
 
 def _fresh(asker: Asker, argument: str) -> str:
-    asked = statements(argument)
-    if not asked:
-        raise InvalidArgument("ask what afresh?", hint="Write .fresh SELECT COUNT(*) FROM table, on one line.")
-    return str(asker.ask(asked[0] if len(asked) == 1 else argument, fresh=True))
+    return str(asker.ask(_query(argument, "ask what afresh?", ".fresh"), fresh=True))
 
 
 def _explain(asker: Asker, argument: str) -> str:
+    return str(asker.explain(_query(argument, "explain what?", ".explain")))
+
+
+def _query(argument: str, missing: str, word: str) -> str:
+    """The one query after a command's word, without its semicolon; several are the library's to refuse."""
     asked = statements(argument)
     if not asked:
-        raise InvalidArgument("explain what?", hint="Write .explain SELECT COUNT(*) FROM table, on one line.")
-    return str(asker.explain(asked[0] if len(asked) == 1 else argument))
+        raise InvalidArgument(missing, hint=f"Write {word} SELECT COUNT(*) FROM table, on one line.")
+    return asked[0] if len(asked) == 1 else argument
 
 
 def _epsilon(asker: Asker, argument: str) -> str:
