@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from dpsql.errors import InternalError
 from dpsql.executors.columns import ColumnStore
 from dpsql.executors.pandas import PandasExecutor
 from dpsql.finish import finish
+from dpsql.intervals import Interval
 from dpsql.notes import warnings_of
 from dpsql.privacy.sampling import fresh_key
 from dpsql.release import Release, Released
@@ -25,7 +27,13 @@ def run(release: Release, stores: Mapping[str, ColumnStore]) -> Released:
     released: Released | None = None
     failed = ""
     try:
-        released = release.privatise(PandasExecutor(stores).execute(release.exact, fresh_key()))
+        executor = PandasExecutor(stores)
+        bounds: tuple[Interval, ...] = ()
+        if release.searches is not None:
+            bounds = release.searches.choose(executor.execute(release.searches.exact, fresh_key()))
+        settled = release.settled(bounds)
+        released = settled.privatise(executor.execute(settled.exact, fresh_key()))
+        released = replace(released, bounds=bounds)
     except Exception as error:  # noqa: BLE001 - whatever it is, it may have seen a row
         failed = type(error).__name__
     if released is None:  # raised out here, so that nothing of the failure hangs on the error as its context
@@ -40,5 +48,6 @@ def finished(
     release: Release, released: Released, footer: str, *, notes: tuple[str, ...] = (), replayed: bool = False
 ) -> Result:
     """The Result of released values: what the query does with them, and the words below the table."""
+    release = release.settled(released.bounds)
     rows = run_stages(finish(release, released), release.query.stages)
     return Result(rows, release, released, footer, (*warnings_of(release, released), *notes), replayed)

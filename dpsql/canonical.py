@@ -41,6 +41,8 @@ def _hash_of(release: Release) -> str:
         release.exact,
         release.lattice,
         release.shares,
+        release.draws,
+        None if release.searches is None else (release.searches.searches, release.searches.exact),
         release.selector,
         release.threshold,
         release.strategy,

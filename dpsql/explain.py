@@ -318,7 +318,9 @@ class Explanation:
             if estimate.count is not None:
                 values[estimate.count] = size
             index = self.release.estimates.index(estimate)
-            low, high = aggregate_interval(self.release, Released((), values), index, _LEVEL)
+            bounds = aggregate_interval(self.release, Released((), values), index, _LEVEL)
+            assert bounds is not None  # of what has no interval no size is shown
+            low, high = bounds
             half = float(high[0] - low[0]) / 2
         return f"±{half:.3g}" if half < 1e4 else f"±{half:,.0f}"
 

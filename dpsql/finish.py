@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.estimates import estimate
 from dpsql.noise_intervals import interval
 from dpsql.release import Release, Released
 from dpsql.release_order import order_of
-from dpsql.release_parts import Estimate
 from dpsql.schema import Type
 from dpsql.sql.expressions import Array, Expr, IntervalEnd, Report, Slot, Vector, evaluate
-from dpsql.sql.plan import AggregateKind, Finish
+from dpsql.sql.plan import Finish
 
 Places = NDArray[np.int64]
 Read = Callable[[Any], Vector]
@@ -106,21 +106,6 @@ def kept(condition: Expr | None, read: Read, size: int) -> Places:
 def slot_vectors(release: Release, released: Released) -> list[Vector]:
     """Keys and unrounded aggregates, by slot index."""
     return [*released.keys, *(estimate(each, released.values) for each in release.estimates)]
-
-
-def estimate(each: Estimate, values: NDArray[np.float64]) -> Vector:
-    """An aggregation from noisy coordinates. AVG is NULL where the noisy count is below 1, and kept in its range."""
-    count = None if each.count is None else values[each.count]
-    total = np.zeros(values.shape[1]) if each.sum is None else values[each.sum]
-    if each.kind is AggregateKind.AVG:
-        assert count is not None  # an average has its count
-        some = count >= 1
-        mean = each.centre + total / np.where(some, count, 1.0)
-        return Vector(np.clip(mean, each.range.lower, each.range.upper), some)
-    if each.kind is AggregateKind.COUNT:
-        assert count is not None  # so has a count
-        return Vector(count)
-    return Vector(total if count is None else total + each.centre * count)
 
 
 def _aggregate_slots(release: Release) -> tuple[Slot, ...]:

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.intervals import EVERYTHING, Interval
+from dpsql.noise_of_moments import moments_interval
+from dpsql.noise_widths import half_widths, noisy_coordinates
 from dpsql.release import Release, Released
 from dpsql.release_parts import Estimate
 from dpsql.sql.expressions import Call, Expr, Fact, IntervalEnd, Literal, Report, Slot, walk
@@ -41,7 +43,10 @@ def interval(release: Release, released: Released, expr: Expr, level: float) -> 
     if used == [expr]:
         return aggregate_interval(release, released, used[0].index - first, level)
     share = 1 - (1 - level) / len(used)
-    known = {slot: aggregate_interval(release, released, slot.index - first, share) for slot in used}
+    found = [(slot, aggregate_interval(release, released, slot.index - first, share)) for slot in used]
+    known = {slot: bounds for slot, bounds in found if bounds is not None}
+    if len(known) < len(used):
+        return None
     ends = [_propagate(expr, {s: Interval(*_ends(b, row)) for s, b in known.items()}) for row in range(released.groups)]
     return np.array([e.lower for e in ends], dtype=np.float64), np.array([e.upper for e in ends], dtype=np.float64)
 
@@ -59,11 +64,15 @@ def _propagate(expr: Expr, known: dict[Slot, Interval]) -> Interval:
     return expr.function.fact_of([Fact(_propagate(arg, known), nullable=False) for arg in expr.args]).range
 
 
-def aggregate_interval(release: Release, released: Released, index: int, level: float) -> Bounds:
-    """The interval of one aggregation, for every released group."""
+def aggregate_interval(release: Release, released: Released, index: int, level: float) -> Bounds | None:
+    """The interval of one aggregation, for every released group; None for a value that was chosen."""
     estimate = release.estimates[index]
+    if estimate.chosen is not None:
+        return None
     if estimate.kind is AggregateKind.AVG:
         return _average_interval(release, released, estimate, level)
+    if estimate.moments is not None:
+        return moments_interval(release, released, estimate, level)
     value = _linear_value(estimate, released.values)
     width = linear_half_width(release, estimate, level)
     if estimate.whole:  # shown rounded: |round(value) - exact| <= k whenever |noise| < k + 1/2
@@ -82,23 +91,9 @@ def _linear_value(estimate: Estimate, values: Floats) -> Floats:
 
 def linear_half_width(release: Release, estimate: Estimate, level: float) -> float:
     """The half-width of a COUNT or SUM, the same for every group."""
-    weights = [_unit(release, estimate.sum)]
-    weights.append(_unit(release, estimate.count) * (estimate.centre if estimate.kind is AggregateKind.SUM else 1.0))
-    noisy = [abs(weight) for weight in weights if weight]
-    noise = release.noise_of(estimate)
-    if noise is None or not noisy:
-        return 0.0
-    if len(noisy) == 1:
-        return noisy[0] * noise.half_width(level)
-    return float(noise.pair_half_width(noisy[0], np.array(noisy[1]), level))
-
-
-def _unit(release: Release, place: int | None) -> float:
-    """What a step of noise in a coordinate is worth; 0 where there is no noise."""
-    if place is None:
-        return 0.0
-    coordinate = release.coordinates[place]
-    return coordinate.unit if coordinate.noisy else 0.0
+    scale = estimate.centre if estimate.kind is AggregateKind.SUM else 1.0
+    weights = np.array([[1.0], [scale]])
+    return float(half_widths(release, (estimate.sum, estimate.count), weights, level)[0])
 
 
 def _average_interval(release: Release, released: Released, estimate: Estimate, level: float) -> Bounds:
@@ -114,17 +109,19 @@ def _average_interval(release: Release, released: Released, estimate: Estimate, 
     assert estimate.count is not None
     sums, counts = released.values[estimate.sum], released.values[estimate.count]
     reach = (high - low) / 2
-    sum_unit, count_unit = _unit(release, estimate.sum), _unit(release, estimate.count)
+    places = (estimate.sum, estimate.count)
 
-    noise = release.noise_of(estimate)
+    def exactly(mean: Floats) -> Floats:
+        return half_widths(release, places, np.stack([np.ones(len(mean)), -mean]), level)
 
-    def quantile(mean: Floats) -> Floats:
-        if noise is None:
-            return np.zeros(np.shape(mean))
-        if count_unit == 0:
-            return np.full(np.shape(mean), sum_unit * noise.half_width(level))
-        wide: Floats = noise.pair_half_width(sum_unit, mean * count_unit, level)
-        return wide
+    quantile = exactly
+    if noisy_coordinates(release, places) > 2:
+        # A half-width is a norm of the weights (see `linear_tails`), so lines between two of them lie above it.
+        grid = np.linspace(-reach, reach, _GRID)
+        known = exactly(grid)
+
+        def quantile(mean: Floats) -> Floats:
+            return np.interp(mean, grid, known)
 
     ends = [
         _inversion(sums[start : start + _CHUNK], counts[start : start + _CHUNK], reach, quantile)

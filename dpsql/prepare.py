@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dpsql.analysis.sensitivity import analyse
 from dpsql.errors import InvalidPrivacyParameter, SQLSyntaxError
 from dpsql.privacy.loss import Allowance, as_delta, as_epsilon, as_rho, show
 from dpsql.privacy.unit import Neighbours
-from dpsql.release import Release, calibrate
+from dpsql.release import Release
+from dpsql.release_planned import planned
 from dpsql.sql import plan_of
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.parameters import Params, params_of
@@ -130,10 +130,13 @@ def prepare(
         return found
     try:
         bound, explain_only = plan_of(sql, catalog, given)
-        analysis = analyse(bound.query.plan, neighbours, bound.options)
-        allowed = terms.allowance(bound.options)
-        release = calibrate(
-            bound.query, analysis, allowed, strategy=strategy, mechanism=mechanism, options=bound.options
+        release = planned(
+            bound.query,
+            neighbours,
+            lambda: terms.allowance(bound.options),
+            bound.options,
+            strategy=strategy,
+            mechanism=mechanism,
         )
     except RecursionError:
         raise SQLSyntaxError("the query is nested too deeply.") from None

@@ -18,18 +18,21 @@ from numpy.typing import NDArray
 from dpsql.analysis.sensitivity import Analysis
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, UnknownGroups
 from dpsql.executors.base import CountRows, CountUnits, ExactPlan, ExactTable, Part
+from dpsql.intervals import Interval
 from dpsql.privacy.cost import FREE, Cost
 from dpsql.privacy.events import Approx, Concentrated, Event, Pure
 from dpsql.privacy.geometric import TruncatedGeometric
 from dpsql.privacy.loss import Allowance, PrivacyLoss
-from dpsql.privacy.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace, drawable
+from dpsql.privacy.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SharedLaplace, SplitLaplace, drawable
 from dpsql.privacy.partitions import show_probability, threshold
+from dpsql.release_bounds import Searches
 from dpsql.release_choice import Choice, crossover, log_error
+from dpsql.release_draws import Draw, Family, draws_of
 from dpsql.release_order import order_of
 from dpsql.release_parts import Coordinate, Estimate, Lattice
 from dpsql.release_selection import GEOMETRIC, PUBLIC, Selection, selection_of, unknown_groups
 from dpsql.release_shares import Batch, Share, batches, joined, lattices
-from dpsql.sql.expressions import Vector
+from dpsql.sql.expressions import Column, Vector
 from dpsql.sql.plan import Query
 
 if TYPE_CHECKING:
@@ -41,10 +44,12 @@ MECHANISMS = ("auto", "laplace", "gaussian")
 
 @dataclass(frozen=True)
 class Released:
-    """Noisy values, safe to show: a vector for each key, and the coordinates in the answer's units, (n, groups)."""
+    """Noisy values, safe to show: a vector for each key, and the features in the answer's units, (n, groups)."""
 
     keys: tuple[Vector, ...]
     values: NDArray[np.float64]
+    bounds: tuple[Interval, ...] = ()
+    """Those that the query has chosen, of each column that it searched bounds for."""
 
     @property
     def groups(self) -> int:
@@ -61,7 +66,7 @@ class Selector:
 
 @dataclass(frozen=True)
 class Release:
-    """A calibrated query. `shares` are its noise vectors, none where nothing private is measured, the one that chooses
+    """A calibrated query. `draws` are the values that it chooses; `shares` are its noise vectors, none where nothing private is measured, the one that chooses
     groups first; `cost` is what the ledger is charged, `events` are the steps that it is made of, `allowed` what was
     asked for; `choice`: how Laplace and Gaussian noise compare, where both were possible."""
 
@@ -77,6 +82,25 @@ class Release:
     selector: Selector | None = None
     events: tuple[Event, ...] = ()
     choice: Choice | None = None
+    draws: tuple[Draw, ...] = ()
+    searches: Searches | None = None
+    """Bounds that are still to be chosen: all else then stands for the widest ones."""
+    bounds: tuple[tuple[Column, Interval], ...] = ()
+    """Bounds that were chosen."""
+
+    def settled(self, bounds: tuple[Interval, ...]) -> Release:
+        """The release with bounds for its columns; itself where none are to be chosen. Costs what this one does."""
+        if self.searches is None:
+            return self
+        made: Release = self.searches.settle(bounds)
+        columns = (search.column for search in self.searches.searches)
+        return replace(
+            made,
+            cost=self.cost,
+            allowed=self.allowed,
+            events=self.events,
+            bounds=tuple(zip(columns, bounds, strict=True)),
+        )
 
     @property
     def price(self) -> str:
@@ -89,6 +113,11 @@ class Release:
     def hides(self) -> bool:
         """Whether groups of few units are hidden."""
         return self.threshold is not None or self.selector is not None
+
+    @property
+    def width(self) -> int:
+        """How many values of a group are released."""
+        return self.lattice.width + sum(len(draw.places) for draw in self.draws)
 
     @property
     def coordinates(self) -> tuple[Coordinate, ...]:
@@ -115,8 +144,8 @@ class Release:
 
     def noise_of(self, estimate: Estimate) -> Noise | None:
         """The noise of an aggregation."""
-        share = self.share_of(estimate.sum) or self.share_of(estimate.count)
-        return None if share is None else share.noise
+        used = [place for feature in (estimate.sum, estimate.count) for place, _ in self.lattice.weights(feature)]
+        return next((share.noise for place in used if (share := self.share_of(place)) is not None), None)
 
     def privatise(self, exact: ExactTable) -> Released:
         """Add noise to the exact integers, hide the groups below the threshold, and decode. The one way out."""
@@ -125,7 +154,7 @@ class Release:
             drawn = share.noise.draw(exact.groups)
             steps = steps.astype(object) if drawn.dtype == object else steps
             steps[list(share.places)] += drawn
-        keys = exact.keys
+        keys, shown = exact.keys, np.arange(exact.groups)
         if self.hides:
             if self.selector is not None:
                 shown = np.flatnonzero(self.selector.law.draw(_within_64_bits(exact.parts[self.selector.part])))
@@ -134,7 +163,17 @@ class Release:
             shown = shown[order_of((), [key.at(shown) for key in keys], len(shown))]  # not as they came
             steps, keys = steps[:, shown], tuple(_without_trace(key.at(shown)) for key in keys)
         units = np.array([each.unit for each in self.coordinates], dtype=np.float64)
-        return Released(keys, steps.astype(np.float64) * units[:, None])
+        values = self._features(steps.astype(np.float64) * units[:, None])
+        drawn_values = [draw.run(exact.grids[draw.grid], shown) for draw in self.draws]
+        return Released(keys, np.concatenate([values, *drawn_values]))
+
+    def _features(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Coordinates, in the answer's units, to what estimates speak of."""
+        features = self.lattice.features
+        if features is None:
+            return values
+        sums = [sum((values[place] * factor for place, factor in each), np.zeros(values.shape[1])) for each in features]
+        return np.stack(sums)
 
     def coordinate_steps(self, parts: NDArray[Any]) -> NDArray[Any]:
         """The exact coordinates, (coordinates, groups), from the exact parts; integers in lattice steps.
@@ -219,11 +258,18 @@ def _calibrate(
             "an aggregate has an epsilon of its own, and the query is paid by rho.",
             hint="Ask with epsilon= instead, or leave the aggregate's out.",
         )
-    parts = batches(analysis, rest or own, selects=chosen.by_threshold and not own)
+    parts = batches(analysis, rest or own, selects=chosen.by_threshold and not own, by_rho=allowed.rho is not None)
     if own and chosen.by_threshold:
         parts = (Batch((), own, selects=True), *parts)
+    drawn = [Family(batch.places, batch.epsilon) for batch in parts if batch.drawn]
+    parts = tuple(batch for batch in parts if not batch.drawn) or (Batch((), Fraction(1), selects=False),)
     found = lattices(analysis, parts, strategy, of_units=chosen.least is not None, gaussian=gaussian)
     lattice = joined(found, parts)
+    draws, grids, estimates = draws_of(analysis, query.plan, drawn, lattice.width, allowed.rho, allowed.pure)
+    if draws:
+        own_places = (place for batch in parts for place in batch.places)
+        estimates |= dict(zip(sorted(own_places), lattice.estimates, strict=True))
+        lattice = replace(lattice, estimates=tuple(estimates[place] for place in sorted(estimates)))
     noisy = sum(_is_noisy(one) for one in found)
     by_pair = gaussian and allowed.rho is None
     spends = (noisy if by_pair else 0) + chosen.hides
@@ -233,8 +279,8 @@ def _calibrate(
         lattice, place = _with_count_of_units(lattice, analysis)
         law = TruncatedGeometric(own, delta, lattice.groups_of_a_unit, chosen.least or 1)
         selector = Selector(law, place)
-    exact = _exact_plan(query, analysis, chosen, lattice)
-    if not noisy and selector is None:
+    exact = replace(_exact_plan(query, analysis, chosen, lattice), grids=grids)
+    if not noisy and selector is None and not draws:
         return Release(query, analysis, exact, lattice, (), None, strategy, FREE, allowed)
     if by_pair and noisy and not allowed.delta:
         raise InvalidPrivacyParameter(
@@ -245,6 +291,7 @@ def _calibrate(
     if chosen.hides and chosen.by_threshold:
         tau = threshold(shares[0].noise, lattice.one_unit, delta / lattice.groups_of_a_unit)
         tau += ((chosen.least or 1) - 1) * lattice.one_unit
+    spends_of: tuple[Share | Draw, ...] = (*shares, *draws)
     hidden = delta if chosen.hides else Fraction(0)
     choosing = Cost.of(Fraction(0) if selector is None else own, hidden)
     events: tuple[Event, ...] = (Approx(choosing.epsilon or Fraction(0), hidden),) if hidden else ()
@@ -256,10 +303,11 @@ def _calibrate(
         shares,
         tau,
         strategy,
-        _as_asked(sum((share.cost for share in shares), choosing), allowed),
+        _as_asked(sum((each.cost for each in spends_of), choosing), allowed),
         allowed,
         selector,
-        (*events, *(share.event for share in shares)),
+        (*events, *(each.event for each in spends_of)),
+        draws=draws,
     )
 
 
@@ -306,7 +354,7 @@ def _shares(
         if not places:
             continue
         l2_squared = sum((each.l2_squared for each in lattice.coordinates if each.noisy), Fraction(0))
-        reach = Reach(lattice.steps, l2_squared, len(places))
+        reach = Reach(lattice.steps, l2_squared, len(places), lattice.l1)
         if not gaussian:
             noise, cost = _laplace(reach, part.epsilon, strategy), Cost.of(part.epsilon)
         elif allowed.rho is None:
@@ -321,6 +369,8 @@ def _shares(
 
 
 def _laplace(reach: Reach, epsilon: Fraction, strategy: str) -> Noise:
+    if reach.l1 is not None:
+        return SharedLaplace.calibrate(reach, epsilon)
     if strategy == "split" and reach.dimension > 1:
         return SplitLaplace.calibrate(reach, epsilon)
     return CubeLaplace.calibrate(reach, epsilon)

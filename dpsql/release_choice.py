@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql.privacy.conversion import rho_for
 from dpsql.privacy.loss import Allowance
+from dpsql.release_errors import mean_log_error
 from dpsql.release_parts import Lattice
 from dpsql.release_shares import Share
-from dpsql.sql.plan import AggregateKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +39,6 @@ def crossover(allowed: Allowance, delta: Fraction) -> float:
     return float(allowed.pure**2 / (4 * rho_for(allowed.pure, delta)))
 
 
-_LEAST = 1e-300
-"""Noise so small that it is never seen, whichever law it has."""
-
-
 def log_error(lattice: Lattice, shares: Sequence[Share]) -> float:
-    """The mean over the aggregations of the logarithm of their standard error; an average's is that of its sum."""
-    variance = {place: share.noise.spread for share in shares for place in share.places}
-    total, counted = 0.0, 0
-    for each in lattice.estimates:
-        parts = [(each.sum, 1.0)] if each.sum is not None else []
-        if each.count is not None and (each.sum is None or each.kind is AggregateKind.SUM):
-            parts.append((each.count, each.centre if each.kind is AggregateKind.SUM else 1.0))
-        worth = [
-            variance[place] * (lattice.coordinates[place].unit * factor) ** 2
-            for place, factor in parts
-            if place in variance
-        ]
-        if worth:
-            total += math.log(max(sum(worth), _LEAST)) / 2
-            counted += 1
-    return total / counted if counted else 0.0
+    """The mean over the aggregations of the logarithm of their standard error."""
+    return mean_log_error(lattice, {place: share.noise.spread for share in shares for place in share.places})

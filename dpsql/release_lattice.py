@@ -13,13 +13,25 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpsql.analysis.sensitivity import Analysis, Contribution, Measured, l2_squared_of_change
-from dpsql.executors.base import LARGEST_STEP_COUNT, CountRows, CountUnits, LatticeSum, Part, UnitMean, UnitTotal
-from dpsql.intervals import Interval, Number, point
+from dpsql.executors.base import (
+    LARGEST_STEP_COUNT,
+    CountDistinct,
+    CountRows,
+    CountUnits,
+    LatticeProduct,
+    LatticeSum,
+    Part,
+    UnitMean,
+    UnitTotal,
+)
+from dpsql.intervals import Interval, point
 from dpsql.privacy.unit import ContributionBound, Neighbours
-from dpsql.release_parts import Coordinate, Estimate, Lattice, together
-from dpsql.schema import Type
-from dpsql.sql.expressions import Expr
-from dpsql.sql.plan import AggregateKind
+from dpsql.release_encodings import encoded
+from dpsql.release_errors import mean_log_error
+from dpsql.release_parts import Coordinate, Estimate, Lattice, Moments, together
+from dpsql.release_values import GridKey, argument_of, centred_name, count_of, grid_key, half, is_whole, middle
+from dpsql.sql.expressions import Fact
+from dpsql.sql.plan import PAIRS, SPREADS, AggregateKind
 
 _FINEST = 44
 """Lattices have at most 2^44 steps over the range of a value."""
@@ -58,11 +70,12 @@ def lower(analysis: Analysis, epsilon: Fraction, *, law: str, selects: bool, of_
     error by public facts. law: "gaussian", "split" (Laplace noise, the budget split), else the joint Laplace law.
     """
     wanted = _Wanted(selects, of_units, centre_all=False)
-    plain = _lattice(analysis, epsilon, wanted)
-    if all(each.count is not None for each in plain.estimates):
-        return plain
-    centred = _lattice(analysis, epsilon, replace(wanted, centre_all=True))
-    return min(plain, centred, key=lambda lattice: _error(lattice, law))
+    designs = [_lattice(analysis, epsilon, wanted)]
+    if any(each.count is None for each in designs[0].estimates):
+        designs.append(_lattice(analysis, epsilon, replace(wanted, centre_all=True)))
+    if law not in ("gaussian", "split") and not selects:
+        designs += encoded(analysis)
+    return designs[0] if len(designs) == 1 else min(designs, key=lambda lattice: _error(lattice, law))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +98,16 @@ def _lattice(analysis: Analysis, epsilon: Fraction, wanted: _Wanted) -> Lattice:
 
 
 def _error(lattice: Lattice, law: str) -> float:
-    """The sum of the logarithms of the aggregations' error variances, up to what is common to both choices."""
-    noisy = [each for each in lattice.coordinates if each.noisy]
+    """The mean logarithm of the aggregations' errors, up to what is common to all designs."""
+    noisy = [place for place, each in enumerate(lattice.coordinates) if each.noisy]
     d = len(noisy)
     if law == "gaussian":
-        spread = float(sum(each.l2_squared for each in noisy))
+        spread = float(sum(lattice.coordinates[place].l2_squared for place in noisy))
+    elif lattice.l1 is not None:
+        spread = 2.0 * float(lattice.l1) ** 2
     else:
         spread = (2.0 * d * d if law == "split" else (d + 1) * (d + 2) / 3) * float(lattice.steps) ** 2
-    total = 0.0
-    for each in lattice.estimates:
-        places = [(each.sum, 1.0), (each.count, each.centre if each.kind is AggregateKind.SUM else 1.0)]
-        worth = [lattice.coordinates[p].unit * factor for p, factor in places if p is not None]
-        variance = spread * sum(unit**2 for unit in worth)
-        total += math.log(variance) if variance else 0.0
-    return total
+    return mean_log_error(lattice, dict.fromkeys(noisy, spread))
 
 
 class _Builder:
@@ -118,11 +127,13 @@ class _Builder:
         """The lattice; None where integers have no common multiple of reasonable size."""
         measured = self.analysis.measured
         by_row = [m for m in measured if m.of == "rows"]
-        counted: set[Part] = {_count_of(m) for m in by_row if m.aggregation.kind is not AggregateKind.SUM}
+        counted: set[Part] = {
+            count_of(m) for m in by_row if m.aggregation.kind not in (AggregateKind.SUM, AggregateKind.DISTINCT)
+        }
         selecting = self._selecting()
         if self.selects:
             counted.add(selecting.part)
-        self.grids = self._grids([m for m in measured if m.sum is not None and m.of != "total"])
+        self.grids = self._grids([m for m in measured if m.sum is not None and m.of in ("rows", "mean")])
         estimates = [self._estimate(m, counted) for m in measured]
         place = self._counted(selecting) if self.selects else 0
         steps = self._common_steps()
@@ -147,7 +158,7 @@ class _Builder:
             return _Selecting(CountRows(None), Contribution(point(1), sure=False), bounds.rows, 1, by_unit=False)
         asked_for_units = any(m.of == "presence" and not m.argument.nullable for m in self.analysis.measured)
         for m in self.analysis.measured if not asked_for_units else ():
-            if m.aggregation.kind is AggregateKind.COUNT and _count_of(m) == CountRows(None) and not self.of_units:
+            if m.aggregation.kind is AggregateKind.COUNT and count_of(m) == CountRows(None) and not self.of_units:
                 if m.of == "rows":
                     return _Selecting(CountRows(None), m.count, m.bound, m.bound.linf, by_unit=False)
                 if m.count.range.lower == 0:
@@ -162,17 +173,69 @@ class _Builder:
         kind = m.aggregation.kind
         if m.of != "rows":
             return self._estimate_of_units(m)
-        count = _count_of(m)
+        if kind is AggregateKind.DISTINCT:
+            return Estimate(AggregateKind.COUNT, None, self._distinct(m), 0.0, point(0), whole=True)
+        count = count_of(m)
         if m.sum is None:
             return Estimate(kind, None, self._count(m, count), 0.0, point(0), whole=True)
         held = m.argument.range
-        whole = kind is AggregateKind.SUM and _is_whole(m)
+        whole = kind is AggregateKind.SUM and is_whole(argument_of(m))
         public = self.analysis.public_count and m.count.sure
         if kind is AggregateKind.SUM and count not in counted and not self.centre_all and not public:
             return Estimate(kind, self._raw_sum(m), None, 0.0, held, whole)
-        centre = float(Fraction(held.lower) + Fraction(held.upper)) / 2
         place = self._count(m, count)
-        return Estimate(kind, self._centred_sum(m, count), place, centre, held, whole)
+        centred = self._centred_sum(m, self.grids[grid_key(m)], count)
+        if kind in SPREADS or kind in PAIRS:
+            return Estimate(kind, centred, place, middle(held), held, whole, self._moments(m, count))
+        return Estimate(kind, centred, place, middle(held), held, whole)
+
+    def _moments(self, m: Measured, count: CountRows) -> Moments:
+        """Squares and products of what is summed."""
+        kind, own = m.aggregation.kind, self.grids[grid_key(m)]
+        if m.other is None:
+            return Moments(half(m.argument.range), self._square(m, own, count))
+        other = self.grids[grid_key(m, second=True)]
+        varies = own.part.most > 0 and other.part.most > 0
+        return Moments(
+            half(m.argument.range),
+            self._square(m, own, count) if kind in (AggregateKind.CORR, AggregateKind.REGR_R2) else None,
+            self._product(m, own, other) if varies else None,
+            self._centred_sum(m, other, count),
+            self._square(m, other, count) if kind not in (AggregateKind.COVAR_POP, AggregateKind.COVAR_SAMP) else None,
+            middle(m.other.range),
+            half(m.other.range),
+        )
+
+    def _square(self, m: Measured, grid: _Sum, count: CountRows) -> int | None:
+        """2 u^2 - 1 of each row, from -1 to 1."""
+        if grid.part.most == 0:
+            return None
+        part = self._times(grid, grid)
+        row = Contribution(Interval(-part.most, part.most), _surely(m))
+        terms = ((self._part(part), 2), (self._part(count), -part.most))
+        by = _Selecting(part, row, m.bound, part.most, by_unit=False)
+        return self._add(f"sum of squares({grid.part.value})", terms, 1 / part.most, by)
+
+    def _product(self, m: Measured, own: _Sum, other: _Sum) -> int:
+        """u v of each row, from -1 to 1."""
+        part = self._times(own, other)
+        row = Contribution(Interval(-part.most, part.most), _surely(m))
+        by = _Selecting(part, row, m.bound, part.most, by_unit=False)
+        return self._add(
+            f"sum of products({own.part.value}, {other.part.value})", ((self._part(part), 1),), 1 / part.most, by
+        )
+
+    def _times(self, own: _Sum, other: _Sum) -> LatticeProduct:
+        """Exact where both lattices are of integers and the product is not too large."""
+        most = own.part.most * other.part.most
+        if own.part.whole and other.part.whole and most <= self._most_exact():
+            return LatticeProduct(own.part, other.part, most, whole=True)
+        return LatticeProduct(own.part, other.part, self._real_steps(), whole=False)
+
+    def _distinct(self, m: Measured) -> int:
+        part = CountDistinct(argument_of(m))
+        by = _Selecting(part, Contribution(point(1), sure=False), m.bound, 1, by_unit=False)
+        return self._add(f"distinct({part.value})", ((self._part(part), 1),), 1.0, by)
 
     def _estimate_of_units(self, m: Measured) -> Estimate:
         """Where each unit contributes one number to a group: its presence, its clipped total, or its own average."""
@@ -183,11 +246,11 @@ class _Builder:
             by = _Selecting(units, Contribution(point(1), sure=False), m.bound, 1, by_unit=True)
             return Estimate(AggregateKind.COUNT, None, self._counted(by), 0.0, point(0), whole=True)
         if m.of == "mean":
-            grid = self.grids[_grid_key(m)]
-            count = CountUnits(_argument(m) if m.argument.nullable else None)
+            grid = self.grids[grid_key(m)]
+            count = CountUnits(argument_of(m) if m.argument.nullable else None)
             by = _Selecting(count, Contribution(point(1), sure=False), m.bound, 1, by_unit=True)
             held = m.sum.range if m.sum is not None else m.argument.range
-            centre = float(Fraction(held.lower) + Fraction(held.upper)) / 2
+            centre = middle(held)
             mean = UnitMean(grid.part if m.aggregation.per_unit is None else _far(grid), 0, grid.part.most)
             place = self._centred(m, grid, mean, count) if grid.part.most else None
             return Estimate(kind, place, self._counted(by), centre, held, whole=False)
@@ -195,7 +258,7 @@ class _Builder:
             total = _total_of(m)
             by = _Selecting(total, m.count, m.bound, total.most, by_unit=True)
             return Estimate(kind, None, self._counted(by), 0.0, point(0), whole=True)
-        return Estimate(kind, self._unit_sum(m, m.sum), None, 0.0, m.sum.range, _is_whole(m))
+        return Estimate(kind, self._unit_sum(m, m.sum), None, 0.0, m.sum.range, is_whole(argument_of(m)))
 
     def _count(self, m: Measured, part: CountRows) -> int:
         row = Contribution(point(1), m.count.sure)
@@ -206,8 +269,8 @@ class _Builder:
     def _unit_sum(self, m: Measured, total: Contribution) -> int:
         """The clipped totals of units. Rows have no bounds of their own here: they are held 2^14 times further out than
         the total, for the lattice has ends."""
-        argument, held = _argument(m), total.range
-        whole = _is_whole(m) and held.magnitude <= self._most_exact()
+        argument, held = argument_of(m), total.range
+        whole = is_whole(argument_of(m)) and held.magnitude <= self._most_exact()
         if whole:
             size, scale = max(1, int(held.magnitude)), 1.0
         else:
@@ -221,10 +284,8 @@ class _Builder:
         by = _Selecting(UnitTotal(part, least, most), row, m.bound, most, by_unit=True)
         return self._add(f"sum({argument})", ((self._part(by.part), 1),), 1 / scale, by)
 
-    def _centred_sum(self, m: Measured, count: CountRows) -> int | None:
-        grid = self.grids[_grid_key(m)]
-        size = grid.part.most
-        if size == 0:
+    def _centred_sum(self, m: Measured, grid: _Sum, count: CountRows) -> int | None:
+        if grid.part.most == 0:
             return None  # one value only: the sum is that value times the count
         return self._centred(m, grid, grid.part, count)
 
@@ -233,15 +294,12 @@ class _Builder:
         size = grid.part.most
         row = Contribution(Interval(-size, size), _surely(m) and m.of == "rows")
         terms = ((self._part(part), 2), (self._part(count), -size))
-        middle = _short(grid.origin + grid.step * size / 2)
-        name = (
-            f"sum({_argument(m)} - {middle})" if not middle.startswith("-") else f"sum({_argument(m)} + {middle[1:]})"
-        )
+        name = centred_name(grid.part.value, grid.origin + grid.step * size / 2)
         return self._add(name, terms, grid.step / 2, _Selecting(part, row, m.bound, size, by_unit=m.of != "rows"))
 
     def _raw_sum(self, m: Measured) -> int:
-        argument, held = _argument(m), m.argument.range
-        if _is_whole(m) and held.magnitude <= self._most_exact():
+        argument, held = argument_of(m), m.argument.range
+        if is_whole(argument_of(m)) and held.magnitude <= self._most_exact():
             part = LatticeSum(argument, held.lower, held.upper, 0, 1.0, int(held.lower), int(held.upper), whole=True)
             step = 1.0
         else:
@@ -255,28 +313,39 @@ class _Builder:
         by = _Selecting(part, row, m.bound, part.most, by_unit=False)
         return self._add(f"sum({argument})", ((self._part(part), 1),), step, by)
 
-    def _grids(self, summed: list[Measured]) -> dict[_GridKey, _Sum]:
+    def _grids(self, summed: list[Measured]) -> dict[GridKey, _Sum]:
         """A grid for each summed argument, another where it is averaged unit by unit. Integers get the grid of all
         integers, exact, as long as the common multiple of the grids' sizes stays small; else 2^k steps."""
-        sizes: dict[_GridKey, int] = {}
-        common = 1
+        held: dict[GridKey, Fact] = {}
+        powers: dict[GridKey, int] = {}
         for m in summed:
-            width = m.argument.range.upper - m.argument.range.lower
-            exact = m.of == "rows" and _is_whole(m) and math.lcm(common, max(1, int(width))) <= self._most_exact()
-            sizes[_grid_key(m)] = int(width) if exact else 0
-            common = math.lcm(common, max(1, sizes[_grid_key(m)]))
-        return {_grid_key(m): self._grid(m, sizes[_grid_key(m)]) for m in summed}
+            for second, each in ((False, m.argument), (True, m.other)):
+                if each is not None:
+                    key = grid_key(m, second=second)
+                    held[key] = each
+                    power = 2 if m.aggregation.kind in SPREADS or m.aggregation.kind in PAIRS else 1
+                    powers[key] = max(power, powers.get(key, 1))
+        sizes: dict[GridKey, int] = {}
+        common = 1
+        for key, each in held.items():
+            width = max(1, int(each.range.upper - each.range.lower))
+            exact = (
+                key[1] == "rows" and is_whole(key[0]) and math.lcm(common, width ** powers[key]) <= self._most_exact()
+            )
+            sizes[key] = int(each.range.upper - each.range.lower) if exact else 0
+            common = math.lcm(common, max(1, sizes[key]) ** powers[key])
+        return {key: self._grid(key, each, sizes[key]) for key, each in held.items()}
 
-    def _grid(self, m: Measured, exact_size: int) -> _Sum:
-        argument, held = _argument(m), m.argument.range
+    def _grid(self, key: GridKey, argument: Fact, exact_size: int) -> _Sum:
+        expr, held = key[0], argument.range
         if exact_size or held.lower == held.upper:
-            whole = _is_whole(m)
-            part = LatticeSum(argument, held.lower, held.upper, held.lower, 1.0, 0, exact_size, whole=whole)
+            whole = is_whole(expr)
+            part = LatticeSum(expr, held.lower, held.upper, held.lower, 1.0, 0, exact_size, whole=whole)
             return _Sum(part, float(held.lower), 1.0)
-        size = self._real_steps() if m.aggregation.per_unit is None else min(self._real_steps(), _MOST_OF_UNITS)
+        size = self._real_steps() if key[2] is None else min(self._real_steps(), _MOST_OF_UNITS)
         lower_end, upper_end = float(held.lower), float(held.upper)
         scale = size / (upper_end - lower_end)
-        part = LatticeSum(argument, lower_end, upper_end, lower_end, scale, 0, size, whole=False)
+        part = LatticeSum(expr, lower_end, upper_end, lower_end, scale, 0, size, whole=False)
         return _Sum(part, lower_end, (upper_end - lower_end) / size)
 
     def _real_steps(self) -> int:
@@ -353,7 +422,7 @@ def _far(grid: _Sum) -> LatticeSum:
 def _total_of(m: Measured) -> UnitTotal:
     """The clipped number of rows of each unit."""
     held = m.count.range
-    return UnitTotal(_count_of(m), int(held.lower), int(held.upper))
+    return UnitTotal(count_of(m), int(held.lower), int(held.upper))
 
 
 def _count_name(part: Part) -> str:
@@ -364,33 +433,5 @@ def _count_name(part: Part) -> str:
     return what if present is None else f"{what}({present})"
 
 
-def _count_of(m: Measured) -> CountRows:
-    """The count that belongs to an aggregation: of all rows, or of those where the argument is not NULL."""
-    argument = m.aggregation.argument
-    return CountRows(argument if argument is not None and m.argument.nullable else None)
-
-
 def _surely(m: Measured) -> bool:
     return m.sum is not None and m.sum.sure
-
-
-_GridKey = tuple[Expr, str, Interval | None]
-
-
-def _grid_key(m: Measured) -> _GridKey:
-    """Aggregations of one key are of the same contributions, and share a grid."""
-    return _argument(m), m.of, m.aggregation.per_unit
-
-
-def _is_whole(m: Measured) -> bool:
-    argument = _argument(m)
-    return argument.type in (Type.INTEGER, Type.BOOLEAN)
-
-
-def _argument(m: Measured) -> Expr:
-    assert m.aggregation.argument is not None  # only SUM and AVG come here
-    return m.aggregation.argument
-
-
-def _short(value: Number) -> str:
-    return f"{value:.10g}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpsql.analysis.sensitivity import Analysis, Contribution
 from dpsql.executors.base import Part
-from dpsql.intervals import Interval
+from dpsql.intervals import Interval, Number
 from dpsql.privacy.unit import ONE_ROW, ContributionBound, Neighbours
+from dpsql.schema import Key, Type
 from dpsql.sql.plan import AggregateKind
 
 
@@ -33,11 +34,47 @@ class Coordinate:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """An aggregation from coordinates: COUNT = count, SUM = sum + centre * count, AVG = centre + sum / count.
+class Moments:
+    """Second moments of one argument (`square`), or of two. Places among the features, None where a moment is known
+    without them: the argument has one value only. Squares are sums of 2 u^2 - 1 and products sums of u v, where u is
+    the value from -1 to 1 between the ends of its range; the other sum is one of values from their `centre`, in the
+    answer's units, as the first is. `half`: half the width of a range."""
 
-    `sum` and `count` are places among the coordinates; None where the term is absent (a sum that is not centred, or a
-    centred sum that is always 0). `range` holds the average.
+    half: float
+    square: int | None = None
+    product: int | None = None
+    sum: int | None = None
+    other_square: int | None = None
+    centre: float = 0.0
+    other_half: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A point of a public grid that was drawn: `place` among the features, the first of `many`. Points are the `values`
+    of a list, or origin + step * point, at most `most`. `listed`: the points come as one text."""
+
+    place: int
+    many: int = 1
+    kind: Type = Type.REAL
+    values: tuple[Key, ...] | None = None
+    origin: Number = 0
+    step: Number = 1
+    most: Number = 0
+    listed: bool = False
+
+    def at(self, place: int, many: int) -> Chosen:
+        """The same at other places."""
+        return replace(self, place=place, many=many)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """An aggregation from features: COUNT = count, SUM = sum + centre * count, AVG = centre + sum / count, and those of
+    second moments as `estimates` has them.
+
+    `sum` and `count` are places among the features; None where the term is absent (a sum that is not centred, or a
+    centred sum that is always 0). `range` holds the average. `chosen`: what was drawn, of an aggregation that chooses.
     """
 
     kind: AggregateKind
@@ -47,12 +84,36 @@ class Estimate:
     range: Interval
     whole: bool
     """The exact answer is an integer."""
+    moments: Moments | None = None
+    chosen: Chosen | None = None
+
+
+def moved(estimate: Estimate, by: int) -> Estimate:
+    """An estimate whose features stand so many places further on."""
+
+    def at(place: int | None) -> int | None:
+        return None if place is None else place + by
+
+    moments = estimate.moments
+    if moments is not None:
+        moments = replace(
+            moments,
+            square=at(moments.square),
+            product=at(moments.product),
+            sum=at(moments.sum),
+            other_square=at(moments.other_square),
+        )
+    return replace(estimate, sum=at(estimate.sum), count=at(estimate.count), moments=moments)
+
+
+Feature = tuple[tuple[int, float], ...]
+"""What is estimated of a group, as a combination of coordinates in the answer's units: (place, factor) pairs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """The lowered query. `steps`: the sensitivity of all noisy coordinates together, the sum over groups of the largest
-    change there; `selection`: the coordinate that decides which groups are shown, in which a unit counts at least
+    """The lowered query. `features` is what estimates speak of; None: the coordinates themselves. `steps`: the
+    sensitivity of all noisy coordinates together, the sum over groups of the largest change there; `selection`: the coordinate that decides which groups are shown, in which a unit counts at least
     `one_row` steps and at most `one_unit`; `groups_of_a_unit`: how many groups can appear or vanish with one unit
     (under bounded neighbours twice those that it can be in: it can leave some and open others)."""
 
@@ -64,6 +125,20 @@ class Lattice:
     one_unit: int
     groups_of_a_unit: int
     one_row: int = 1
+    features: tuple[Feature, ...] | None = None
+    l1: int | None = None
+    """The L1 sensitivity of all coordinates together, where the noise is for that."""
+
+    @property
+    def width(self) -> int:
+        """How many features there are."""
+        return len(self.coordinates) if self.features is None else len(self.features)
+
+    def weights(self, place: int | None) -> Feature:
+        """A feature as a combination of coordinates: (place, factor) pairs."""
+        if place is None:
+            return ()
+        return ((place, 1.0),) if self.features is None else self.features[place]
 
 
 def together(noisy: list[Coordinate], analysis: Analysis, steps: int) -> int:

@@ -14,19 +14,22 @@ from dpsql.errors import InvalidPrivacyParameter
 from dpsql.executors.base import Part
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.events import Event
-from dpsql.privacy.loss import show
+from dpsql.privacy.loss import root_below, show
 from dpsql.privacy.mechanisms import Noise, Reach
+from dpsql.release_draws import families
 from dpsql.release_lattice import lower
-from dpsql.release_parts import Coordinate, Estimate, Lattice
+from dpsql.release_parts import Coordinate, Estimate, Feature, Lattice, moved
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Aggregations (places in the plan) that share one epsilon; `selects`: their count decides which groups show."""
+    """Aggregations (places in the plan) that share one epsilon; `selects`: their count decides which groups show;
+    `drawn`: they are values chosen by a draw."""
 
     places: tuple[int, ...]
     epsilon: Fraction
     selects: bool
+    drawn: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,25 +45,34 @@ class Share:
     event: Event
 
 
-def batches(analysis: Analysis, epsilon: Fraction, *, selects: bool) -> tuple[Batch, ...]:
+def batches(analysis: Analysis, epsilon: Fraction, *, selects: bool, by_rho: bool) -> tuple[Batch, ...]:
     """The batches of a query, the one that chooses groups first: aggregations without an epsilon of their own share
-    what the others leave. Raises InvalidPrivacyParameter where they leave nothing, or ask for more than there is."""
+    what the others leave, all sums and counts one part of it, and values that are drawn together one each. `by_rho`: it is rho, half the square
+    of epsilon, that is divided. Raises InvalidPrivacyParameter where they leave nothing, or ask for more than there is."""
     owns = [each.aggregation.epsilon for each in analysis.measured]
+    drawn = [each.of == "choice" for each in analysis.measured]
     taken = sum((own for own in owns if own is not None), Fraction(0))
-    rest = tuple(place for place, own in enumerate(owns) if own is None)
+    rest = tuple(place for place, own in enumerate(owns) if own is None and not drawn[place])
+    chosen = families(analysis.measured)
     if taken > epsilon:
         raise InvalidPrivacyParameter(
             f"the aggregates' own epsilons come to {show(taken)}, more than the query's {show(epsilon)}."
         )
-    alone = [Batch((place,), own, selects=False) for place, own in enumerate(owns) if own is not None]
-    if not rest and not selects and owns:
+    alone = [
+        Batch((place,), own, selects=False, drawn=drawn[place]) for place, own in enumerate(owns) if own is not None
+    ]
+    if not rest and not chosen and not selects and owns:
         return tuple(alone)
     if taken == epsilon:
-        what = "the other aggregates" if rest else "choosing the groups that are shown"
+        what = "the other aggregates" if rest or chosen else "choosing the groups that are shown"
         raise InvalidPrivacyParameter(
             f"the aggregates' own epsilons leave nothing of {show(epsilon)} for {what}.", hint="Give them less."
         )
-    return (Batch(rest, epsilon - taken, selects), *alone)
+    summed = bool(rest) or selects or not chosen
+    parts = summed + len(chosen)
+    share = epsilon * root_below(Fraction(1, parts)) if by_rho else (epsilon - taken) / parts
+    first = [Batch(rest, share, selects)] if summed else []
+    return (*first, *(Batch(places, share, selects=False, drawn=True) for places in chosen), *alone)
 
 
 def lattices(
@@ -85,18 +97,24 @@ def joined(found: Sequence[Lattice], parts: Sequence[Batch]) -> Lattice:
         return found[0]
     together: dict[Part, int] = {}
     coordinates: list[Coordinate] = []
+    features: list[Feature] = []
     estimates: dict[int, Estimate] = {}
     for lattice, batch in zip(found, parts, strict=True):
-        first = len(coordinates)
+        first, offset = len(coordinates), len(features)
         places = [together.setdefault(part, len(together)) for part in lattice.parts]
         for each in lattice.coordinates:
             terms = tuple((places[part], factor) for part, factor in each.terms)
             coordinates.append(replace(each, terms=terms))
+        known = range(len(lattice.coordinates)) if lattice.features is None else range(len(lattice.features))
+        features += [tuple((place + first, factor) for place, factor in lattice.weights(each)) for each in known]
         for place, estimate in zip(batch.places, lattice.estimates, strict=True):
-            estimates[place] = replace(
-                estimate,
-                sum=None if estimate.sum is None else estimate.sum + first,
-                count=None if estimate.count is None else estimate.count + first,
-            )
+            estimates[place] = moved(estimate, offset)
     ordered = tuple(estimates[place] for place in sorted(estimates))
-    return replace(found[0], parts=tuple(together), coordinates=tuple(coordinates), estimates=ordered)
+    same = all(lattice.features is None for lattice in found)
+    return replace(
+        found[0],
+        parts=tuple(together),
+        coordinates=tuple(coordinates),
+        estimates=ordered,
+        features=None if same else tuple(features),
+    )

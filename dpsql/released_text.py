@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dpsql.intervals import Interval
 from dpsql.release import Released
 from dpsql.sql.expressions import Vector
 
@@ -18,6 +19,7 @@ def to_bytes(released: Released) -> bytes:
             "keys": [_of_vector(key) for key in released.keys],
             "groups": released.groups,
             "values": released.values.tolist(),
+            "bounds": [[each.lower, each.upper] for each in released.bounds],
         },
         ensure_ascii=True,
     ).encode()
@@ -27,7 +29,8 @@ def from_bytes(payload: bytes) -> Released:
     """What `to_bytes` wrote. Raises ValueError, TypeError, KeyError or other errors of reading for anything else."""
     said = json.loads(payload)
     values = np.array(said["values"], dtype=np.float64).reshape(len(said["values"]), int(said["groups"]))
-    return Released(tuple(_to_vector(key, values.shape[1]) for key in said["keys"]), values)
+    keys = tuple(_to_vector(key, values.shape[1]) for key in said["keys"])
+    return Released(keys, values, tuple(Interval(lower, upper) for lower, upper in said.get("bounds", ())))
 
 
 def _of_vector(vector: Vector) -> dict[str, Any]:

@@ -81,5 +81,9 @@ class Replay:
 
 
 def _fits(released: Released, release: Release) -> bool:
-    """Whether it can be the answer: as many keys and coordinates."""
-    return (len(released.keys), len(released.values)) == (len(release.query.plan.keys), len(release.coordinates))
+    """Whether it can be the answer: as many bounds, keys and values."""
+    searches = () if release.searches is None else release.searches.searches
+    if len(released.bounds) != len(searches):
+        return False
+    settled = release.settled(released.bounds)
+    return (len(released.keys), len(released.values)) == (len(release.query.plan.keys), settled.width)

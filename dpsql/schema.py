@@ -21,7 +21,19 @@ from dpsql.calendar import DAYS, MICROSECONDS, MICROSECONDS_A_DAY, read_timestam
 from dpsql.errors import InvalidSchema, did_you_mean
 from dpsql.intervals import EVERYTHING, Interval
 from dpsql.schema_units import Limits, TableWords, Unit, UnitWord, followed
-from dpsql.schema_words import Pair, Word, bounds_of, briefly, flag_of, items_of, keys_of, moment, shown, shown_pair
+from dpsql.schema_words import (
+    AUTO,
+    Pair,
+    Word,
+    bounds_of,
+    briefly,
+    flag_of,
+    items_of,
+    keys_of,
+    moment,
+    shown,
+    shown_pair,
+)
 
 Key = str | int | float | bool | None
 MOST_KEYS = 1_000_000
@@ -77,6 +89,8 @@ class ColumnSchema:
     keys: tuple[Key, ...] | None = None
     storage: str = ""
     """The source's own name for the type ("int64", "datetime64[us]"), for messages."""
+    auto: bool = False
+    """A query that needs bounds may choose some, privately and at a part of its cost."""
 
 
 @dataclass(frozen=True)
@@ -120,29 +134,33 @@ class TableSchema:
 class Declaration:
     """The owner's words about one table, column by column and as a whole (`table`); validated when made.
 
-    bounds: column -> (lower, upper), numbers or dates; keys: column -> list of values; types: column -> "integer",
+    bounds: column -> (lower, upper), numbers or dates, or "auto"; keys: column -> list of values; types: column -> "integer",
     "real" (or "decimal", which is read as real), "boolean", "text", "date" or "timestamp"; nullable: column -> False
     where the owner says that no cell is NULL (one that is nevertheless becomes the column's first key, lower bound, or
     the type's zero). Dates are `date`, `datetime`, pandas' or NumPy's, or ISO text. Raises InvalidSchema.
     """
 
-    bounds: Mapping[str, Pair] = field(default_factory=dict)
+    bounds: Mapping[str, Pair | str] = field(default_factory=dict)
     keys: Mapping[str, tuple[Word, ...]] = field(default_factory=dict)
     types: Mapping[str, Type] = field(default_factory=dict)
     nullable: Mapping[str, bool] = field(default_factory=dict)
     table: TableWords = field(default_factory=TableWords)
+    auto: bool = False
+    """Every column of numbers without bounds has them chosen by the queries that need some."""
 
     @classmethod
     def of(
         cls, bounds: object = None, keys: object = None, types: object = None, nullable: object = None, **table: object
     ) -> Declaration:
         """A declaration from what a caller wrote, every word of it checked; `table` are the words of TableWords.of."""
+        auto = isinstance(bounds, str) and bounds == AUTO
         return cls(
-            {name: bounds_of(name, pair) for name, pair in items_of("bounds", bounds)},
+            {name: bounds_of(name, pair) for name, pair in items_of("bounds", None if auto else bounds)},
             {name: keys_of(name, listed, MOST_KEYS) for name, listed in items_of("keys", keys)},
             {name: _type(name, word) for name, word in items_of("types", types)},
             {name: flag_of(name, word) for name, word in items_of("nullable", nullable)},
             TableWords.of(**table),
+            auto,
         )
 
     def over(self, other: Declaration) -> Declaration:
@@ -153,6 +171,7 @@ class Declaration:
             {**other.types, **self.types},
             {**other.nullable, **self.nullable},
             self.table.over(other.table),
+            self.auto or other.auto,
         )
 
     @property
@@ -221,6 +240,7 @@ def _by_stored_name(said: Declaration, folded: Mapping[str, str]) -> Declaration
         {folded[name.casefold()]: fact for name, fact in said.keys.items()},
         {folded[name.casefold()]: fact for name, fact in said.types.items()},
         {folded[name.casefold()]: fact for name, fact in said.nullable.items()},
+        auto=said.auto,
     )
 
 
@@ -230,13 +250,17 @@ def _resolve_column(stored: Stored, said: Declaration) -> ColumnSchema:
     _check_readable(stored, kind)
     nullable = said.nullable.get(name, stored.nullable or kind != stored.type)
     bounds = said.bounds.get(name)
-    clip = None if bounds is None else _clip(stored, kind, bounds)
+    auto = bounds == AUTO or (bounds is None and said.auto and kind.numeric)
+    if bounds == AUTO and not kind.numeric:
+        raise InvalidSchema(f'{name}: bounds are chosen for numbers, but "{name}" is {kind} ({stored.storage}).')
+    clip = None if bounds is None or isinstance(bounds, str) else _clip(stored, kind, bounds)
     keys = said.keys.get(name)
     values = None if keys is None else _key_values(name, kind, keys)
     for key, value in zip(keys or (), values or (), strict=True):
-        if clip is not None and bounds is not None and isinstance(value, int | float) and value not in clip:
+        outside = clip is not None and isinstance(value, int | float) and value not in clip
+        if outside and bounds is not None and not isinstance(bounds, str):
             raise InvalidSchema(f"{name}: key {shown(key)} lies outside the bounds {shown_pair(bounds)}.")
-    return ColumnSchema(name, kind, nullable, clip, values, stored.storage)
+    return ColumnSchema(name, kind, nullable, clip, values, stored.storage, auto)
 
 
 def _check_readable(stored: Stored, kind: Type) -> None:

@@ -58,10 +58,16 @@ def items_of(word: str, facts: object) -> list[tuple[str, object]]:
     return list(facts.items())
 
 
-def bounds_of(name: str, pair: object) -> Pair:
-    """A lower and an upper bound: two numbers, or two dates."""
+AUTO = "auto"
+"""Bounds that queries choose, privately, when they need them."""
+
+
+def bounds_of(name: str, pair: object) -> Pair | str:
+    """A lower and an upper bound: two numbers, or two dates; or the word "auto"."""
+    if isinstance(pair, str) and pair == AUTO:
+        return AUTO
     if not isinstance(pair, tuple | list) or len(pair) != 2:
-        raise InvalidSchema(f"{name}: bounds are a pair (lower, upper), got {briefly(pair)}.")
+        raise InvalidSchema(f'{name}: bounds are a pair (lower, upper) or "auto", got {briefly(pair)}.')
     lower, upper = (_bound(name, each) for each in pair)
     low, high = shown(lower), shown(upper)
     if isinstance(lower, date) != isinstance(upper, date):

@@ -117,9 +117,9 @@ def read_table(path: Path, said: Declaration) -> tuple[pd.DataFrame, Declaration
     return _read_csv(path), replace(said, types={**types, **said.types})
 
 
-def _type_within(bounds: Pair) -> Type:
+def _type_within(bounds: Pair | str) -> Type:
     """The type of values between two bounds."""
-    if not isinstance(bounds[0], date):
+    if isinstance(bounds, str) or not isinstance(bounds[0], date):
         return Type.REAL
     return Type.TIMESTAMP if any(isinstance(each, datetime) for each in bounds) else Type.DATE
 

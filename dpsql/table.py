@@ -121,12 +121,15 @@ def declare(
         "version": version,
     }
     table = Table(frame, bounds=bounds, keys=keys, types=types, **of_this_table)
-    if any(word is not None for word in of_this_table.values()):
+    if table.declaration.auto or any(word is not None for word in of_this_table.values()):
         return table
     copy = frame.copy(deep=False)
     said = table.declaration
     copy.attrs[_ATTRIBUTE] = {
-        "bounds": {name: [plain(each) for each in pair] for name, pair in said.bounds.items()},
+        "bounds": {
+            name: pair if isinstance(pair, str) else [plain(each) for each in pair]
+            for name, pair in said.bounds.items()
+        },
         "keys": {name: [plain(each) for each in keys] for name, keys in said.keys.items()},
         "types": {name: str(kind) for name, kind in said.types.items()},
     }

@@ -14,10 +14,10 @@ FLOORS = (  # folders and modules of dpsql/, lowest floor first
     ("schema", "schema_*", "intervals", "calendar"),
     ("sql",),
     ("analysis", "executors", "sources"),
-    ("release", "release_*", "noise_intervals", "table", "public_tables"),
+    ("release", "release_*", "estimates", "noise_*", "moment_intervals", "table", "public_tables"),
     (
         *("finish", "stages", "prepare", "result", "explain", "explain_words", "render", "notes", "answer"),
-        *("canonical", "released_text", "replay", "partition_parts", "opening", "accounting"),
+        *("canonical", "released_text", "replay", "partition_parts", "opening", "accounting", "accuracy"),
     ),
     ("session", "api"),
     ("shell", "__main__", "__init__", "testing"),

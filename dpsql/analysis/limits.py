@@ -12,7 +12,7 @@ from dpsql.errors import InternalError, InvalidPrivacyParameter, MissingBounds, 
 from dpsql.privacy.unit import LARGEST_LIMIT, ContributionBound
 from dpsql.schema_units import Limits
 from dpsql.sql.nodes import Source, row_scans_of
-from dpsql.sql.plan import Aggregate, AggregateKind, scan_of
+from dpsql.sql.plan import Aggregate, scan_of
 
 if TYPE_CHECKING:
     from dpsql.sql.options import Options
@@ -91,7 +91,7 @@ def _largest(limits: Iterable[int | None]) -> int | None:
 
 def _counts_units_alone(plan: Aggregate) -> bool:
     """Every aggregate takes what a unit adds to a group as one number, whatever its rows."""
-    once = [each.kind is AggregateKind.DISTINCT or each.per_unit is not None for each in plan.aggregations]
+    once = [each.of_units or each.per_unit is not None for each in plan.aggregations]
     return all(once)
 
 

@@ -16,14 +16,16 @@ from dpsql.analysis.stability import stability
 from dpsql.errors import MissingBounds
 from dpsql.intervals import Interval, Number, point
 from dpsql.privacy.unit import ONE_ROW, ContributionBound, Neighbours, Sensitivity
-from dpsql.sql.expressions import Column, Fact, Slot, columns, rebuild
+from dpsql.sql.expressions import Column, Expr, Fact, Slot, call, columns, rebuild
+from dpsql.sql.expressions import Literal as ExprLiteral
 from dpsql.sql.facts import Known, fact, known_of
-from dpsql.sql.plan import Aggregate, AggregateKind, Aggregation
+from dpsql.sql.functions import FUNCTIONS
+from dpsql.sql.plan import CHOSEN, PAIRS, SPREADS, Aggregate, AggregateKind, Aggregation
 
 if TYPE_CHECKING:
     from dpsql.sql.options import Options
 
-Of = Literal["rows", "total", "mean", "presence"]
+Of = Literal["rows", "total", "mean", "presence", "choice"]
 _ONE = Bounds(ONE_ROW, ONE_ROW, enforced=False, declared=False)
 
 
@@ -98,7 +100,10 @@ class Measured:
     bound: ContributionBound = ONE_ROW
     """How many such contributions a unit makes."""
     of: Of = "rows"
-    """What contributes: each row, or each unit once a group, by its clipped total, its own average, or its presence."""
+    """What contributes: each row, or each unit once a group, by its clipped total, its own average, or its presence;
+    "choice": rows make values likelier to be chosen."""
+    other: Fact | None = None
+    """Of the second argument, where there are two; both are then NULL in the same rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +148,14 @@ def _of_units(row: Measured, plan: Aggregate, bounds: Bounds, *, averages: bool)
 
     COUNT and SUM: leaving out rows beyond the limit and clipping the unit's total at what so many rows could add have
     the same sensitivity where the limits on rows and groups are one and the same, |c|_1 = groups * |c|_inf; the total
-    then loses less, as it is changed only where it lies outside. Not beside an AVG, whose sum and count go together.
+    then loses less, as it is changed only where it lies outside. Not beside an AVG or the like, whose sum and count go
+    together.
     `averages`: AVG is of the units' own averages, as in GoogleSQL, whose clause the text uses."""
     each, limit = row.aggregation, bounds.rows.linf
-    if each.kind is AggregateKind.DISTINCT:
+    if each.of_units:
         return replace(row, bound=bounds.units, of="presence")
+    if each.kind in CHOSEN:
+        return replace(row, bound=bounds.rows, of="choice")
     if each.per_unit is not None:
         if each.kind is AggregateKind.AVG:
             own = replace(row.argument, range=each.per_unit)
@@ -158,8 +166,11 @@ def _of_units(row: Measured, plan: Aggregate, bounds: Bounds, *, averages: bool)
         return row
     if each.kind is AggregateKind.AVG:
         return replace(row, bound=bounds.units, of="mean") if averages else row
-    beside_avg = any(other.kind is AggregateKind.AVG for other in plan.aggregations) and not averages
-    if beside_avg or not bounds.enforced or bounds.rows.l1 < bounds.rows.most_groups * limit:
+    if each.kind not in (AggregateKind.COUNT, AggregateKind.SUM):
+        return row
+    by_row = SPREADS | PAIRS | {AggregateKind.DISTINCT} | (set() if averages else {AggregateKind.AVG})
+    beside_rows = any(other.kind in by_row and not other.of_units for other in plan.aggregations)
+    if beside_rows or not bounds.enforced or bounds.rows.l1 < bounds.rows.most_groups * limit:
         return row
     held = row.count if row.sum is None else row.sum
     return _total(row, Interval(min(0, held.range.lower) * limit, max(0, held.range.upper) * limit), bounds)
@@ -175,42 +186,73 @@ def _total(row: Measured, clip: Interval, bounds: Bounds) -> Measured:
 def _measure(aggregation: Aggregation, known: Known, reaches: bool) -> Measured:
     if aggregation.argument is None:
         return Measured(aggregation, Fact(point(1), nullable=False), Contribution(point(1), reaches), None)
+    if aggregation.second is not None:
+        return _measure_pair(aggregation, aggregation.argument, aggregation.second, known, reaches)
     argument = fact(aggregation.argument, known)
     sure = reaches and not argument.nullable
     count = Contribution(point(1), sure)
-    if aggregation.kind in (AggregateKind.COUNT, AggregateKind.DISTINCT):
+    if aggregation.kind is AggregateKind.DISTINCT:  # a row adds a value, or one that is there already
+        return Measured(aggregation, argument, Contribution(point(1), sure=False), None)
+    if aggregation.kind in (AggregateKind.COUNT, AggregateKind.MODE, AggregateKind.TOP_K):
         return Measured(aggregation, argument, count, None)
     if aggregation.per_unit is not None:
         return Measured(aggregation, argument, count, Contribution(aggregation.per_unit, sure=False))
-    if not (argument.range.bounded and argument.range.magnitude <= _LARGEST):
-        raise _missing_bounds(aggregation, known)
-    if argument.range.upper - argument.range.lower < _SMALLEST:  # a range of one value, or as good as one
-        argument = replace(argument, range=point(argument.range.lower if argument.range.magnitude > _SMALLEST else 0))
+    argument = _bounded(aggregation, aggregation.argument, argument, known)
     return Measured(aggregation, argument, count, Contribution(argument.range, sure))
 
 
-def _missing_bounds(aggregation: Aggregation, known: Known) -> MissingBounds:
-    expr = aggregation.argument
-    assert expr is not None  # COUNT(*) has no argument and no bounds to miss
+def _measure_pair(aggregation: Aggregation, first: Expr, second: Expr, known: Known, reaches: bool) -> Measured:
+    """Rows count where neither argument is NULL: each is made NULL where the other one is."""
+    y, x = fact(first, known), fact(second, known)
+    y, x = _bounded(aggregation, first, y, known), _bounded(aggregation, second, x, known)
+    if first != second:
+        there = _where(first, second) if x.nullable else first, _where(second, first) if y.nullable else second
+        aggregation = replace(aggregation, argument=there[0], second=there[1])
+    nullable = y.nullable or x.nullable
+    y, x = replace(y, nullable=nullable), replace(x, nullable=nullable)
+    sure = reaches and not nullable
+    return Measured(aggregation, y, Contribution(point(1), sure), Contribution(y.range, sure), other=x)
+
+
+def _where(value: Expr, other: Expr) -> Expr:
+    """The value where the other one is not NULL."""
+    return _made("case", _made("not", _made("is_null", other)), value, ExprLiteral(None, value.type))
+
+
+def _made(name: str, *args: Expr) -> Expr:
+    made = call(FUNCTIONS[name], *args)
+    assert made is not None  # the types fit
+    return made
+
+
+def _bounded(aggregation: Aggregation, expr: Expr, held: Fact, known: Known) -> Fact:
+    """The fact of an argument that has bounds. Raises MissingBounds."""
+    if not (held.range.bounded and held.range.magnitude <= _LARGEST):
+        raise _missing_bounds(aggregation, expr, known)
+    if held.range.upper - held.range.lower < _SMALLEST:  # a range of one value, or as good as one
+        return replace(held, range=point(held.range.lower if held.range.magnitude > _SMALLEST else 0))
+    return held
+
+
+def _missing_bounds(aggregation: Aggregation, expr: Expr, known: Known) -> MissingBounds:
     loose = [each for each in columns(expr) if not fact(each, known).range.bounded]
     why = "Noise is scaled to how much one person can change the sum; without bounds that is unlimited.\n"
     if not loose:
         return MissingBounds(
             f"{aggregation} has no bounds: {expr} can be as large as numbers go.",
             span=aggregation.span,
-            hint=f"{why}Limit it, for example {aggregation.kind}(CLAMP({expr}, 0, 100)).",
+            hint=f"{why}Limit it, for example {aggregation.word}(CLAMP({expr}, 0, 100)).",
         )
     column = loose[0]
     declare = "" if column.table.startswith("(") else f'Add bounds={{"{column.name}": (0, 100)}}, or write '
     return MissingBounds(
         f'{aggregation} needs bounds for column "{column.name}".',
         span=aggregation.span,
-        hint=f"{why}{declare or 'Write '}{_clamped(aggregation, column)}. "
+        hint=f"{why}{declare or 'Write '}{_clamped(aggregation, expr, column)}. "
         "Choose them from what you know, not from the data.",
     )
 
 
-def _clamped(aggregation: Aggregation, column: Column) -> str:
-    assert aggregation.argument is not None
-    clamped = rebuild(aggregation.argument, {column: Slot(0, f"CLAMP({column}, 0, 100)", column.type)})
-    return f"{aggregation.kind}({clamped})"
+def _clamped(aggregation: Aggregation, expr: Expr, column: Column) -> str:
+    held: dict[Expr, Expr] = {column: Slot(0, f"CLAMP({column}, 0, 100)", column.type)}
+    return f"{aggregation.word}({rebuild(expr, held)})"

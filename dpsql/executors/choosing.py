@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.executors.base import ExactPlan, LatticeSum, expression_of, of_units
+from dpsql.executors.base import CountRows, ExactPlan, GridCounts, LatticeSum, of_units, readings_of
 from dpsql.executors.bounding import keep_groups, keep_rows
 from dpsql.executors.columns import clip
 from dpsql.executors.evaluation import evaluated
@@ -51,7 +51,7 @@ def choose_rows(plan: ExactPlan, rows: Relation, codes: Numbers, groups: Groups 
             by_group[places[~kept]] = cells
             places = places[kept]
     by_row = by_group
-    if plan.limits is not None and not all(map(of_units, plan.parts)):
+    if plan.limits is not None and (plan.grids or not all(map(of_units, plan.parts))):
         ask = _Hashes(plan, rows, codes, groups, key, places)
         held = codes[places] if groups is not None else None
         limits = plan.limits
@@ -89,13 +89,19 @@ class _Hashes:
             found.append(self._of_groups(self.groups, self.codes[places]))
         group = combine(found)
         chosen = self.rows.at(places)
-        for place, part in enumerate(self.plan.parts):
-            expr = expression_of(part)
-            if of_units(part) or expr is None:
-                continue
-            vector = evaluated(expr, chosen)
-            steps = lattice_steps(part, vector) if isinstance(part, LatticeSum) else np.zeros(len(places), np.int64)
-            found.append(hash_vector(self.key, 1 + place, Vector(steps, vector.valid), Type.INTEGER))
+        parts = [
+            part for part in (*self.plan.parts, *self.plan.grids) if isinstance(part, GridCounts) or not of_units(part)
+        ]
+        read = dict.fromkeys((each, isinstance(part, CountRows)) for part in parts for each in readings_of(part))
+        for place, (each, presence) in enumerate(read):
+            if isinstance(each, LatticeSum):
+                vector = evaluated(each.value, chosen)
+                held, kind = Vector(lattice_steps(each, vector), vector.valid), Type.INTEGER
+            else:
+                held, kind = evaluated(each, chosen), each.type
+                if presence:
+                    held, kind = Vector(np.zeros(len(places), np.int64), held.valid), Type.INTEGER
+            found.append(hash_vector(self.key, 1 + place, held, kind))
         return combine(found), group
 
     def _of_groups(self, groups: Groups, codes: Numbers) -> Hashes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,18 @@ from numpy.typing import NDArray
 
 from dpsql.executors.base import (
     NO_KEY,
+    CountDistinct,
     CountRows,
     CountUnits,
     ExactPlan,
     ExactTable,
+    LatticeProduct,
+    LatticeShare,
     LatticeSum,
     Part,
     UnitMean,
     UnitTotal,
-    expression_of,
+    expressions_of,
     of_units,
 )
 from dpsql.executors.bounding import distinct_pairs
@@ -28,6 +31,8 @@ from dpsql.executors.columns import ColumnStore
 from dpsql.executors.database import Database
 from dpsql.executors.evaluation import BLOCK, Evaluator, evaluator
 from dpsql.executors.groups import Codes, Groups, group_rows
+from dpsql.executors.moments import LARGEST_MOMENT, moment_steps, share_steps
+from dpsql.executors.points import DistinctPart, GridPart
 from dpsql.executors.relations import Relation
 from dpsql.executors.unit_totals import unit_means, unit_totals
 from dpsql.sql.expressions import Bools, Expr, Vector
@@ -72,8 +77,10 @@ class _Run:
         self.passes = [evaluator(predicate, rows) for predicate in reversed(predicates)]
         self.groups = group_rows(plan, rows) if plan.keys else None
         self.cells = self.groups.cells if self.groups else 1
-        exprs = [expression_of(part) for part in plan.parts]
-        self.values = {expr: evaluator(expr, rows) for expr in exprs if expr is not None}
+        by_value = [part for part in plan.parts if not isinstance(part, CountDistinct)]
+        exprs = dict.fromkeys(expr for part in by_value for expr in expressions_of(part))
+        self.values = {expr: evaluator(expr, rows) for expr in exprs}
+        self.rows = rows
         self.chosen: Chosen | None = None
         if plan.limits is not None or plan.groups is not None or any(map(of_units, plan.parts)):
             codes = np.concatenate(
@@ -90,6 +97,7 @@ class _Run:
         """For rows first..last: how many each group has, and each part's integers."""
         rows = np.zeros(self.cells, dtype=np.int64)
         parts = [self._part(part) for part in self.plan.parts]
+        grids = [GridPart(grid, self.cells, self.rows) for grid in self.plan.grids]
         for start in range(first, last, BLOCK):
             stop = min(start + BLOCK, last)
             read = {expr: value(start, stop) for expr, value in self.values.items()}
@@ -102,6 +110,9 @@ class _Run:
             rows += seen if block is of_group else of_group.counts(None)
             for part in parts:
                 part.add(block, read, seen)
+            for grid in grids:
+                grid.add(start, stop, block.all_codes())
+        self.grids = grids
         return [rows, *(part.values() for part in parts)]
 
     def _part(self, part: Part) -> _Accumulator:
@@ -109,6 +120,10 @@ class _Run:
             return _SumPart(part, self.cells)
         if isinstance(part, CountRows):
             return _CountPart(part, self.cells)
+        if isinstance(part, LatticeProduct | LatticeShare):
+            return _MomentPart(part, self.cells)
+        if isinstance(part, CountDistinct):
+            return _DistinctPart(DistinctPart(part, self.cells, self.rows))
         assert self.chosen is not None  # parts of units ask for it
         return _UnitPart(part, self.chosen, self.cells)
 
@@ -118,7 +133,9 @@ class _Run:
         groups = self.groups
         shown = np.flatnonzero(rows) if groups and not self.plan.every_cell else np.arange(self.cells)
         cut = [part[shown] for part in parts]
-        return ExactTable(groups.values(shown) if groups else (), _stack(cut, len(shown)), len(shown))
+        keys = groups.values(shown) if groups else ()
+        grids = tuple(grid.table(shown) for grid in self.grids)
+        return ExactTable(keys, _stack(cut, len(shown)), len(shown), grids)
 
 
 @dataclass(frozen=True, repr=False)
@@ -207,9 +224,11 @@ class _SumPart:
 
     def add(self, block: _Block, read: Mapping[Expr, Vector], _seen: NDArray[np.int64]) -> None:
         vector = read[self.part.value]
-        steps = lattice_steps(self.part, vector)
-        if vector.valid is not None:
-            steps = steps * vector.valid
+        self.add_steps(block, lattice_steps(self.part, vector), vector.valid)
+
+    def add_steps(self, block: _Block, steps: NDArray[np.int64], valid: Bools | None) -> None:
+        if valid is not None:
+            steps = steps * valid
         if self.rows + len(steps) > self.room:
             self.moved = self.partial.astype(object) + (0 if self.moved is None else self.moved)
             self.partial[:] = 0
@@ -220,6 +239,40 @@ class _SumPart:
     def values(self) -> NDArray[Any]:
         total = self.partial if self.moved is None else self.partial.astype(object) + self.moved
         return total[:-1]
+
+
+class _MomentPart:
+    """Accumulates products of values, or shares of rows: below 2^45 each, as those of a sum."""
+
+    def __init__(self, part: LatticeProduct | LatticeShare, cells: int) -> None:
+        self.part = part
+        first, second = part.first, part.second
+        self.sum = _SumPart(replace(first, least=-LARGEST_MOMENT, most=LARGEST_MOMENT), cells)
+        self.exprs = (first.value, second.value)
+
+    def add(self, block: _Block, read: Mapping[Expr, Vector], _seen: NDArray[np.int64]) -> None:
+        first, second = (read[expr] for expr in self.exprs)
+        valid = both(first.valid, second.valid)
+        if isinstance(self.part, LatticeProduct):
+            self.sum.add_steps(block, moment_steps(self.part, first, second), valid)
+        else:
+            self.sum.add_steps(block, share_steps(self.part, first, second), valid)
+
+    def values(self) -> NDArray[Any]:
+        return self.sum.values()
+
+
+class _DistinctPart:
+    """Accumulates a CountDistinct."""
+
+    def __init__(self, part: DistinctPart) -> None:
+        self.part = part
+
+    def add(self, block: _Block, _read: Mapping[Expr, Vector], _seen: NDArray[np.int64]) -> None:
+        self.part.add(block.start, block.stop, block.all_codes())
+
+    def values(self) -> NDArray[Any]:
+        return self.part.values()
 
 
 class _UnitPart:
@@ -234,8 +287,7 @@ class _UnitPart:
 
     def add(self, block: _Block, read: Mapping[Expr, Vector], _seen: NDArray[np.int64]) -> None:
         groups = self.chosen.groups[block.start : block.stop]
-        expr = expression_of(self.part)
-        vector = None if expr is None else read[expr]
+        vector = next((read[expr] for expr in expressions_of(self.part)), None)
         kept = groups < self.cells
         if vector is not None and vector.valid is not None:
             kept = kept & vector.valid
@@ -258,7 +310,7 @@ class _UnitPart:
         return run(units, by, self.cells, steps, least=self.part.least, most=self.part.most)
 
 
-_Accumulator = _CountPart | _SumPart | _UnitPart
+_Accumulator = _CountPart | _SumPart | _MomentPart | _DistinctPart | _UnitPart
 
 
 def _stack(parts: list[NDArray[Any]], groups: int) -> NDArray[Any]:

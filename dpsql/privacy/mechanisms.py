@@ -37,6 +37,8 @@ class Reach:
     steps: int
     l2_squared: Fraction
     dimension: int
+    l1: int | None = None
+    """The L1 change of the whole vector, where it is known to be less than `dimension` times that of a coordinate."""
 
 
 class Noise(Protocol):
@@ -63,8 +65,9 @@ class Noise(Protocol):
     def half_width(self, level: float) -> float:
         """The least t with P(|X| <= t) >= level for one coordinate."""
 
-    def pair_half_width(self, first: float, second: Any, level: float) -> NDArray[np.float64]:
-        """t with P(|first X + second Y| <= t) >= level for two coordinates; `second` may be an array."""
+    def half_widths(self, weights: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+        """t with P(|sum of weights times coordinates| <= t) >= level, for each of m combinations of different
+        coordinates; weights have shape (k, m)."""
 
     def loss(self, reach: Reach) -> Cost:
         """What the noise costs for a vector of this reach; at most what the law was calibrated to."""
@@ -132,10 +135,8 @@ class CubeLaplace:
             return _laplace_half_width(self.exact_scale, level)
         return tails.cube_quantile(self.dimension, level) * self.scale + 1
 
-    def pair_half_width(self, first: float, second: Any, level: float) -> NDArray[np.float64]:
-        if self.dimension == 1:
-            return np.full(np.shape(second), abs(first) * self.half_width(level))
-        return _pair(tails.quantile_table("cube", self.dimension, level), first, second, self.scale)
+    def half_widths(self, weights: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+        return _linear("cube", self.dimension, weights, level, self.scale)
 
     def loss(self, reach: Reach) -> Cost:
         return Cost.of(Fraction(reach.steps) / self.exact_scale)
@@ -178,11 +179,60 @@ class SplitLaplace:
     def half_width(self, level: float) -> float:
         return _laplace_half_width(self.exact_scale, level)
 
-    def pair_half_width(self, first: float, second: Any, level: float) -> NDArray[np.float64]:
-        return _pair(tails.quantile_table("laplace", 2, level), first, second, self.scale)
+    def half_widths(self, weights: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+        return _linear("laplace", self.dimension, weights, level, self.scale)
 
     def loss(self, reach: Reach) -> Cost:
         return Cost.of(Fraction(reach.steps * reach.dimension) / self.exact_scale)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLaplace:
+    """Independent discrete Laplace noise for each coordinate, all at the full epsilon.
+
+    Privacy: Laplace mechanism on the L1 norm (Dwork, McSherry, Nissim, Smith 2006). One unit moves the whole vector by
+    at most `Reach.l1` in L1 distance, so the ratio of the probabilities of any outcome is at most exp(l1 / scale):
+    epsilon = l1 / scale, pure.
+    """
+
+    exact_scale: Fraction
+    dimension: int
+
+    @classmethod
+    def calibrate(cls, reach: Reach, epsilon: Fraction) -> SharedLaplace:
+        return cls(_round_up(Fraction(_whole_l1(reach)) / epsilon), reach.dimension)
+
+    @property
+    def name(self) -> str:
+        return "discrete_laplace_of_shares"
+
+    @property
+    def scale(self) -> float:
+        return float(self.exact_scale)
+
+    @property
+    def spread(self) -> float:
+        return _laplace_variance(self.scale)
+
+    def draw(self, cells: int) -> IntArray:
+        flat = sampling.discrete_laplace(self.exact_scale, self.dimension * cells)
+        return flat.reshape(self.dimension, cells)
+
+    def upper_tail(self, t: int) -> Decimal:
+        return tails.cube_upper_tail(self.exact_scale, 1, t)
+
+    def half_width(self, level: float) -> float:
+        return _laplace_half_width(self.exact_scale, level)
+
+    def half_widths(self, weights: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+        return _linear("laplace", self.dimension, weights, level, self.scale)
+
+    def loss(self, reach: Reach) -> Cost:
+        return Cost.of(Fraction(_whole_l1(reach)) / self.exact_scale)
+
+
+def _whole_l1(reach: Reach) -> int:
+    return reach.steps * reach.dimension if reach.l1 is None else reach.l1
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,10 +283,8 @@ class DiscreteGaussian:
     def half_width(self, level: float) -> float:
         return tails.gaussian_half_width(self.variance, level)
 
-    def pair_half_width(self, first: float, second: Any, level: float) -> NDArray[np.float64]:
-        z = tails.solve(lambda x: 2 * tails.gaussian_tail(x), 1 - level)
-        wide = z * self.scale * np.hypot(first, second)
-        return np.asarray(wide + abs(first) + np.abs(second), dtype=np.float64)
+    def half_widths(self, weights: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+        return _linear("gaussian", self.dimension, weights, level, self.scale)
 
     def loss(self, reach: Reach) -> Cost:
         rho = reach.l2_squared / (2 * self.variance)
@@ -249,7 +297,7 @@ class DiscreteGaussian:
 
 def _laplace_variance(scale: float) -> float:
     """2 a / (1 - a)^2 for a = exp(-1 / scale)."""
-    return 0.5 / math.sinh(0.5 / scale) ** 2 if scale > 1e-3 else 0.0
+    return 0.5 * (1 / math.sinh(0.5 / scale)) ** 2 if scale > 1e-3 else 0.0
 
 
 def _gaussian_variance(variance: float) -> float:
@@ -268,9 +316,16 @@ def _laplace_half_width(scale: Fraction, level: float) -> float:
     return float(max(0, t))
 
 
-def _pair(table: NDArray[np.float64], first: float, second: Any, scale: float) -> NDArray[np.float64]:
-    """Half-width of first X + second Y by the table of a law that treats its coordinates alike; a step more for each
-    coordinate, since the lattice is not the line."""
-    large, small = np.maximum(abs(first), np.abs(second)), np.minimum(abs(first), np.abs(second))
-    ratio = np.divide(small, large, out=np.zeros_like(small * 1.0), where=large > 0)
-    return np.asarray(large * scale * tails.quantiles(ratio, table) + large + small, dtype=np.float64)
+def _linear(law: str, dimension: int, weights: NDArray[np.float64], level: float, scale: float) -> NDArray[np.float64]:
+    """Half-widths of combinations of coordinates: those of the law on the line, and a step more for each coordinate,
+    since the lattice is not the line."""
+    sizes = np.abs(weights)
+    if len(sizes) == 2 and law != "gaussian":  # by a table, for there may be a million of them
+        large, small = sizes.max(axis=0), sizes.min(axis=0)
+        ratio = np.divide(small, large, out=np.zeros_like(small), where=large > 0)
+        wide = large * tails.quantiles(ratio, tails.quantile_table(law, dimension, level))
+    else:
+        from dpsql.privacy.linear_tails import half_widths  # only some intervals need it
+
+        wide = half_widths(law, dimension, sizes, level)
+    return np.asarray(wide * scale + sizes.sum(axis=0), dtype=np.float64)

@@ -96,6 +96,8 @@ def _on_a_line(sql: str) -> str:
 
 def _facts(column: ColumnSchema) -> tuple[str, ...]:
     said = []
+    if column.auto:
+        said.append("bounds chosen privately")
     if column.bounds is not None:
         said.append(f"from {_end(column, column.bounds.lower)} to {_end(column, column.bounds.upper)}")
     if column.keys is not None:

@@ -45,7 +45,8 @@ class Named(exp.Expression, exp.Condition):
 _CALLED = frozenset({
     exp.Anonymous, exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Median, exp.Mode, exp.Quantile,
     exp.PercentileCont, exp.PercentileDisc, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp,
-    exp.CovarPop, exp.CovarSamp, exp.Corr, exp.Explode, exp.ReadCSV, exp.ReadParquet,
+    exp.CovarPop, exp.CovarSamp, exp.Corr, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2, exp.ApproxTopK,
+    exp.ApproxDistinct, exp.Explode, exp.ReadCSV, exp.ReadParquet,
 })  # fmt: skip
 """What can have named arguments: aggregates, DuckDB's table functions and functions that sqlglot does not know.
 

@@ -8,17 +8,28 @@ from typing import NoReturn
 from sqlglot import exp
 
 from dpsql.calendar import DAYS, MICROSECONDS
-from dpsql.errors import RawColumn, Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL
+from dpsql.errors import RawColumn, Span, SQLSyntaxError, TypeMismatch, UnknownGroups, UnsupportedSQL
 from dpsql.intervals import EVERYTHING, Interval
 from dpsql.schema import Type
 from dpsql.sql.domains import Domains
-from dpsql.sql.expressions import Column, Expr, Fact, IntervalEnd, Literal, Report, Slot, between_integers, walk
+from dpsql.sql.expressions import (
+    Column,
+    Expr,
+    Fact,
+    IntervalEnd,
+    Literal,
+    Report,
+    Slot,
+    between_integers,
+    columns,
+    walk,
+)
 from dpsql.sql.facts import known_of
 from dpsql.sql.joins import assembled
 from dpsql.sql.options import AggregateOptions
 from dpsql.sql.parse import span_of
 from dpsql.sql.people import People, origins
-from dpsql.sql.plan import Aggregate, AggregateKind, Aggregation, GroupKey, Query, Source
+from dpsql.sql.plan import CHOSEN, MOST_POINTS, PAIRS, Aggregate, AggregateKind, Aggregation, GroupKey, Query, Source
 from dpsql.sql.public_keys import possible, public_values
 from dpsql.sql.scopes import Answered, Scope
 from dpsql.sql.select_list import aggregate_in, items_of
@@ -31,6 +42,8 @@ INTERVAL_ENDS = {"DP_INTERVAL_LOW": False, "DP_INTERVAL_HIGH": True}
 
 class PrivateSelect(SelectBinder):
     """An aggregating SELECT over people's rows."""
+
+    kinds = frozenset(AggregateKind)
 
     def __init__(self, whole: Statementwide, select: exp.Select, people: People, member: Membership) -> None:
         super().__init__(whole, select, people.scope, member)
@@ -53,13 +66,30 @@ class PrivateSelect(SelectBinder):
                 "nothing is counted, summed or averaged.", hint=f"Write SELECT COUNT(*) FROM {self.people.table.name}."
             )
         source = with_marks(self.rows, self.marks)
-        plan = Aggregate(source, self._group_keys(source), tuple(self.aggregations))
+        domains = Domains(self.people.declared, known_of(source), origins(source))
+        aggregations = tuple(self._with_values(each, domains, source) for each in self.aggregations)
+        plan = Aggregate(source, self._group_keys(source, domains), aggregations)
         return Query(plan, finish, (*self.keys.values(), *self.aggregations.values()))
 
-    def _group_keys(self, source: Source) -> tuple[GroupKey, ...]:
+    def _with_values(self, each: Aggregation, domains: Domains, source: Source) -> Aggregation:
+        """MODE and APPROX_TOP_K with the public values that they choose among, NULL apart."""
+        if each.kind not in (AggregateKind.MODE, AggregateKind.TOP_K) or each.argument is None:
+            return each
+        values = public_values(each.argument, source, self.whole.public) or domains.of(each.argument)
+        present = tuple(value for value in values or () if value is not None)
+        if not present or len(present) > MOST_POINTS:
+            expr = each.argument
+            why = "has too many public values" if present else "has no public list of values"
+            raise UnknownGroups(
+                f"{each.word}({expr}) chooses one of the values that {expr} can have, and it {why}.",
+                span=each.span,
+                hint=f'List them: keys={{"{columns(expr)[0].name if columns(expr) else expr}": [...]}}.',
+            )
+        return replace(each, values=present)
+
+    def _group_keys(self, source: Source, domains: Domains) -> tuple[GroupKey, ...]:
         if not self.keys:
             return ()
-        domains = Domains(self.people.declared, known_of(source), origins(source))
         keys = []
         for expr, span in zip(self.keys, self.key_spans, strict=True):
             declared = self.people.declared(expr) if isinstance(expr, Column) else None
@@ -129,8 +159,14 @@ class PrivateSelect(SelectBinder):
         per_row, per_group = options.contribution_bounds_per_row, options.contribution_bounds_per_group
         if kind is AggregateKind.DISTINCT and (per_row or per_group):
             raise UnsupportedSQL(
-                "COUNT(DISTINCT ...) of the privacy unit has no contribution bounds: each unit counts once.",
+                "COUNT(DISTINCT ...) has no contribution bounds: a value counts once.",
                 span=next(iter(options.places.values()), None),
+            )
+        if kind in PAIRS and (per_row or per_group):
+            raise UnsupportedSQL(
+                f"{kind} has two arguments, and contribution bounds are for one.",
+                span=next(iter(options.places.values()), None),
+                hint=f"Write {kind}(CLAMP(y, 0, 100), CLAMP(x, 0, 100)).",
             )
         if per_group is not None and not self.rows.unit_is_row:
             return argument  # `per_unit` has them
@@ -152,7 +188,7 @@ class PrivateSelect(SelectBinder):
         ]
         return self.inner.apply("clamp", node, [argument, *ends])
 
-    def per_unit(self, options: AggregateOptions | None) -> Interval | None:
+    def per_unit(self, kind: AggregateKind, options: AggregateOptions | None) -> Interval | None:
         """What one privacy unit adds to a group, as the text bounds it; only where a unit may have several rows."""
         bounds = None if options is None else options.contribution_bounds_per_group
         if bounds is not None and self.rows.public:
@@ -161,37 +197,39 @@ class PrivateSelect(SelectBinder):
                 span=next(iter(options.places.values()), None) if options is not None else None,
                 hint="Leave it out.",
             )
-        return None if self.rows.unit_is_row else bounds
+        if bounds is None or self.rows.unit_is_row:
+            return None
+        if kind not in (AggregateKind.COUNT, AggregateKind.SUM, AggregateKind.AVG):
+            raise UnsupportedSQL(
+                f"{kind} is of single rows: it has contribution_bounds_per_row.",
+                span=next(iter(options.places.values()), None) if options is not None else None,
+            )
+        return bounds
 
-    def slot_type(self, aggregation: Aggregation) -> Type:  # noqa: ARG002
-        """Noisy values are rounded only when they are shown."""
-        return Type.REAL
+    def slot_type(self, aggregation: Aggregation) -> Type:
+        """Noisy values are rounded only when they are shown; values that are chosen are those of their column."""
+        if aggregation.kind not in CHOSEN:
+            return Type.REAL
+        return super().slot_type(aggregation)
+
+    def slot_of(self, aggregation: Aggregation, node: exp.Expr) -> Slot:
+        if aggregation.kind is AggregateKind.DISTINCT:
+            units = (column for how, column in self.rows.handles if not how)
+            aggregation = replace(aggregation, of_units=any(aggregation.argument == column for column in units))
+        return super().slot_of(aggregation, node)
 
     def check_argument(self, kind: AggregateKind, expr: Expr, node: exp.Expr) -> None:
-        if kind in (AggregateKind.MIN, AggregateKind.MAX):
-            raise UnsupportedSQL(
-                f"{kind} is not supported. COUNT, SUM and AVG are.", span=span_of(self.sql, node.parent or node)
+        if kind in (AggregateKind.MIN, AggregateKind.MAX) and not expr.type.ordered_number:
+            raise TypeMismatch(
+                f"{kind}({expr}): {expr} is {expr.type}.",
+                span=span_of(self.sql, node),
+                hint=f"{kind} is of numbers, dates and times. MODE({expr}) gives the most frequent value.",
             )
-        if kind is AggregateKind.DISTINCT and not any(expr == column for how, column in self.rows.handles if not how):
-            raise UnsupportedSQL(
-                f"COUNT(DISTINCT {expr}) is not supported: {expr} is not the privacy unit.",
-                span=span_of(self.sql, node.parent or node),
-                hint=self._distinct_hint(),
+        if kind in (AggregateKind.DISTINCT, AggregateKind.MODE, AggregateKind.TOP_K) and expr.type is Type.OTHER:
+            raise TypeMismatch(
+                f"{kind} of {expr}: values of its type cannot be compared.", span=span_of(self.sql, node)
             )
         super().check_argument(kind, expr, node)
-
-    def _distinct_hint(self) -> str:
-        units = sorted(str(column) for how, column in self.rows.handles if not how)
-        if units:
-            filtered = f"COUNT(DISTINCT {units[0]}) FILTER (WHERE ...)"
-            return f"COUNT(DISTINCT {units[0]}) counts people, {filtered} some of them."
-        table = self.rows.table
-        if table.unit is not None and table.unit.steps:
-            step = table.unit.steps[0]
-            return (
-                f"To count people, join {step.table} on {table.unit.column} = {step.key}, and count its {step.column}."
-            )
-        return "COUNT(*) counts rows."
 
     def raw_column(self, column: Column) -> Exception:
         if column.table.startswith("(sub-query)"):
@@ -259,4 +297,6 @@ def shown_type(query: Query, expr: Expr) -> Type:
     argument = aggregation.argument
     whole = argument is not None and argument.type in (Type.INTEGER, Type.BOOLEAN)
     counted = aggregation.kind in (AggregateKind.COUNT, AggregateKind.DISTINCT)
+    if aggregation.kind in CHOSEN:
+        return expr.type
     return Type.INTEGER if counted or (whole and aggregation.kind is AggregateKind.SUM) else expr.type

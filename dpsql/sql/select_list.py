@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from sqlglot import exp
 
-from dpsql.sql.plan import AggregateKind
-
-AGGREGATES: Mapping[type[exp.Expr], AggregateKind] = {
-    exp.Count: AggregateKind.COUNT,
-    exp.CountIf: AggregateKind.COUNT,
-    exp.Sum: AggregateKind.SUM,
-    exp.Avg: AggregateKind.AVG,
-    exp.Min: AggregateKind.MIN,
-    exp.Max: AggregateKind.MAX,
-}
+from dpsql.sql.aggregate_calls import is_aggregate
 
 
 def items_of(select: exp.Select) -> list[tuple[exp.Expr, str]]:
@@ -48,4 +37,4 @@ def is_aggregating(select: exp.Select) -> bool:
 def aggregate_in(node: exp.Expr) -> exp.Expr | None:
     """The first aggregate of an expression, those of its sub-queries apart; None if there is none."""
     walked = node.walk(prune=lambda each: isinstance(each, exp.Query))
-    return next((each for each in walked if isinstance(each, exp.AggFunc)), None)
+    return next((each for each in walked if isinstance(each, exp.AggFunc) or is_aggregate(each)), None)

@@ -6,6 +6,8 @@ that is a GROUP BY term becomes that key's slot.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -13,14 +15,15 @@ from sqlglot import exp
 from dpsql.errors import Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL
 from dpsql.intervals import Interval
 from dpsql.schema import Type
+from dpsql.sql.aggregate_calls import Written, is_aggregate, written
 from dpsql.sql.dialect import Named, Private
 from dpsql.sql.expressions import Call, Column, Expr, Literal, Report, Slot, rebuild, walk
 from dpsql.sql.options import AggregateOptions, read_aggregate_options
 from dpsql.sql.parse import span_of
-from dpsql.sql.plan import AggregateKind, Aggregation, Finish, Order, Output
+from dpsql.sql.plan import EXACT, PAIRS, SPREADS, AggregateKind, Aggregation, Finish, Order, Output
 from dpsql.sql.scalars import ScalarBinder
 from dpsql.sql.scopes import Scope
-from dpsql.sql.select_list import AGGREGATES, aggregate_in, fresh
+from dpsql.sql.select_list import aggregate_in, fresh
 from dpsql.sql.statementwide import Statementwide
 
 if TYPE_CHECKING:
@@ -35,12 +38,21 @@ _MOST_NAMED = 64
 """Columns inside a name for a larger expression are not remembered by it: a text could say it thousands of times."""
 
 
+_PLAINLY_NAMED: Mapping[type[exp.Expr], str] = {
+    exp.Count: "COUNT", exp.CountIf: "COUNT_IF", exp.Sum: "SUM", exp.Avg: "AVG", exp.Min: "MIN", exp.Max: "MAX"
+}  # fmt: skip
+MOST_CHOSEN = 100
+"""APPROX_TOP_K gives at most so many values."""
+
+
 def _is_membership(node: exp.Expr) -> bool:
     return isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None)
 
 
 class SelectBinder:
-    """Binds one aggregating SELECT. Subclasses say what its rows are."""
+    """Binds one aggregating SELECT. Subclasses say what its rows are, and which aggregates there are."""
+
+    kinds: frozenset[AggregateKind] = EXACT
 
     def __init__(
         self,
@@ -199,7 +211,7 @@ class SelectBinder:
             return self.membership(node)
         if isinstance(node, exp.Subquery) and self.member is not None:
             return self.member.value(node, self)
-        if isinstance(node, exp.AggFunc):
+        if isinstance(node, exp.AggFunc) or is_aggregate(node):
             raise SQLSyntaxError("an aggregate cannot stand inside another.", span=span_of(self.sql, node))
         return None
 
@@ -257,8 +269,7 @@ class SelectBinder:
         inner = node.this if isinstance(node, exp.Filter) else node
         named = inner if isinstance(inner, Named) else None
         inner = inner if named is None else named.this
-        kind = AGGREGATES.get(type(inner))
-        if kind is None:
+        if not is_aggregate(inner):
             if isinstance(node, exp.Filter | Named):
                 what = "FILTER" if isinstance(node, exp.Filter) else "a named argument"
                 raise SQLSyntaxError(f"{what} belongs to an aggregate.", span=span_of(self.sql, node))
@@ -267,17 +278,56 @@ class SelectBinder:
         if isinstance(node, exp.Filter):
             where = node.expression.this
             condition = self.condition(self.inner.bind(where), where, "FILTER")
-        if type(inner) is exp.Count and isinstance(inner.this, exp.Distinct):
-            kind = AggregateKind.DISTINCT
-        argument = self.argument(kind, inner, condition)
+        call = written(inner, self.sql)
+        kind = call.kind
+        if kind not in self.kinds:
+            raise UnsupportedSQL(
+                f"{kind} is supported over people's rows, where the answer is made.", span=span_of(self.sql, node)
+            )
+        argument = self.argument(call, condition)
+        second = None if call.second is None else self.second_argument(call)
         options = None if named is None else read_aggregate_options(named, self.sql)
         if options is not None:
             argument = self.bounded(kind, argument, options, inner)
         epsilon = None if options is None else options.epsilon
-        per_unit = self.per_unit(options)
-        place = span_of(self.sql, inner.this or inner)
-        slot = self.slot_of(Aggregation(kind, argument, place, epsilon, per_unit), node)
+        per_unit = self.per_unit(kind, options)
+        place = span_of(self.sql, call.operand or inner)
+        made = Aggregation(kind, argument, place, epsilon, per_unit, second, self.which(call))
+        slot = self.slot_of(made, node)
         return slot if options is None or options.report_format is None else Report(slot, REPORT_LEVEL)
+
+    def second_argument(self, call: Written) -> Expr:
+        """The x of an aggregate of two arguments (y, x)."""
+        assert call.second is not None
+        if isinstance(call.operand, exp.Distinct):
+            raise UnsupportedSQL(f"DISTINCT inside {call.kind} is not supported.", span=span_of(self.sql, call.node))
+        expr = self.inner.bind(call.second)
+        self.check_argument(call.kind, expr, call.second)
+        return expr
+
+    def which(self, call: Written) -> Fraction | None:
+        """The quantile that is asked for, from the bottom, or how many values."""
+        if call.at is None:
+            return None
+        literal = self.inner.bind(call.at)
+        value = literal.value if isinstance(literal, Literal) and literal.type.numeric else None
+        if value is None or isinstance(value, bool) or not isinstance(value, int | float):
+            value = None
+        if call.kind is AggregateKind.TOP_K:
+            if not isinstance(value, int) or not 1 <= value <= MOST_CHOSEN:
+                raise SQLSyntaxError(
+                    f"APPROX_TOP_K takes how many values, a whole number from 1 to {MOST_CHOSEN}.",
+                    span=span_of(self.sql, call.at),
+                )
+            return Fraction(value)
+        if value is None or not 0 <= value <= 1:
+            raise SQLSyntaxError(
+                "a quantile is a number from 0 to 1, such as 0.5.",
+                span=span_of(self.sql, call.at),
+                hint="Several quantiles are several calls: QUANTILE(x, 0.25), QUANTILE(x, 0.75).",
+            )
+        at = Fraction(repr(value))
+        return 1 - at if call.falling else at
 
     def bounded(
         self,
@@ -289,7 +339,7 @@ class SelectBinder:
         """The argument within an aggregate's own contribution bounds."""
         raise UnsupportedSQL("named arguments belong to aggregates of people's rows.", span=span_of(self.sql, node))
 
-    def per_unit(self, options: AggregateOptions | None) -> Interval | None:  # noqa: ARG002
+    def per_unit(self, kind: AggregateKind, options: AggregateOptions | None) -> Interval | None:  # noqa: ARG002
         """The bounds of what one privacy unit adds to a group, where the text gives some."""
         return None
 
@@ -310,15 +360,17 @@ class SelectBinder:
         argument = aggregation.argument
         if aggregation.kind in (AggregateKind.COUNT, AggregateKind.DISTINCT) or argument is None:
             return Type.INTEGER
-        if aggregation.kind is AggregateKind.AVG:
+        if aggregation.kind is AggregateKind.AVG or aggregation.kind in SPREADS or aggregation.kind in PAIRS:
             return Type.REAL
+        if aggregation.kind is AggregateKind.TOP_K:
+            return Type.TEXT
         if aggregation.kind is AggregateKind.SUM:
             return Type.INTEGER if argument.type in (Type.INTEGER, Type.BOOLEAN) else Type.REAL
         return argument.type
 
-    def argument(self, kind: AggregateKind, node: exp.Expr, condition: Expr | None) -> Expr | None:
+    def argument(self, call: Written, condition: Expr | None) -> Expr | None:
         """What is aggregated; rows where the FILTER is not true have NULL there. None: all rows are counted."""
-        inner = node.this
+        kind, node, inner = call.kind, call.node, call.operand
         if isinstance(inner, exp.Distinct):
             if kind is AggregateKind.DISTINCT and len(inner.expressions) != 1:
                 raise SQLSyntaxError("COUNT(DISTINCT ...) takes one argument.", span=span_of(self.sql, node))
@@ -347,20 +399,23 @@ class SelectBinder:
         return expr
 
     def check_argument(self, kind: AggregateKind, expr: Expr, node: exp.Expr) -> None:
-        if kind in (AggregateKind.SUM, AggregateKind.AVG) and not expr.type.numeric and expr.type is not Type.BOOLEAN:
+        summed = kind in (AggregateKind.SUM, AggregateKind.AVG) or kind in SPREADS or kind in PAIRS
+        if summed and not expr.type.numeric and expr.type is not Type.BOOLEAN:
             name = expr.name if isinstance(expr, Column) else str(expr)
             raise TypeMismatch(
                 f'{kind}({expr}): "{name}" is {expr.type}.',
                 span=span_of(self.sql, node),
                 hint=f"Did you mean COUNT({expr}) or GROUP BY {expr}?",
             )
+        if kind is AggregateKind.QUANTILE and not expr.type.ordered_number and expr.type is not Type.BOOLEAN:
+            raise TypeMismatch(f"a quantile of {expr}: it is {expr.type}.", span=span_of(self.sql, node))
 
     def text(self, node: exp.Expr) -> str:
         """The words of an item as written: the name of a column without an alias."""
         if isinstance(node, exp.Column):
             found = self.scope.columns.get(node.name.casefold())
             return found[0] if found else node.name
-        inner = node.this if type(node) in AGGREGATES else None
+        inner = node.this if type(node) in _PLAINLY_NAMED else None
         if isinstance(inner, exp.Star):
             return "COUNT(*)"
         if (
@@ -369,9 +424,5 @@ class SelectBinder:
             and type(inner.this) is exp.Identifier
             and not inner.this.quoted
         ):
-            return (
-                f"{AGGREGATES[type(node)]}({inner.name})"
-                if type(node) is not exp.CountIf
-                else f"COUNT_IF({inner.name})"
-            )
+            return f"{_PLAINLY_NAMED[type(node)]}({inner.name})"
         return node.sql(dialect=_DIALECT, comments=False)

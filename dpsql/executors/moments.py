@@ -1,0 +1,72 @@
+"""Products and shares of the values of a row, as integers: from block to block the same on every machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.executors.base import LARGEST_STEP_COUNT, SHARE_STEPS, LatticeProduct, LatticeShare, LatticeSum
+from dpsql.executors.choosing import lattice_steps
+from dpsql.executors.columns import clip
+from dpsql.sql.expressions import Vector
+
+LARGEST_MOMENT = LARGEST_STEP_COUNT - 1
+_BITS = SHARE_STEPS.bit_length() - 1
+Steps = NDArray[np.int64]
+
+
+def moment_steps(part: LatticeProduct, first: Vector, second: Vector) -> Steps:
+    """The integers that the rows of a block add to a product; cells of NULL hold some integer of the range.
+
+    With `whole` both factors are of {-N..N} and the product is exact: it lies within the range by itself."""
+    if part.whole:
+        left = 2 * lattice_steps(part.first, first) - part.first.most
+        right = left if second is first else 2 * lattice_steps(part.second, second) - part.second.most
+        return np.asarray(left * right, dtype=np.int64)
+    left_part, right_part = _centred(part.first, first), _centred(part.second, second)
+    steps = np.rint(left_part * right_part * part.most)
+    return np.clip(np.where(np.isfinite(steps), steps, 0), -part.most, part.most).astype(np.int64)
+
+
+def _centred(part: LatticeSum, vector: Vector) -> NDArray[np.float64]:
+    """Where values lie between the ends of their range, from -1 to 1."""
+    values: Any = vector.values
+    lower, width = float(part.lower), float(part.upper) - float(part.lower)
+    held = clip(values.astype(np.float64, copy=False), lower, float(part.upper))
+    return np.asarray(2 * ((held - lower) / width) - 1, dtype=np.float64)
+
+
+def share_steps(part: LatticeShare, first: Vector, second: Vector) -> Steps:
+    """The integers that the rows of a block add to a share.
+
+    The shares of one value add up to SHARE_STEPS: all but one are rounded down, and that one is the rest, which is no
+    less than its own share rounded down, hence not negative. The second value divides each share p of the first: floor(p
+    w / SHARE_STEPS) for all but the last w, and the rest of p. Factors are at most 2^30, products at most 2^60.
+    """
+    own = _shares(lattice_steps(part.first, first), part.degrees[0], part.index[0])
+    if part.degrees[1] == 0:
+        return own
+    other = lattice_steps(part.second, second)
+    degree, index = part.degrees[1], part.index[1]
+    if index < degree:
+        return (own * _shares(other, degree, index)) >> _BITS
+    rest = own.copy()
+    for before in range(degree):
+        rest -= (own * _shares(other, degree, before)) >> _BITS
+    return rest
+
+
+def _shares(steps: Steps, degree: int, index: int) -> Steps:
+    """Bernstein's polynomial B_index of this degree at steps / SHARE_STEPS, in units of 1 / SHARE_STEPS."""
+    left = SHARE_STEPS - steps
+    if degree == 0:
+        return np.full(len(steps), SHARE_STEPS, dtype=np.int64)
+    if degree == 1:
+        return steps if index else left
+    if index == 0:
+        return (left * left) >> _BITS
+    if index == 2:
+        return (steps * steps) >> _BITS
+    return SHARE_STEPS - ((left * left) >> _BITS) - ((steps * steps) >> _BITS)

@@ -1,0 +1,273 @@
+"""Intervals for statistics made of noisy moments: variance, covariance, slope, correlation.
+
+The rows of a group hold values u and v of [-1, 1]. Noisy sums over them are given, one of each for every group: n
+(rows), s = sum u, q = sum u^2, t = sum v, r = sum v^2, p = sum u v. The law of the noise is given as `width(weights,
+level)`: for weights of shape (k, m), in the order of the function's arguments, half-widths of shape (m,), each at least
+h(w) for a norm h with P(|noise of the combination w| <= h(w)) >= level. Exact half-widths of symmetric log-concave laws
+are such norms (`privacy.linear_tails`), and so are they with multiples of sum |w_i| added for a lattice.
+
+Method, after Fieller (1954): each statistic x solves an equation, linear in the exact moments and in x, whose
+coefficients hold nuisance parameters y (the means of u and v, the ratio of their standard deviations). With the true x
+and y, the same combination of the noisy moments is nothing but noise, so that |combination| <= width(weights) holds
+with the level's probability: {x : some y in its own region fits} covers x where the noise fits and y lies in its
+region. A tenth of 1 - level goes to the regions, in equal parts, nine tenths to the noise, and by the union bound all
+hold with probability `level` at least, whatever n and the data are. The coefficients are chosen such that a small
+error of y moves the combination only by its square (they are orthogonal), so that little is lost when n is large.
+
+The regions are boxes of intervals. The coefficients are products of functions of single nuisance parameters, each on a
+curve of the plane that lies in the triangle of its ends and of the crossing of the tangents there: (m, m^2) for a mean,
+(1/k, k) for a ratio. So the vector of coefficients lies in the convex hull of those at the corners, products of such
+points. If at every corner combination > width, then on the whole hull: the width is convex, the combination linear.
+(The corners of `_squares` are (m1 + m2)/2 and m1 m2 for m1, m2 among the two ends: the triangle just named.)
+
+A statistic's range is returned where nothing is excluded (n near 0), and where everything is, which has probability at
+most 1 - level. The statistics of the exact moments must exist: n >= 1, n >= 2 for a sample, no variance of 0 below.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Bounds = tuple[Floats, Floats]
+Width = Callable[[Floats, float], Floats]
+"""(weights of shape (k, m), level) -> half-widths of shape (m,)."""
+
+_NUISANCE = 0.1
+_ROUNDS = 20
+_PRECISION = 1e-3  # of the width
+_ROUNDING = 2.0**-45  # of the terms of a combination
+_CHUNK = 512
+
+
+def variance_interval(  # noqa: PLR0917 - moments in a fixed order
+    n: Floats, s: Floats, q: Floats, width: Width, level: float, sample: bool
+) -> Bounds:
+    """Lower and upper ends, shape (groups,), within [0, 1], of the variance of u; with `sample`, its n / (n - 1)-fold,
+    within [0, 2]. The equation, with m the mean of u: q - 2 m s + m^2 n = x n, or x (n - 1) for a sample."""
+
+    def of_chunk(moments: Floats) -> Bounds:
+        mean = _mean(moments, 1, width, 1 - _NUISANCE * (1 - level))
+        base = np.stack([_centred_square(moments, 1, 2, pair) for pair in _squares(mean)])
+        return _ratio_to_count(base, moments, (0.0, 2.0 if sample else 1.0), sample, width=width, level=level)
+
+    return _in_chunks(of_chunk, (n, s, q))
+
+
+def covariance_interval(  # noqa: PLR0917 - moments in a fixed order
+    n: Floats, s: Floats, t: Floats, p: Floats, width: Width, level: float, sample: bool
+) -> Bounds:
+    """Lower and upper ends, shape (groups,), within [-1, 1], of the covariance of u and v; with `sample`, its n / (n -
+    1)-fold, within [-2, 2]. The equation, with means m and l: p - m t - l s + m l n = x n, or x (n - 1)."""
+
+    def of_chunk(moments: Floats) -> Bounds:
+        share = 1 - _NUISANCE / 2 * (1 - level)
+        means = _mean(moments, 1, width, share), _mean(moments, 2, width, share)
+        base = np.stack([_centred_product(moments, (1, 2, 3), corner) for corner in itertools.product(*means)])
+        reach = 2.0 if sample else 1.0
+        return _ratio_to_count(base, moments, (-reach, reach), sample, width=width, level=level)
+
+    return _in_chunks(of_chunk, (n, s, t, p))
+
+
+def slope_interval(  # noqa: PLR0917 - moments in a fixed order
+    n: Floats, s: Floats, q: Floats, t: Floats, p: Floats, width: Width, level: float
+) -> Bounds:
+    """Lower and upper ends, shape (groups,), of the slope of the least-squares line of v on u, covariance by variance;
+    infinite where a variance of 0 cannot be ruled out. The equation: p - m t - l s + m l n = x (q - 2 m s + m^2 n)."""
+
+    def of_chunk(moments: Floats) -> Bounds:
+        share = 1 - _NUISANCE / 2 * (1 - level)
+        means = _squares(_mean(moments, 1, width, share)), _mean(moments, 3, width, share)
+        corners = list(itertools.product(*means))
+        product = np.stack([_centred_product(moments, (1, 3, 4), (_middle(m), other)) for m, other in corners])
+        square = np.stack([_centred_square(moments, 1, 2, m) for m, _ in corners])
+        # x = y / z on the way (y, z) = (-1, 0), (0, 1), (1, 0), on which z product - y square is linear by pieces.
+        places = _hull([_End(square), _End(product), _End(-square)], moments, width, _main(level))
+        with np.errstate(divide="ignore"):
+            lower, upper = ((place - 1) / (1 - np.abs(place - 1)) for place in places)
+        return lower, upper
+
+    return _in_chunks(of_chunk, (n, s, q, t, p))
+
+
+def correlation_interval(  # noqa: PLR0917 - moments in a fixed order
+    n: Floats, s: Floats, q: Floats, t: Floats, r: Floats, p: Floats, width: Width, level: float
+) -> Bounds:
+    """Lower and upper ends, shape (groups,), within [-1, 1], of the correlation of u and v.
+
+    The equation, with k the ratio of the standard deviations of u and v: covariance = x/2 (variance of u / k + variance
+    of v * k), which is least in k at the true one. The square of k solves variance of u = k^2 variance of v. Where k
+    may be 0 or infinite, the whole range is returned.
+    """
+
+    def of_chunk(moments: Floats) -> Bounds:
+        share = 1 - _NUISANCE / 3 * (1 - level)
+        corners = list(itertools.product(*(_squares(_mean(moments, place, width, share)) for place in (1, 3))))
+        first = np.stack([_centred_square(moments, 1, 2, m) for m, _ in corners])
+        second = np.stack([_centred_square(moments, 3, 4, m) for _, m in corners])
+        product = np.stack([_centred_product(moments, (1, 3, 5), (_middle(m), _middle(other))) for m, other in corners])
+        # k^2 = y / (1 - y) where (1 - y) first - y second is 0.
+        least, most = _hull([_End(first), _End(-second)], moments, width, share)
+        known = np.flatnonzero((least > 0) & (most < 1))
+        low, high = (np.sqrt(y[known] / (1 - y[known])) for y in (least, most))
+        points = (1 / low, low), (2 / (low + high), 2 * low * high / (low + high)), (1 / high, high)
+        halves = np.concatenate([(x * first[:, :, known] + y * second[:, :, known]) / 2 for x, y in points])
+        products = np.concatenate([product[:, :, known]] * len(points))
+        path = [_End(products + halves), _End(products - halves)]
+        lower, upper = np.full(len(least), -1.0), np.full(len(least), 1.0)
+        lower[known], upper[known] = (2 * end - 1 for end in _hull(path, moments[:, known], width, _main(level)))
+        return lower, upper
+
+    return _in_chunks(of_chunk, (n, s, q, t, r, p))
+
+
+def _in_chunks(of_chunk: Callable[[Floats], Bounds], moments: tuple[Floats, ...]) -> Bounds:
+    """Both ends for all groups, so many at a time that the arrays stay small."""
+    table = np.stack([np.asarray(moment, dtype=np.float64) for moment in moments])
+    ends = np.empty((2, table.shape[1]))
+    for start in range(0, table.shape[1], _CHUNK):
+        ends[:, start : start + _CHUNK] = of_chunk(table[:, start : start + _CHUNK])
+    return ends[0], ends[1]
+
+
+def _main(level: float) -> float:
+    """The level of the noise of an equation: what the regions of the nuisance parameters leave of it."""
+    return 1 - (1 - _NUISANCE) * (1 - level)
+
+
+# Weights of moments, shape (k, groups); `n` always stands first.
+
+
+def _centred_square(moments: Floats, s: int, q: int, pair: Bounds) -> Floats:
+    """q - 2 m s + m^2 n with (m, m^2) replaced by ((m1 + m2)/2, m1 m2); s and q are places among the moments."""
+    weights = np.zeros_like(moments)
+    weights[0], weights[s], weights[q] = pair[0] * pair[1], -(pair[0] + pair[1]), 1.0
+    return weights
+
+
+def _centred_product(moments: Floats, places: tuple[int, int, int], means: Bounds) -> Floats:
+    """p - m t - l s + m l n for the means (m, l) of u and v; `places` are those of s, t and p."""
+    weights = np.zeros_like(moments)
+    s, t, p = places
+    weights[0], weights[s], weights[t], weights[p] = means[0] * means[1], -means[1], -means[0], 1.0
+    return weights
+
+
+def _squares(mean: Bounds) -> list[Bounds]:
+    low, high = mean
+    return [(low, low), (low, high), (high, high)]
+
+
+def _middle(pair: Bounds) -> Floats:
+    return (pair[0] + pair[1]) / 2
+
+
+def _mean(moments: Floats, place: int, width: Width, level: float) -> Bounds:
+    """The interval of a mean m within [-1, 1] by the equation sum - m n = 0; `place` is that of the sum."""
+    start = np.zeros((1, *moments.shape))
+    start[0, 0], start[0, place] = 1.0, 1.0
+    stop = start.copy()
+    stop[0, 0] = -1.0
+    low, high = _hull([_End(start), _End(stop)], moments, width, level)
+    return 2 * low - 1, 2 * high - 1
+
+
+def _ratio_to_count(
+    base: Floats, moments: Floats, reach: tuple[float, float], sample: bool, *, width: Width, level: float
+) -> Bounds:
+    """The interval of x within `reach` by the equation base = x n, for a sample x (n - 1); base for each corner."""
+    path = []
+    for x in reach:
+        weights = base.copy()
+        weights[:, 0] -= x
+        path.append(_End(weights, np.array([x if sample else 0.0])))
+    low, high = _hull(path, moments, width, _main(level))
+    return reach[0] + (reach[1] - reach[0]) * low, reach[0] + (reach[1] - reach[0]) * high
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """An end of a piece of the way along which a statistic runs through its range: the weights of the moments for each
+    corner of the nuisance region, shape (corners, k, groups), and a constant of the combination, (1,) or (groups,)."""
+
+    weights: Floats
+    constant: Floats = field(default_factory=lambda: np.zeros(1))
+
+    def only(self, groups: NDArray[np.intp]) -> _End:
+        return _End(self.weights[:, :, groups], np.broadcast_to(self.constant, self.weights.shape[2])[groups])
+
+    def towards(self, other: _End, place: Floats) -> _End:
+        """The point at this share of the way to the other end, which may differ by group."""
+        return _End(
+            self.weights * (1 - place) + other.weights * place, self.constant * (1 - place) + other.constant * place
+        )
+
+    def joined(self, other: _End) -> _End:
+        """Both, side by side as if for different groups."""
+        groups = self.weights.shape[2]
+        constants = [np.broadcast_to(end.constant, groups) for end in (self, other)]
+        return _End(np.concatenate([self.weights, other.weights], axis=2), np.concatenate(constants))
+
+    def excess(self, moments: Floats, width: Width, level: float) -> tuple[Floats, Floats, Floats]:
+        """By how much the combination is above the width at every corner, by how much below minus the width, and the
+        largest width; each of shape (groups,)."""
+        corners, k, groups = self.weights.shape
+        value = (self.weights * moments).sum(axis=1) + self.constant
+        rounding = _ROUNDING * (np.abs(self.weights * moments).sum(axis=1) + np.abs(self.constant))
+        wide = width(self.weights.transpose(1, 0, 2).reshape(k, -1), level).reshape(corners, groups) + rounding
+        return (value - wide).min(axis=0), (-value - wide).min(axis=0), wide.max(axis=0)
+
+
+def _hull(path: list[_End], moments: Floats, width: Width, level: float) -> Bounds:
+    """Where on the way the combination can be noise: its first and last place, each between 0 and the number of pieces;
+    the whole way where there is none. On a piece the weights are linear between its ends."""
+    groups = moments.shape[1]
+    pieces = len(path) - 1
+    both = [end.joined(other) for end, other in zip(path, path[::-1], strict=True)]
+    doubled = np.concatenate([moments, moments], axis=1)
+    excluded = np.zeros(2 * groups)
+    going = np.arange(2 * groups)
+    for start, stop in itertools.pairwise(both):
+        share = _excluded(start.only(going), stop.only(going), doubled[:, going], width, level)
+        excluded[going] += share
+        going = going[share == 1]
+    first, last = excluded[:groups], pieces - excluded[groups:]
+    empty = first > last
+    return np.where(empty, 0.0, first), np.where(empty, pieces, last)
+
+
+def _excluded(start: _End, stop: _End, moments: Floats, width: Width, level: float) -> Floats:
+    """The share of the piece, from its start, on which the combination cannot be noise; shape (groups,).
+
+    It cannot where the smallest of (combination - width) over the corners is above 0, a concave function of the place,
+    or that of (-combination - width). If it is above 0 at some place and not at the end, it is above 0 up to where the
+    chord between the two meets 0; from there the next chord goes on. A width that is larger than the exact norm lowers
+    the chord and is safe; the steps may stop at any time.
+    """
+    share = np.zeros(moments.shape[1])
+    above, below, _ = start.excess(moments, width, level)
+    going = np.flatnonzero((above > 0) | (below > 0))
+    if not going.size:
+        return share
+    sign = np.where(above > 0, 0, 1)[going]
+    gap = np.maximum(above, below)[going]
+    end = np.choose(sign, stop.only(going).excess(moments[:, going], width, level)[:2])
+    share[going] = np.where(end > 0, 1.0, 0.0)
+    kept = end <= 0
+    going, sign, gap, end = going[kept], sign[kept], gap[kept], end[kept]
+    for _ in range(_ROUNDS):
+        if not going.size:
+            break
+        share[going] += (1 - share[going]) * gap / (gap - end)
+        point = start.only(going).towards(stop.only(going), share[going])
+        above, below, wide = point.excess(moments[:, going], width, level)
+        gap = np.choose(sign, (above, below))
+        kept = gap > _PRECISION * wide
+        going, sign, gap, end = going[kept], sign[kept], gap[kept], end[kept]
+    return share

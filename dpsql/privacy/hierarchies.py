@@ -1,0 +1,332 @@
+"""Marginals of one table that add up: their least-squares estimates, the variances of these, and shares of the budget.
+
+GROUP BY ROLLUP, CUBE and GROUPING SETS ask for marginals of one table x over keys with public value lists, key i with
+s_i values. A set S of keys stands for its marginal, the sums of x over all other keys, with s_S cells, the product of
+the s_i. Each *measured* set M has independent noise of variance v_M in every cell.
+
+Components. Split each axis into its constant part and the part that sums to 0. The products of these split a table
+orthogonally into components, one for each set T of its keys: constant along keys outside T, of sum 0 along each key of
+T, with d_T degrees of freedom, the product of (s_i - 1) over T (the analysis of variance). Let z_T be the component T
+of the marginal T. Of any marginal S with S >= T the component T is z_T / s_(S - T) in each cell, for its sum over S - T
+must be z_T. So a marginal S is made of the z_T of all T <= S.
+
+Least squares. A measured M >= T shows z_T as the component T of its sums over M - T, with a noise of variance v_M
+s_(M - T) = v_M s_M / s_T in each direction of the component: the noise of M is isotropic, its projections are too, and
+those on different components are uncorrelated. In orthonormal bases of the components, then, the regression of all
+measured cells on x falls apart into regressions of one unknown each, seen once in every M >= T; the unknowns are free,
+as x is any table. By the Gauss-Markov theorem the best linear unbiased estimate of each is the mean weighted by inverse
+variances, hence with weights proportional to a_M = 1 / (v_M s_M), and its variance is 1 / (s_T A_T), A_T the sum of the
+a_M with M >= T. Linear functions of the unknowns inherit that, so estimates of all marginals are best and add up. With
+d_T / s_T, the diagonal of the projection on a component, a cell of the marginal S has the variance
+
+    sum over T <= S of  (d_T / s_T) / s_(S - T)^2 / (s_T A_T)  =  (1 / s_S^2)  sum over T <= S of  d_T / A_T.
+
+Privacy: estimates and shares are functions of noisy tables and public facts (sizes, variances, the sets asked for), so
+they cost nothing beyond the noise (post-processing: Dwork, Roth 2014, proposition 2.1).
+Sources: consistency by least squares, Hay, Rastogi, Miklau, Suciu (VLDB 2010) and Li, Miklau, Hay, McGregor, Rastogi
+(VLDB Journal 2015); orthogonal components of marginals, Xiao, He, Zhang, Kifer (ResidualPlanner, NeurIPS 2023).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+GroupingSet: TypeAlias = tuple[int, ...]
+"""Positions of keys in ascending order; () is the grand total. Its table has one axis for each key, in this order."""
+
+Floats: TypeAlias = NDArray[np.float64]
+Sizes: TypeAlias = Mapping[int, int]
+
+_QUIETEST = 2.0**-60  # part of the largest variance; no float shows the difference to one below that
+
+
+def rollup_sets(keys: int) -> tuple[GroupingSet, ...]:
+    """The sets of ROLLUP over so many keys: all keys, all but the last, and so on down to ()."""
+    return tuple(tuple(range(length)) for length in range(keys, -1, -1))
+
+
+def cube_sets(keys: int) -> tuple[GroupingSet, ...]:
+    """The sets of CUBE over so many keys: every subset, larger ones first."""
+    return tuple(chosen for length in range(keys, -1, -1) for chosen in combinations(range(keys), length))
+
+
+# Estimates
+
+
+def consistent(
+    noisy: Mapping[GroupingSet, NDArray[Any]], variances: Mapping[GroupingSet, float], wanted: Iterable[GroupingSet]
+) -> dict[GroupingSet, Floats]:
+    """The weighted least-squares estimates of the wanted marginals; they add up exactly but for float rounding.
+
+    `noisy` holds the measured tables, each with one axis for each of its keys, behind axes that are the same in all
+    tables (several coordinates of one query), which are estimated alike: right if the covariance of the coordinates of
+    a cell is the same in all sets up to the factor `variances`. Only ratios of variances matter; 0 means exact. Raises
+    ValueError where sets, shapes or variances do not fit, or the measured sets do not determine a wanted one.
+    """
+    sizes, front = _shapes(noisy)
+    keys = sorted(sizes)
+    weights = _weights({each: variances.get(each, math.nan) for each in noisy}, sizes)
+    evidence = _evidence(weights, keys)
+    seen = {measured: _analysed(table, len(measured)) for measured, table in noisy.items()}
+    found = {}
+    for each in wanted:
+        _components(each, sizes, evidence, keys)
+        made = np.zeros(front + tuple(sizes[key] for key in each))
+        for measured, coefficients in seen.items():
+            common = tuple(key for key in each if key in measured)
+            known = evidence[_places(keys, common)]
+            shares = np.divide(weights[measured], known, out=np.zeros(known.shape), where=known > 0)
+            cells = np.ix_(*(np.minimum(np.arange(sizes[key]), 1) for key in common))
+            made[_places(each, common)] += coefficients[_places(measured, common)] * shares[cells]
+        found[each] = _synthesised(made, len(each))
+    return found
+
+
+def variances_of(
+    variances: Mapping[GroupingSet, float], sizes: Sequence[int], wanted: Iterable[GroupingSet]
+) -> dict[GroupingSet, float]:
+    """The variance of a cell of each wanted marginal by least squares from measured sets with these variances; key i
+    has sizes[i] values. Raises ValueError as `consistent` does."""
+    known = dict(enumerate(sizes))
+    keys = sorted(_union(variances))
+    evidence = _evidence(_weights(variances, known), keys)
+    loudest = max(variances.values(), default=0.0)
+    found = {}
+    for each in wanted:
+        freedom, parts = _components(each, known, evidence, keys)
+        terms = np.divide(freedom, parts, out=np.zeros(parts.shape), where=freedom > 0)
+        found[each] = float(terms.sum()) / _cells(each, known) ** 2 * loudest
+    return found
+
+
+def _weights(variances: Mapping[GroupingSet, float], sizes: Sizes) -> dict[GroupingSet, float]:
+    """a_M = 1 / (v_M s_M) for each measured set, times the largest of the variances."""
+    if not all(0 <= each < math.inf for each in variances.values()):
+        raise ValueError("every measured set needs a finite variance of at least 0")
+    loudest = max(variances.values(), default=0.0) or 1.0
+    return {each: 1 / (max(v / loudest, _QUIETEST) * _cells(each, sizes)) for each, v in variances.items()}
+
+
+def _evidence(weights: Mapping[GroupingSet, float], keys: Sequence[int]) -> Floats:
+    """A_T for every set T of the keys: an array with an axis of length 2 for each key, place 1 if T has it."""
+    found = np.zeros((2,) * len(keys))
+    for measured, weight in weights.items():
+        found[_places(keys, measured)] += weight
+    return found
+
+
+def _components(each: GroupingSet, sizes: Sizes, evidence: Floats, keys: Sequence[int]) -> tuple[Floats, Floats]:
+    """d_T and A_T for all T within the set, each of shape (2, ..., 2). Raises ValueError where a d_T > 0 has no A_T."""
+    freedom, parts = _freedom(each, sizes), evidence[_places(keys, each)]
+    if not set(each) <= set(keys) or np.any((freedom > 0) & (parts == 0)):
+        raise ValueError(f"no measured set has all keys of {each}")
+    return freedom, parts
+
+
+def _freedom(each: GroupingSet, sizes: Sizes) -> Floats:
+    """d_T for all T within the set, shape (2, ..., 2)."""
+    _cells(each, sizes)
+    found = np.ones(())
+    for key in each:
+        found = np.multiply.outer(found, np.array([1.0, sizes[key] - 1.0]))
+    return found
+
+
+def _cells(each: GroupingSet, sizes: Sizes) -> int:
+    """s_S. Raises ValueError for a set that is none."""
+    if list(each) != sorted(set(each)) or not all(sizes.get(key, 0) > 0 for key in each):
+        raise ValueError(f"{each} must be ascending positions of keys that have values and are measured")
+    return math.prod(sizes[key] for key in each)
+
+
+def _union(sets: Iterable[GroupingSet]) -> GroupingSet:
+    return tuple(sorted({key for each in sets for key in each}))
+
+
+def _places(axes: Iterable[int], kept: Iterable[int]) -> tuple[Any, ...]:
+    """The index that keeps whole the axes of some keys and takes place 0 of the others; leading axes stay."""
+    return (..., *(slice(None) if key in set(kept) else 0 for key in axes))
+
+
+def _shapes(noisy: Mapping[GroupingSet, NDArray[Any]]) -> tuple[dict[int, int], tuple[int, ...]]:
+    """The sizes of the keys, and the leading axes that all tables share."""
+    sizes: dict[int, int] = {}
+    front = min((table.shape[: table.ndim - len(each)] for each, table in noisy.items()), key=len, default=())
+    for each, table in noisy.items():
+        sizes.update(zip(each, table.shape[len(front) :], strict=False))
+    for each, table in noisy.items():
+        if table.shape != front + tuple(sizes.get(key) for key in each):
+            raise ValueError(f"the table of {each} has the shape {table.shape}, which does not fit the others")
+    return sizes, front
+
+
+def _analysed(table: NDArray[Any], keys: int) -> Floats:
+    """The last `keys` axes in other coordinates: along each, in place 0 the sum, in the others how far each value but
+    the first is from the mean (the first's distance is minus the sum of those). A cell with place 0 along all axes but
+    those of T has a number of z_T, whichever marginal S >= T the table is; as all of z_T has the same weights, its
+    coordinates need not be orthonormal."""
+    made = np.array(table, dtype=np.float64)
+    for axis in range(made.ndim - keys, made.ndim):
+        line = np.moveaxis(made, axis, 0)
+        total = line.sum(axis=0)
+        line[1:] -= total / len(line)
+        line[0] = total
+    return made
+
+
+def _synthesised(coefficients: Floats, keys: int) -> Floats:
+    """The inverse of `_analysed`, in place."""
+    for axis in range(coefficients.ndim - keys, coefficients.ndim):
+        line = np.moveaxis(coefficients, axis, 0)
+        mean = line[0] / len(line)
+        line[0] = mean - line[1:].sum(axis=0)
+        line[1:] += mean
+    return coefficients
+
+
+# Shares of the budget
+
+_MOST_SETS = 32  # to choose from: with unions at most so many; more are not put in and out one by one
+_GRAIN = 1000
+_UNSEEN = 1e-6
+_SHORT, _LONG = 30, 200  # steps
+
+
+def allocation(
+    sizes: Sequence[int],
+    wanted: Iterable[GroupingSet],
+    law: Literal["laplace", "gaussian"],
+    measurable: Iterable[GroupingSet] | None = None,
+    guard: float = 0.0,
+) -> dict[GroupingSet, Fraction]:
+    """Shares of the budget for the sets to measure, each more than 0 and 1 in all, from public facts only.
+
+    They make f small, the mean over wanted sets of log V + guard V / V0: V is the least-squares variance of a cell, V0
+    that of a measured cell at an equal share. With guard 0 that is the geometric mean of variances, and a set may be
+    left to sums of many noisy cells, far worse than V0; a guard of 1/2 prevents most of that at little cost to others.
+
+    A privacy unit moves as much in one set as in any other, so the epsilons of Laplace noise add up (variance 2 /
+    (share epsilon)^2) and so do the rhos of Gaussian noise (1 / (2 share rho)): shares of 1 cost the whole budget. They
+    depend on neither epsilon nor rho, which are one factor of all variances. Shares are those of the finest set alone
+    or equal where these are as good, else multiples of 1/1000, which hides how machines round. `measurable` are the
+    sets to choose from; None for the wanted ones and, while those are few, their unions. Raises ValueError where they
+    do not determine the wanted ones.
+    """
+    known = dict(enumerate(sizes))
+    asked = list(dict.fromkeys(wanted))
+    sets = list(dict.fromkeys(_with_unions(asked, known) if measurable is None else measurable))
+    if not asked or not guard >= 0:
+        raise ValueError("shares are for at least one wanted set, with a guard of at least 0")
+    variances_of(dict.fromkeys(sets, 1.0), sizes, asked)
+    plain = [some for some in ([_union(asked)], asked, sets) if set(some) <= set(sets)]
+    counts = np.array([[each in some for each in sets] for some in plain], dtype=np.int64)
+    descent = _Descent.of(sets, asked, known, {"laplace": 2, "gaussian": 1}[law], guard)
+    counts = np.vstack([counts, _rounded(descent.least(counts.astype(np.float64)))])
+    best = counts[_first_least(descent.value(counts / counts.sum(axis=1, keepdims=True)))]
+    return {each: Fraction(int(count), int(best.sum())) for each, count in zip(sets, best, strict=True) if count}
+
+
+def _with_unions(asked: Sequence[GroupingSet], sizes: Sizes) -> list[GroupingSet]:
+    """The wanted sets and unions of two of them and of all, those with the fewest cells first. Where keys have few
+    values a union serves sets better than their shares: at the full budget it gives a set the variance of as many cells
+    as are summed; a share of 1/n, of n^2 cells for Laplace noise."""
+    unions = {_union(pair) for pair in combinations(asked, 2)} | {_union(asked)}
+    more = sorted(unions.difference(asked), key=lambda each: (_cells(each, sizes), each))
+    return [*asked, *more[: max(0, _MOST_SETS - len(asked))]]
+
+
+@dataclass(frozen=True)
+class _Descent:
+    """Minimises f over shares q of the sets to choose from.
+
+    seen: 1 / s_M for each set M >= T, shape (components, sets); freedom: d_T / s_S^2 for the T <= S, shape (wanted sets
+    S, components); components in the same sets are one row. power: d, 2 for Laplace and 1 for Gaussian noise, so that
+    up to a factor A_T is the sum of q_M^d / s_M over M >= T. guard: over V0 for V at the full budget 1.
+
+    A step: log V lies below its tangents, V is a sum of multiples of 1 / A_T, and 1 / A_T, by Jensen's inequality for
+    the convex 1 / x with the parts of the sets in A_T as weights, lies below a sum of multiples of 1 / q_M^d that
+    touches it. So f lies below constant + sum of c_M / q_M^d, touching at the present q; hence c_M = g_M q_M^(d + 1) /
+    d with g minus the gradient of f. Over shares that is least at multiples of q_M g_M^(1 / (d + 1)), where f then is
+    no larger than before (majorise and minimise: Hunter, Lange, The American Statistician 2004). For Gaussian noise f
+    is convex, as 1 over a linear function is log-convex and so are sums. For Laplace noise it is not, and leaving sets
+    out often pays: `_exchanged` tries that.
+    """
+
+    seen: Floats
+    freedom: Floats
+    power: int
+    guard: float
+
+    @classmethod
+    def of(
+        cls, sets: Sequence[GroupingSet], asked: Sequence[GroupingSet], sizes: Sizes, power: int, guard: float
+    ) -> _Descent:
+        keys = _union(sets)
+        inside = np.stack([_evidence({each: 1.0}, keys).ravel() for each in sets], axis=1) > 0
+        rows, which = np.unique(inside, axis=0, return_inverse=True)
+        freedom = np.zeros((len(asked), len(rows)))
+        for row, each in zip(freedom, asked, strict=True):
+            within = which.reshape((2,) * len(keys))[_places(keys, each)]
+            np.add.at(row, within, _freedom(each, sizes) / float(_cells(each, sizes)) ** 2)
+        seen = rows / np.array([float(_cells(each, sizes)) for each in sets])
+        return cls(seen, freedom, power, guard / len(asked) ** power)
+
+    def _inverse(self, shares: Floats) -> Floats:
+        """1 / A_T, shape (runs, components), for shares of shape (runs, sets); huge where no set has a share."""
+        return np.reciprocal(np.maximum(shares**self.power @ self.seen.T, 1e-100))
+
+    def value(self, shares: Floats) -> Floats:
+        """f, shape (runs,)."""
+        variances = self._inverse(shares) @ self.freedom.T
+        return np.asarray(np.mean(np.log(variances) + self.guard * variances, axis=1))
+
+    def least(self, starts: Floats) -> Floats:
+        """The best shares found, shape (sets,), from starting points of shape (starts, sets)."""
+        ends = [self._exchanged(row[None]) for row in self._settled(starts, _SHORT)]
+        found = self._settled(np.concatenate(ends), _LONG)
+        return np.asarray(found[_first_least(self.value(found))])
+
+    def _settled(self, shares: Floats, steps: int) -> Floats:
+        """The shares of every run after so many steps."""
+        for _ in range(steps):
+            inverse = self._inverse(shares)
+            slopes = 1 / (inverse @ self.freedom.T) + self.guard
+            pull = (slopes @ self.freedom * inverse**2) @ self.seen  # minus the gradient by q_M^d, up to a factor
+            shares = shares * (pull * shares ** (self.power - 1)) ** (1 / (self.power + 1))
+            shares = shares / shares.sum(axis=1, keepdims=True)
+        return shares
+
+    def _exchanged(self, shares: Floats) -> Floats:
+        """Shares of shape (1, sets) after putting single sets in or out, the best each time, while that helps."""
+        count = shares.shape[1]
+        while 1 < count <= _MOST_SETS:
+            on = shares[0] > _UNSEEN
+            tried = np.repeat(np.where(on, shares, 0), count, axis=0)
+            np.fill_diagonal(tried, np.where(on, 0, 1 / on.sum()))
+            tried = self._settled(tried[tried.sum(axis=1) > 0], _SHORT)
+            best = _first_least(self.value(tried))
+            if not self.value(tried)[best] < self.value(shares)[0] - _UNSEEN:
+                break
+            shares = tried[best : best + 1]
+        return shares
+
+
+def _first_least(values: Floats) -> int:
+    """The first of the least values, alike to nine digits, so that rounding errors do not choose among equals."""
+    return int(np.argmax(values <= values.min() + 1e-9))
+
+
+def _rounded(shares: Floats) -> NDArray[np.int64]:
+    """Whole thousandths, 1000 in all, by largest remainders, the first of equal ones."""
+    exact = np.round(shares * _GRAIN, 6)
+    whole = np.floor(exact).astype(np.int64)
+    whole[np.argsort(whole - exact, kind="stable")[: _GRAIN - whole.sum()]] += 1
+    return whole

@@ -1,0 +1,198 @@
+"""Clip bounds that a query chooses itself, privately, for columns that are declared "auto".
+
+A candidate bound B of one side is scored by f(B) = #{rows beyond B}, the values that it would clip, and by how far up
+it stands: going up is worth the noise that it brings only while it saves enough clipped rows. One is drawn by its
+score, in place of asking one after the other whether few enough rows are beyond it (AboveThreshold), which has to pay
+for a noisy threshold and for every question: `docs/decisions/0014` has the comparison.
+
+Privacy. With f counted on one side, a row more or less moves f(B) by 0 or 1, for all B in the same direction: the
+spread (`privacy.choosing`) is 1. A row lies on one side alone, above 0 or below, so both searches together cost what
+one does. A row that changes counts as one that leaves and one that enters: spread 2. Those of a unit's rows add up. The
+bounds are then public, and the query is planned with them for the rest of its epsilon (sequential composition).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.analysis.sensitivity import Analysis
+from dpsql.executors.base import Edges, ExactPlan, ExactTable, GridCounts
+from dpsql.intervals import Interval, Number
+from dpsql.privacy.choosing import exponential, permute_and_flip
+from dpsql.privacy.cost import Cost
+from dpsql.privacy.events import Concentrated, Event, Pure
+from dpsql.privacy.loss import Allowance, root_below
+from dpsql.privacy.unit import ContributionBound, Neighbours
+from dpsql.schema import Type
+from dpsql.sql.expressions import Column, Expr, Literal, call, columns, rebuild
+from dpsql.sql.facts import Known, fact
+from dpsql.sql.functions import FUNCTIONS
+from dpsql.sql.plan import CHOSEN, RANKED, Aggregate, AggregateKind, Query, scans_of
+
+SHARE = Fraction(3, 10)
+"""The part of a query's epsilon that its bounds cost."""
+_WORTH = Fraction(7, 10)
+"""Half an octave more is worth so many clipped rows, divided by the epsilon of the search."""
+_FINE = 1_000
+_HIGHEST = 124
+"""Bounds go up to 2^62, in half octaves."""
+_UNSUMMED = frozenset({AggregateKind.COUNT, AggregateKind.DISTINCT}) | (CHOSEN - RANKED)
+
+
+@lru_cache(maxsize=2)
+def candidates(*, whole: bool) -> tuple[tuple[Number, ...], tuple[int, ...]]:
+    """The bounds to choose from, ascending, and how many half octaves each stands above 0.
+
+    Of integers the distinct floors of 2^(k/2). Of reals 2^(k/2) too, down to 2^-3.5, and from 2^-4 to 2^-32 powers of
+    16, each two steps: so much smaller values are rare, and cost few steps where they are all there is."""
+    halves = range(_HIGHEST + 1)
+    if whole:
+        found: dict[Number, int] = {0: 0}
+        for k in halves:
+            found.setdefault(math.isqrt(2**k), 4 + k)
+        return tuple(found), tuple(found.values())
+    small = [(2.0 ** (-32 + 4 * k), 2 * (k + 1)) for k in range(8)]
+    large = [(2.0 ** (k / 2), 24 + k) for k in range(-7, _HIGHEST + 1)]
+    pairs = [(0.0, 0), *small, *large]
+    return tuple(bound for bound, _ in pairs), tuple(steps for _, steps in pairs)
+
+
+@dataclass(frozen=True)
+class Search:
+    """The choice of one column's bounds. `epsilon`: what it costs, with `rows` rows of one unit at most."""
+
+    column: Column
+    grid: GridCounts
+    epsilon: Fraction
+    rows: int
+    bounded: bool
+    mechanism: str
+
+    @classmethod
+    def of(cls, column: Column, epsilon: Fraction, rows: int, *, bounded: bool, mechanism: str) -> Search:
+        ends = [float(bound) for bound in candidates(whole=column.type is Type.INTEGER)[0]]
+        below = [math.nextafter(-end, -math.inf) for end in ends]  # at most that: less than -end
+        edges = Edges(column, tuple([*reversed(below), *ends]))
+        return cls(column, GridCounts(edges, len(edges.edges) + 1), epsilon, rows, bounded, mechanism)
+
+    def choose(self, counts: NDArray[np.int64]) -> Interval:
+        """Bounds for exact counts between the edges, shape (points,)."""
+        bounds, steps = candidates(whole=self.column.type is Type.INTEGER)
+        beyond = counts.sum() - np.cumsum(counts)  # beyond each edge
+        upper = beyond[len(bounds) : 2 * len(bounds)]
+        lower = np.cumsum(counts)[: len(bounds)][::-1]  # at or below each edge under 0
+        low, high = (bounds[self.place(side, steps)] for side in (lower, upper))
+        return Interval(-low if low else 0, high) if high or low else Interval(0, bounds[1])
+
+    def place(self, beyond: NDArray[np.int64], steps: tuple[int, ...]) -> int:
+        """One candidate of a side: exp(-epsilon f / (spread rows)) exp(-0.7 steps), up to normalisation."""
+        spread = self.rows * (2 if self.bounded else 1)
+        penalty = max(1, round(_FINE * _WORTH * spread / self.epsilon))
+        scores = [_FINE * int(f) + penalty * step for f, step in zip(beyond, steps, strict=True)]
+        least = min(scores)
+        gaps: Any = np.array([[score - least for score in scores]], dtype=object)
+        if int(gaps.max()) < 2**62:
+            gaps = gaps.astype(np.int64)
+        chooser = permute_and_flip if self.mechanism == "permute_and_flip" else exponential
+        return int(chooser(gaps, self.epsilon / (_FINE * spread))[0])
+
+
+@dataclass(frozen=True)
+class Searches:
+    """The searches of a query, the counts that they need, what they cost, and how the query is planned with their
+    bounds: `settle` makes the release from an interval for each column."""
+
+    searches: tuple[Search, ...]
+    exact: ExactPlan
+    cost: Cost
+    events: tuple[Event, ...]
+    settle: Callable[[tuple[Interval, ...]], Any] = field(compare=False, repr=False)
+
+    def choose(self, table: ExactTable) -> tuple[Interval, ...]:
+        """Bounds for each column, from the exact counts."""
+        found = []
+        for search, grid in zip(self.searches, table.grids, strict=True):
+            counts = np.zeros(search.grid.points, dtype=np.int64)
+            counts[grid.points] = grid.counts
+            found.append(search.choose(counts))
+        return tuple(found)
+
+
+def loose_columns(query: Query, known: Known) -> tuple[Column, ...]:
+    """The columns without bounds that aggregates of a query need some for, and that are declared "auto"."""
+    tables = {scan.name: scan.table for scan in scans_of(query.plan.input)}
+    found: dict[Column, None] = {}
+    for each in query.plan.aggregations:
+        if each.kind in _UNSUMMED or each.per_unit is not None:
+            continue
+        for argument in each.arguments:
+            if fact(argument, known).range.bounded:
+                continue
+            for column in columns(argument):
+                table = tables.get(column.table)
+                said = table.by_name.get(column.name.casefold()) if table is not None else None
+                if said is not None and said.auto and not fact(column, known).range.bounded:
+                    found[column] = None
+    return tuple(found)
+
+
+def clipped(query: Query, bounds: dict[Column, Interval]) -> Query:
+    """The query with columns clipped to bounds inside its aggregates."""
+    held: dict[Expr, Expr] = {column: _clamp(column, interval) for column, interval in bounds.items()}
+    aggregations = tuple(
+        replace(
+            each,
+            argument=None if each.argument is None else rebuild(each.argument, held),
+            second=None if each.second is None else rebuild(each.second, held),
+        )
+        if each.kind not in _UNSUMMED
+        else each
+        for each in query.plan.aggregations
+    )
+    return replace(query, plan=replace(query.plan, aggregations=aggregations))
+
+
+def _clamp(column: Column, held: Interval) -> Expr:
+    made = call(FUNCTIONS["clamp"], column, *(Literal(end, column.type) for end in (held.lower, held.upper)))
+    assert made is not None  # numbers are clamped to numbers of their type
+    return made
+
+
+def widest(column: Column) -> Interval:
+    """The widest bounds that can be chosen."""
+    most = candidates(whole=column.type is Type.INTEGER)[0][-1]
+    return Interval(-most, most)
+
+
+def searches_of(
+    loose: tuple[Column, ...],
+    plan: Aggregate,
+    analysis: Analysis,
+    allowed: Allowance,
+    settle: Callable[[tuple[Interval, ...]], Any],
+) -> Searches:
+    """The searches of some columns, at an equal part of the bounds' share each: a row counts in all of them."""
+    rows = analysis.bounds.rows.l1
+    event: Event
+    if allowed.rho is None:
+        each = SHARE * allowed.pure / len(loose)
+        mechanism, cost, event = "permute_and_flip", Cost.of(each), Pure(each)
+    else:
+        rho = SHARE * allowed.rho / len(loose)
+        each = root_below(8 * rho)  # epsilon^2 / 8 of bounded range
+        mechanism, cost, event = "exponential", Cost(None, rho=rho), Concentrated(rho)
+    found = tuple(
+        Search.of(column, each, rows, bounded=analysis.neighbours is Neighbours.BOUNDED, mechanism=mechanism)
+        for column in loose
+    )
+    limits = ContributionBound(rows, 1, rows) if analysis.bounds.enforced else None
+    exact = ExactPlan(plan.input, (), every_cell=False, parts=(), limits=limits, grids=tuple(s.grid for s in found))
+    return Searches(found, exact, cost.times(len(found)), (event,) * len(found), settle)

@@ -1,0 +1,217 @@
+"""Values chosen at random by their fit: MEDIAN and other quantiles, MIN, MAX, MODE, APPROX_TOP_K.
+
+Rows are counted on a public grid of values, and one point of it is drawn for each group: the better it fits, the
+likelier (`privacy.choosing`, `privacy.ranks`). Quantiles of one argument are drawn together, so that they do not
+cross. MIN and MAX are values of a low and a high rank, far enough from the end that the answer is hardly ever beyond
+all rows. A draw paid by epsilon is permute-and-flip, which is never worse than the exponential mechanism at the same
+epsilon; one paid by rho is the exponential mechanism, whose rho is a quarter of what its epsilon alone would imply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.analysis.sensitivity import Analysis, Measured
+from dpsql.executors.base import Grid, GridCounts, LatticeSum
+from dpsql.intervals import point
+from dpsql.privacy.choosing import Chooser, exponential, gaps_of, permute_and_flip, top_k
+from dpsql.privacy.cost import Cost
+from dpsql.privacy.events import Concentrated, Event, Pure
+from dpsql.privacy.loss import root_below
+from dpsql.privacy.ranks import extreme_rank, fixed_rank_spread, quantiles, rank_gaps_at
+from dpsql.privacy.unit import Neighbours
+from dpsql.release_parts import Chosen, Estimate
+from dpsql.release_values import argument_of
+from dpsql.sql.plan import MOST_POINTS, RANKED, Aggregate, AggregateKind, GroupKey
+
+_MOST_CELLS = 1 << 22
+"""Points of all public groups together, for the sake of time."""
+_FEWEST_POINTS = 256
+_POINTS_OF_UNKNOWN = 4_096
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One draw for each group. `epsilon`: what all groups together cost, with `rows` rows of one unit at most;
+    `wanted`: the quantiles, in ascending order, of a rank that is counted from the top or not, or how many values are
+    drawn one after the other; `grid`: the place among the plan's grids; `places`: where the results stand among the
+    released values."""
+
+    kind: AggregateKind
+    grid: int
+    points: int
+    places: tuple[int, ...]
+    wanted: tuple[Fraction, ...]
+    epsilon: Fraction
+    rows: int
+    bounded: bool
+    one_group: bool
+    mechanism: str
+    cost: Cost
+    event: Event
+
+    @property
+    def chooser(self) -> Chooser:
+        return permute_and_flip if self.mechanism == "permute_and_flip" else exponential
+
+    @property
+    def rate(self) -> Fraction:
+        """The exponent of one row's difference, of MIN, MAX, MODE and APPROX_TOP_K. The spread of counts is 1 for a row
+        added or removed (all move the same way) and 2 for one that is changed."""
+        if self.kind in RANKED:
+            return self.epsilon / (fixed_rank_spread(self.bounded, self.one_group) * self.rows)
+        return self.epsilon / (len(self.places) * self.rows * (2 if self.bounded else 1))
+
+    @property
+    def rank(self) -> int:
+        """The rank of MIN from the bottom and of MAX from the top."""
+        return extreme_rank(self.points, self.rate)
+
+    def draw(self, counts: NDArray[Any]) -> NDArray[Any]:
+        """Points for counts of shape (groups, points), shape (len(places), groups)."""
+        if self.kind is AggregateKind.QUANTILE:
+            found = quantiles(
+                counts,
+                self.wanted,
+                self.epsilon,
+                rows=self.rows,
+                bounded=self.bounded,
+                chooser=self.chooser,
+                one_group=self.one_group,
+            )
+            return found.T
+        if self.kind in RANKED:
+            gaps = rank_gaps_at(counts, self.rank, self.kind is AggregateKind.MAX)
+            return self.chooser(gaps, self.rate)[None]
+        if len(self.places) == 1:
+            return self.chooser(gaps_of(counts), self.rate)[None]
+        return top_k(counts, len(self.places), self.rate, self.chooser).T
+
+    def run(self, grid: Grid, shown: NDArray[Any]) -> NDArray[np.float64]:
+        """Points of the groups `shown` (numbers of groups), shape (len(places), len(shown))."""
+        found = np.zeros((len(self.places), len(shown)))
+        step = max(1, _CHUNK // self.points)
+        for start in range(0, len(shown), step):
+            found[:, start : start + step] = self.draw(_dense(grid, shown[start : start + step], self.points))
+        return found
+
+
+def _dense(grid: Grid, groups: NDArray[Any], points: int) -> NDArray[np.int64]:
+    counts = np.zeros((len(groups), points), dtype=np.int64)
+    first = np.searchsorted(grid.groups, groups, side="left")
+    last = np.searchsorted(grid.groups, groups, side="right")
+    for row, (start, stop) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+        counts[row, grid.points[start:stop]] = grid.counts[start:stop]
+    return counts
+
+
+@dataclass(frozen=True)
+class Family:
+    """Aggregations (places in the plan) that are drawn together, what they may cost, and whether they are quantiles."""
+
+    places: tuple[int, ...]
+    epsilon: Fraction
+
+
+def families(measured: Sequence[Measured]) -> list[tuple[int, ...]]:
+    """The chosen aggregations that have no epsilon of their own, those that are drawn together in one tuple."""
+    found: dict[object, list[int]] = {}
+    for place, m in enumerate(measured):
+        if m.of == "choice" and m.aggregation.epsilon is None:
+            together = m.aggregation.kind is AggregateKind.QUANTILE
+            found.setdefault(m.aggregation.argument if together else place, []).append(place)
+    return [tuple(places) for places in found.values()]
+
+
+def draws_of(
+    analysis: Analysis, plan: Aggregate, asked: Sequence[Family], first: int, rho: Fraction | None, pure: Fraction
+) -> tuple[tuple[Draw, ...], tuple[GridCounts, ...], dict[int, Estimate]]:
+    """The draws of some families, the grids that they need, and what they mean, by place in the plan. `first`: how many
+    released values there are before; `rho` and `pure`: what the query is paid by, if by rho."""
+    grids: dict[GridCounts, int] = {}
+    draws: list[Draw] = []
+    estimates: dict[int, Estimate] = {}
+    for family in asked:
+        measured = [analysis.measured[place] for place in family.places]
+        kind = measured[0].aggregation.kind
+        grid, chosen = _grid_of(measured[0], plan)
+        wanted = sorted({m.aggregation.at or Fraction(0) for m in measured})
+        many = int(measured[0].aggregation.at or 1) if kind is AggregateKind.TOP_K else len(wanted)
+        many = min(many, grid.points) if kind is AggregateKind.TOP_K else many
+        places = tuple(range(first, first + many))
+        first += many
+        for place, m in zip(family.places, measured, strict=True):
+            own = places[wanted.index(m.aggregation.at or Fraction(0))] if kind is AggregateKind.QUANTILE else places[0]
+            estimates[place] = Estimate(
+                kind, None, None, 0.0, point(0), whole=False, chosen=chosen.at(own, many if own == places[0] else 1)
+            )
+        event: Event
+        epsilon, mechanism, cost, event = (
+            family.epsilon,
+            "permute_and_flip",
+            Cost.of(family.epsilon),
+            Pure(family.epsilon),
+        )
+        if rho is not None:
+            share = rho * (family.epsilon / pure) ** 2
+            after = many if kind is AggregateKind.TOP_K else many.bit_length()
+            epsilon, mechanism = root_below(8 * after * share), "exponential"
+            cost, event = Cost(None, rho=share), Concentrated(share)
+        draws.append(
+            Draw(
+                kind,
+                grids.setdefault(grid, len(grids)),
+                grid.points,
+                places,
+                tuple(wanted),
+                epsilon,
+                measured[0].bound.l1,
+                analysis.neighbours is Neighbours.BOUNDED,
+                not plan.keys,
+                mechanism,
+                cost,
+                event,
+            )
+        )
+    return tuple(draws), tuple(grids), estimates
+
+
+def _grid_of(m: Measured, plan: Aggregate) -> tuple[GridCounts, Chosen]:
+    """The public points of an aggregation, and how a point is read."""
+    expr, kind = argument_of(m), argument_of(m).type
+    values = m.aggregation.values
+    if values is not None:
+        many = m.aggregation.kind is AggregateKind.TOP_K
+        return GridCounts(GroupKey(expr, values, listed=True), len(values)), Chosen(
+            0, kind=kind, values=values, listed=many
+        )
+    held = m.argument.range
+    cells = plan.public_cells
+    most = _POINTS_OF_UNKNOWN if cells is None else max(_FEWEST_POINTS, min(MOST_POINTS, _MOST_CELLS // cells))
+    if kind.discrete:
+        lower, width = int(held.lower), int(held.upper) - int(held.lower)
+        step = -(-width // (most - 1)) or 1
+        size = -(-width // step)
+        lattice = LatticeSum(expr, int(held.lower), int(held.upper), lower, 1 / step, 0, size, whole=step == 1)
+        return GridCounts(lattice, size + 1), Chosen(0, kind=kind, origin=lower, step=step, most=int(held.upper))
+    lower_end, upper_end = float(held.lower), float(held.upper)
+    if lower_end == upper_end:
+        lattice = LatticeSum(expr, lower_end, upper_end, lower_end, 1.0, 0, 0, whole=False)
+        return GridCounts(lattice, 1), Chosen(0, kind=kind, origin=lower_end, step=0.0, most=upper_end)
+    scale = (most - 1) / (upper_end - lower_end)
+    lattice = LatticeSum(expr, lower_end, upper_end, lower_end, scale, 0, most - 1, whole=False)
+    return GridCounts(lattice, most), Chosen(0, kind=kind, origin=lower_end, step=1 / scale, most=upper_end)
+
+
+def own_families(measured: Sequence[Measured]) -> Iterator[Family]:
+    """Chosen aggregations with an epsilon of their own."""
+    for place, m in enumerate(measured):
+        if m.of == "choice" and m.aggregation.epsilon is not None:
+            yield Family((place,), m.aggregation.epsilon)

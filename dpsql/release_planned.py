@@ -1,0 +1,73 @@
+"""planned: a bound query -> a Release, with a search for bounds before it where some are to be chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from dpsql.analysis.sensitivity import analyse
+from dpsql.errors import InternalError
+from dpsql.intervals import Interval
+from dpsql.privacy.loss import Allowance
+from dpsql.privacy.mechanisms import DiscreteGaussian
+from dpsql.privacy.unit import Neighbours
+from dpsql.release import Release, calibrate
+from dpsql.release_bounds import SHARE, clipped, loose_columns, searches_of, widest
+from dpsql.sql.facts import known_of
+from dpsql.sql.plan import Query
+
+if TYPE_CHECKING:
+    from dpsql.sql.options import Options
+
+
+def planned(
+    query: Query,
+    neighbours: Neighbours,
+    allowed: Callable[[], Allowance],
+    options: Options | None,
+    *,
+    strategy: str,
+    mechanism: str,
+) -> Release:
+    """A query's release. Where columns have bounds "auto" and need some, it is planned with the widest that there are,
+    so that whatever is chosen can be planned too; intervals of a smaller argument lie in those of a larger one.
+
+    Raises what `analyse` and `calibrate` raise."""
+    loose = loose_columns(query, known_of(query.plan.input))
+    if not loose:
+        analysis = analyse(query.plan, neighbours, options)
+        return calibrate(query, analysis, allowed(), strategy=strategy, mechanism=mechanism, options=options)
+    rest = _rest(allowed())
+
+    def made(bounds: tuple[Interval, ...], law: str) -> Release:
+        held = clipped(query, dict(zip(loose, bounds, strict=True)))
+        analysis = analyse(held.plan, neighbours, options)
+        return calibrate(held, analysis, rest, strategy=strategy, mechanism=law, options=options)
+
+    first = made(tuple(widest(column) for column in loose), mechanism)
+    gaussian = any(isinstance(share.noise, DiscreteGaussian) for share in first.shares)
+
+    def settle(bounds: tuple[Interval, ...]) -> Release:
+        after = made(bounds, "gaussian" if gaussian else "laplace")
+        if after.cost.join(first.cost) != first.cost:
+            raise InternalError("bounds that were chosen would cost more than was paid")
+        return after
+
+    searches = searches_of(loose, query.plan, first.analysis, allowed(), settle)
+    return replace(
+        first,
+        query=query,
+        searches=searches,
+        cost=searches.cost + first.cost,
+        events=(*searches.events, *first.events),
+        allowed=allowed(),
+    )
+
+
+def _rest(allowed: Allowance) -> Allowance:
+    """What a search for bounds leaves of it."""
+    if allowed.rho is not None:
+        return Allowance(None, allowed.delta, allowed.rho * (1 - SHARE))
+    return Allowance(allowed.pure * Fraction(1 - SHARE), allowed.delta)
