@@ -8,12 +8,12 @@ half an octave if that spares more than COST / epsilon_b rows from clipping. Upp
 the rows above and below 0, which are disjoint, so that each search has all of epsilon_b = SHARE * epsilon: a row added
 moves the counts of one search only, by 0 or 1 and all the same way. What is left of epsilon is spent on the answer.
 
-Every error is relative to the true answer (absolute where that is 0), in percent, over SETS data sets with RUNS
-draws each. The rule is drawn by the exact sampler, which has no seed; all else is NumPy with fixed seeds. A data set of
-real numbers is multiplied by a random factor between 1 and 2, so that no grid is lucky. `best` are the fixed bounds of
-least expected error at that epsilon, `loose` fixed bounds about ten times the largest size; neither is private. SUM has
-Laplace noise of the larger bound over epsilon. AVG is made of the sums of y and of 1 - y, y the place within the
-bounds, each with noise 1 / epsilon, which together cost epsilon (Kulesza, Suresh, Wang, ICML 2024).
+Every error is relative to the true answer (absolute where that is 0), in percent, over SETS data sets with RUNS draws
+each. The rule is drawn by the exact sampler, which has no seed; all else is NumPy with fixed seeds. Real numbers are
+multiplied by one random factor between 1 and 2 for each data set, so that no grid is lucky. `best` are the fixed bounds
+of least expected error at that epsilon, `loose` about ten times the largest size; neither is private. SUM has Laplace
+noise of the larger bound over epsilon. AVG is made of the sums of y and 1 - y, y the place within the bounds, each with
+noise 1 / epsilon, which together cost epsilon (Kulesza, Suresh, Wang, ICML 2024).
 """
 
 from __future__ import annotations
@@ -35,13 +35,12 @@ from dpsql.privacy.choosing import permute_and_flip
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Draws = Callable[[np.random.Generator, int], Floats]
 
 SHARE, COST = 0.3, 0.7
 SETS, RUNS, SEED = 10, 60, 20
 SIZES, EPSILONS = (100, 1_000, 100_000), (0.1, 1.0, 3.0)
 SCORED = [(n, epsilon) for n in SIZES for epsilon in EPSILONS if n * epsilon >= 100]
-DATA: dict[str, Draws] = {
+DATA: dict[str, Callable[[np.random.Generator, int], Floats]] = {
     "lognormal(0, 1)": lambda draw, n: draw.lognormal(0, 1, n),
     "lognormal(0, 2)": lambda draw, n: draw.lognormal(0, 2, n),
     "uniform(0, 100)": lambda draw, n: draw.uniform(0, 100, n),
@@ -68,10 +67,10 @@ class Grid:
         halves = np.arange(0 if integer else -8, 125)
         fine = np.where(halves % 2, 1.5, 1.0) * 2.0 ** (halves // 2)
         coarse = np.empty(0) if integer else 2.0 ** np.arange(-32, -4, 4)
-        before = 2 if integer else len(coarse) + 1
-        steps = np.concatenate([[0], 2 * np.arange(1, len(coarse) + 1), 2 * before + np.arange(len(fine))])
+        first = 4 if integer else 2 * len(coarse) + 2
+        steps = np.concatenate([[0], 2 * np.arange(1, len(coarse) + 1), first + np.arange(len(fine))])
         bounds = np.concatenate([[0.0], coarse, fine])
-        kept = bounds % 1 == 0 if integer else bounds >= 0
+        kept = (bounds % 1 == 0) | (not integer)
         return cls(bounds[kept], steps[kept].astype(np.int64))
 
 
@@ -136,8 +135,7 @@ class Trial:
         return self.draw.exponential(size=(RUNS, columns)) / self.epsilon
 
 
-Search = Callable[[Side, Trial], Ints]
-"""The places of the bounds chosen for a side, shape (RUNS,)."""
+Search = Callable[[Side, Trial], Ints]  # the places of the bounds chosen, shape (RUNS,)
 
 
 def penalised(cost: float = COST, *, of_sums: bool = False) -> Search:
@@ -146,8 +144,7 @@ def penalised(cost: float = COST, *, of_sums: bool = False) -> Search:
 
     def search(side: Side, trial: Trial) -> Ints:
         gain = np.append(np.diff(side.clipped) / np.diff(side.grid.bounds), 0.0) if of_sums else side.beyond
-        cost_of_step = max(1, round(1_000 * cost / trial.epsilon))
-        scores = np.rint(1_000 * gain).astype(np.int64) + cost_of_step * side.grid.steps
+        scores = np.rint(1_000 * gain).astype(np.int64) + round(1_000 * cost / trial.epsilon) * side.grid.steps
         gaps = np.broadcast_to(scores - scores.min(), (RUNS, len(scores)))
         return np.asarray(permute_and_flip(gaps, Fraction(str(round(trial.epsilon, 9))) / 1_000), dtype=np.int64)
 
@@ -156,9 +153,9 @@ def penalised(cost: float = COST, *, of_sums: bool = False) -> Search:
 
 def above_threshold(split: float, threshold: float, *, one_sided: bool = False, down: bool = False) -> Search:
     """From the smallest bound to the first with a noisy count at or below the noisy threshold, or `down` from the
-    largest to the last before one above it. `split` is the threshold's part of epsilon. One-sided noise is exponential,
-    added to the threshold's side and taken from the count's: for counts that all move the same way by at most 1 it
-    costs no more than Laplace noise of that scale."""
+    largest to the last before one above it. `split` is the threshold's part of epsilon. One-sided noise is exponential:
+    rho is added to a count and nu taken from it. It costs no more than Laplace noise: a row less is made up for by rho
+    + 1 everywhere and nu + 1 in the last count, a row more by nu + 1 in the last alone."""
 
     def search(side: Side, trial: Trial) -> Ints:
         bar, count = trial.share(split), trial.share(1 - split)
@@ -199,7 +196,7 @@ def errors_at(sample: Sample, upper: Ints, lower: Ints, trial: Trial) -> Floats:
     return np.asarray(np.abs(off) / np.array([[scale], [scale / sample.rows if sample.total else 1]]))
 
 
-Answer = Callable[[Sample, Trial], Floats]
+Answer = Callable[[Sample, Trial], Floats]  # as `errors_at`
 
 
 def chosen(share: float, search: Search, *, sides: int = 2) -> Answer:
@@ -214,8 +211,7 @@ def chosen(share: float, search: Search, *, sides: int = 2) -> Answer:
 
 
 def fixed(sample: Sample, trial: Trial, *, loose: bool = False) -> Floats:
-    """Bounds [-B, B], cut to the data's range, with the least expected error of SUM; or those that would just do and
-    then seven half octaves more."""
+    """Bounds [-B, B] of least expected error of SUM, cut to the data's range; `loose`: seven half octaves beyond it."""
     bounds, clipped = sample.size.grid.bounds[1:], sample.size.clipped[1:]
     lost = clipped[-1] - clipped
     expected = lost + bounds / trial.epsilon * np.exp(-lost * trial.epsilon / bounds)  # of |lost + Laplace noise|
@@ -240,15 +236,15 @@ WAYS: dict[str, Answer] = {
 
 
 def errors(name: str, rows: int, epsilon: float, answer: Answer) -> Floats:
-    """Shape (2, SETS * RUNS), as of `errors_at`."""
+    """Shape (2, SETS * RUNS)."""
     trial = Trial(epsilon, np.random.default_rng([SEED, rows, round(1_000 * epsilon), *name.encode()]))
     return np.concatenate([answer(sample, trial) for sample in samples(name, rows)], axis=1)
 
 
 def both(off: Floats) -> str:
     """Median and mean in percent."""
-    found = (100 * float(np.median(off)), 100 * float(off.mean()))
-    median, mean = (f"{v:.2g}" if v < 99.5 else f"{v:,.0f}" if v < 1e4 else f"{v:.0e}" for v in found)
+    found = 100 * np.array([np.median(off), off.mean()])
+    median, mean = (f"{v:.2g}" if v < 99.5 else f"{v:,.0f}" if v < 1e4 else f"{v:.0e}" for v in found.tolist())
     return f"{median} ({mean})"
 
 
@@ -276,10 +272,10 @@ def scores() -> list[Row]:
     least = [errors(*setting, fixed)[0] for setting in settings]
     rows: list[Row] = []
     for label, way in ways.items():
-        found = [errors(*setting, way)[0] for setting in settings]
-        ratios = [[of(off) / of(low) for of in (np.median, np.mean)] for off, low in zip(found, least, strict=True)]
-        median, mean = np.exp(np.mean(np.log(ratios), axis=0))
-        rows.append({"way": label, "median": float(median), "mean": f"{mean:.3g}"})
+        pairs = [(errors(*setting, way)[0], low) for setting, low in zip(settings, least, strict=True)]
+        ratios = np.log([[of(off) / of(low) for of in (np.median, np.mean)] for off, low in pairs])
+        median, mean = np.exp(ratios.mean(axis=0)).tolist()
+        rows.append({"way": label, "median": median, "mean": f"{mean:.3g}"})
     return rows
 
 

@@ -119,7 +119,7 @@ def permute_and_flip(
 ) -> Bound:
     """The same as `exponential` for permute-and-flip (McKenna, Sheldon, NeurIPS 2020).
 
-    paper: the exponential mechanism's bound, which holds since permute-and-flip is never worse (theorem 2 there).
+    paper: the exponential mechanism's bound, which holds since permute-and-flip is never worse (shown there).
     exact: -ln(q)/r, where q solves 1 - (1 - (1 - q)^c)/(c q) = beta for c candidates (proof:
     `choice_laws.permute_and_flip_excess`), to 12 digits. Raises InvalidPrivacyParameter.
     """

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +88,7 @@ def slope_interval(  # noqa: PLR0917 - moments in a fixed order
         product = np.stack([_centred_product(moments, (1, 3, 4), (_middle(m), other)) for m, other in corners])
         square = np.stack([_centred_square(moments, 1, 2, m) for m, _ in corners])
         # x = y / z on the way (y, z) = (-1, 0), (0, 1), (1, 0), on which z product - y square is linear by pieces.
-        places = _hull([_End(square), _End(product), _End(-square)], moments, width, _main(level))
+        places = _hull([_End.of(each, moments) for each in (square, product, -square)], width, _main(level))
         with np.errstate(divide="ignore"):
             lower, upper = ((place - 1) / (1 - np.abs(place - 1)) for place in places)
         return lower, upper
@@ -102,8 +102,8 @@ def correlation_interval(  # noqa: PLR0917 - moments in a fixed order
     """Lower and upper ends, shape (groups,), within [-1, 1], of the correlation of u and v.
 
     The equation, with k the ratio of the standard deviations of u and v: covariance = x/2 (variance of u / k + variance
-    of v * k), which is least in k at the true one. The square of k solves variance of u = k^2 variance of v. Where k
-    may be 0 or infinite, the whole range is returned.
+    of v * k), the right side stationary at the true k, and variance of u = k^2 variance of v. Where k may be 0 or
+    infinite, the whole range is returned.
     """
 
     def of_chunk(moments: Floats) -> Bounds:
@@ -113,15 +113,15 @@ def correlation_interval(  # noqa: PLR0917 - moments in a fixed order
         second = np.stack([_centred_square(moments, 3, 4, m) for _, m in corners])
         product = np.stack([_centred_product(moments, (1, 3, 5), (_middle(m), _middle(other))) for m, other in corners])
         # k^2 = y / (1 - y) where (1 - y) first - y second is 0.
-        least, most = _hull([_End(first), _End(-second)], moments, width, share)
+        least, most = _hull([_End.of(first, moments), _End.of(-second, moments)], width, share)
         known = np.flatnonzero((least > 0) & (most < 1))
         low, high = (np.sqrt(y[known] / (1 - y[known])) for y in (least, most))
         points = (1 / low, low), (2 / (low + high), 2 * low * high / (low + high)), (1 / high, high)
         halves = np.concatenate([(x * first[:, :, known] + y * second[:, :, known]) / 2 for x, y in points])
         products = np.concatenate([product[:, :, known]] * len(points))
-        path = [_End(products + halves), _End(products - halves)]
+        path = [_End.of(each, moments[:, known]) for each in (products + halves, products - halves)]
         lower, upper = np.full(len(least), -1.0), np.full(len(least), 1.0)
-        lower[known], upper[known] = (2 * end - 1 for end in _hull(path, moments[:, known], width, _main(level)))
+        lower[known], upper[known] = (2 * end - 1 for end in _hull(path, width, _main(level)))
         return lower, upper
 
     return _in_chunks(of_chunk, (n, s, q, t, r, p))
@@ -174,7 +174,7 @@ def _mean(moments: Floats, place: int, width: Width, level: float) -> Bounds:
     start[0, 0], start[0, place] = 1.0, 1.0
     stop = start.copy()
     stop[0, 0] = -1.0
-    low, high = _hull([_End(start), _End(stop)], moments, width, level)
+    low, high = _hull([_End.of(start, moments), _End.of(stop, moments)], width, level)
     return 2 * low - 1, 2 * high - 1
 
 
@@ -186,55 +186,72 @@ def _ratio_to_count(
     for x in reach:
         weights = base.copy()
         weights[:, 0] -= x
-        path.append(_End(weights, np.array([x if sample else 0.0])))
-    low, high = _hull(path, moments, width, _main(level))
+        path.append(_End.of(weights, moments, x if sample else 0.0))
+    low, high = _hull(path, width, _main(level))
     return reach[0] + (reach[1] - reach[0]) * low, reach[0] + (reach[1] - reach[0]) * high
 
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """An end of a piece of the way along which a statistic runs through its range: the weights of the moments for each
-    corner of the nuisance region, shape (corners, k, groups), and a constant of the combination, (1,) or (groups,)."""
+    """An end of a piece of the way along which a statistic runs through its range, for each corner of the nuisance
+    region: weights of the moments, shape (corners, k, groups), the value of the combination, (corners, groups), and how
+    far rounding can have moved that."""
 
     weights: Floats
-    constant: Floats = field(default_factory=lambda: np.zeros(1))
+    value: Floats
+    rounding: Floats
+
+    @classmethod
+    def of(cls, weights: Floats, moments: Floats, constant: float = 0.0) -> _End:
+        terms = weights * moments
+        return cls(weights, terms.sum(axis=1) + constant, _ROUNDING * (np.abs(terms).sum(axis=1) + abs(constant)))
 
     def only(self, groups: NDArray[np.intp]) -> _End:
-        return _End(self.weights[:, :, groups], np.broadcast_to(self.constant, self.weights.shape[2])[groups])
+        return _End(self.weights[:, :, groups], self.value[:, groups], self.rounding[:, groups])
 
-    def towards(self, other: _End, place: Floats) -> _End:
-        """The point at this share of the way to the other end, which may differ by group."""
+    def beside(self, other: _End) -> _End:
+        """Both, as if for different groups."""
         return _End(
-            self.weights * (1 - place) + other.weights * place, self.constant * (1 - place) + other.constant * place
+            np.concatenate([self.weights, other.weights], axis=-1),
+            np.concatenate([self.value, other.value], axis=-1),
+            np.concatenate([self.rounding, other.rounding], axis=-1),
         )
 
-    def joined(self, other: _End) -> _End:
-        """Both, side by side as if for different groups."""
-        groups = self.weights.shape[2]
-        constants = [np.broadcast_to(end.constant, groups) for end in (self, other)]
-        return _End(np.concatenate([self.weights, other.weights], axis=2), np.concatenate(constants))
+    def towards(self, other: _End, share: Floats) -> _End:
+        """The point at this share of the way to the other end, which may differ by group."""
+        rest = 1 - share
+        return _End(
+            self.weights * rest + other.weights * share,
+            self.value * rest + other.value * share,
+            self.rounding * rest + other.rounding * share,
+        )
 
-    def excess(self, moments: Floats, width: Width, level: float) -> tuple[Floats, Floats, Floats]:
-        """By how much the combination is above the width at every corner, by how much below minus the width, and the
-        largest width; each of shape (groups,)."""
+    def excess(self, wide: Callable[[Floats], Floats]) -> Floats:
+        """Shape (3, groups): by how much the value is above the width at every corner, by how much it is below minus
+        the width, and the largest width."""
         corners, k, groups = self.weights.shape
-        value = (self.weights * moments).sum(axis=1) + self.constant
-        rounding = _ROUNDING * (np.abs(self.weights * moments).sum(axis=1) + np.abs(self.constant))
-        wide = width(self.weights.transpose(1, 0, 2).reshape(k, -1), level).reshape(corners, groups) + rounding
-        return (value - wide).min(axis=0), (-value - wide).min(axis=0), wide.max(axis=0)
+        width = wide(self.weights.transpose(1, 0, 2).reshape(k, corners * groups)).reshape(corners, groups)
+        width = width + self.rounding
+        return np.stack([(self.value - width).min(axis=0), (-self.value - width).min(axis=0), width.max(axis=0)])
 
 
-def _hull(path: list[_End], moments: Floats, width: Width, level: float) -> Bounds:
+def _hull(path: list[_End], width: Width, level: float) -> Bounds:
     """Where on the way the combination can be noise: its first and last place, each between 0 and the number of pieces;
-    the whole way where there is none. On a piece the weights are linear between its ends."""
-    groups = moments.shape[1]
-    pieces = len(path) - 1
-    both = [end.joined(other) for end, other in zip(path, path[::-1], strict=True)]
-    doubled = np.concatenate([moments, moments], axis=1)
+    the whole way where there is none. On a piece the weights are linear between its ends. Both ends of the hull are
+    sought side by side, from either end of the way."""
+
+    def wide(weights: Floats) -> Floats:
+        return width(weights, level)
+
+    pieces, groups = len(path) - 1, path[0].value.shape[1]
+    measured = [end.excess(wide) for end in path]
+    ways = [end.beside(other) for end, other in zip(path, path[::-1], strict=True)]
+    excess = [np.concatenate(pair, axis=1) for pair in zip(measured, measured[::-1], strict=True)]
     excluded = np.zeros(2 * groups)
     going = np.arange(2 * groups)
-    for start, stop in itertools.pairwise(both):
-        share = _excluded(start.only(going), stop.only(going), doubled[:, going], width, level)
+    for i in range(pieces):
+        piece = _Piece(ways[i].only(going), ways[i + 1].only(going), excess[i][:, going], excess[i + 1][:, going])
+        share = piece.excluded(wide)
         excluded[going] += share
         going = going[share == 1]
     first, last = excluded[:groups], pieces - excluded[groups:]
@@ -242,32 +259,40 @@ def _hull(path: list[_End], moments: Floats, width: Width, level: float) -> Boun
     return np.where(empty, 0.0, first), np.where(empty, pieces, last)
 
 
-def _excluded(start: _End, stop: _End, moments: Floats, width: Width, level: float) -> Floats:
-    """The share of the piece, from its start, on which the combination cannot be noise; shape (groups,).
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A piece of the way with the excess at its ends."""
 
-    It cannot where the smallest of (combination - width) over the corners is above 0, a concave function of the place,
-    or that of (-combination - width). If it is above 0 at some place and not at the end, it is above 0 up to where the
-    chord between the two meets 0; from there the next chord goes on. A width that is larger than the exact norm lowers
-    the chord and is safe; the steps may stop at any time.
-    """
-    share = np.zeros(moments.shape[1])
-    above, below, _ = start.excess(moments, width, level)
-    going = np.flatnonzero((above > 0) | (below > 0))
-    if not going.size:
+    start: _End
+    stop: _End
+    first: Floats
+    last: Floats
+
+    def excluded(self, wide: Callable[[Floats], Floats]) -> Floats:
+        """The share of the piece, from its start, on which the combination cannot be noise; shape (groups,).
+
+        It cannot where the smallest of (value - width) over the corners is above 0, a concave function of the place, or
+        that of (-value - width). If it is above 0 at some place and not at the end, it is above 0 up to where the chord
+        between the two meets 0; from there the next chord goes on. A width that is larger than the norm lowers the
+        chord and is safe, and the steps may stop at any time. They stop where the rest is small against the width: at
+        the next place the function is below the line through the last two.
+        """
+        sign = np.where(self.first[0] > 0, 0, 1)
+        gap, end = (np.choose(sign, each[:2]) for each in (self.first, self.last))
+        share = np.where((gap > 0) & (end > 0), 1.0, 0.0)
+        allowed, slope = _PRECISION * self.first[2], np.zeros(len(share))
+        going = np.flatnonzero((gap > 0) & (end <= 0))
+        for _ in range(_ROUNDS):
+            if not going.size:
+                break
+            step = (1 - share[going]) * gap[going] / (gap[going] - end[going])
+            share[going] += step
+            more = gap[going] + slope[going] * step > allowed[going]
+            going, step = going[more], step[more]
+            point = self.start.only(going).towards(self.stop.only(going), share[going])
+            above, below, width = point.excess(wide)
+            reached = np.choose(sign[going], (above, below))
+            slope[going] = (reached - gap[going]) / step
+            gap[going], allowed[going] = reached, _PRECISION * width
+            going = going[reached > allowed[going]]
         return share
-    sign = np.where(above > 0, 0, 1)[going]
-    gap = np.maximum(above, below)[going]
-    end = np.choose(sign, stop.only(going).excess(moments[:, going], width, level)[:2])
-    share[going] = np.where(end > 0, 1.0, 0.0)
-    kept = end <= 0
-    going, sign, gap, end = going[kept], sign[kept], gap[kept], end[kept]
-    for _ in range(_ROUNDS):
-        if not going.size:
-            break
-        share[going] += (1 - share[going]) * gap / (gap - end)
-        point = start.only(going).towards(stop.only(going), share[going])
-        above, below, wide = point.excess(moments[:, going], width, level)
-        gap = np.choose(sign, (above, below))
-        kept = gap > _PRECISION * wide
-        going, sign, gap, end = going[kept], sign[kept], gap[kept], end[kept]
-    return share

@@ -7,12 +7,14 @@ is computed from released values and public facts.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.intervals import EVERYTHING, Interval
+from dpsql.noise_expressions import Linear, form_interval, form_of
 from dpsql.noise_of_moments import moments_interval
 from dpsql.noise_widths import half_widths, noisy_coordinates
 from dpsql.release import Release, Released
@@ -31,32 +33,62 @@ _BISECTIONS = 50
 def interval(release: Release, released: Released, expr: Expr, level: float) -> Bounds | None:
     """Lower and upper ends for every released group, of an output expression; None for one without any aggregate.
 
-    A bare aggregate gets its law's interval. An expression over m aggregates gets interval arithmetic over their
-    intervals at level 1 - (1 - level) / m, which together hold by the union bound.
+    A bare aggregate gets its law's interval, and so do combinations and quotients of counts and sums. Any other
+    expression over m of these gets interval arithmetic over their intervals at level 1 - (1 - level) / m, which
+    together hold by the union bound.
     """
-    first = len(release.query.plan.keys)
     if any(isinstance(part, IntervalEnd | Report) for part in walk(expr)):
         return None
-    used = list(dict.fromkeys(part for part in walk(expr) if isinstance(part, Slot) and part.index >= first))
-    if not used:
+    atoms = list(dict.fromkeys(_atoms(release, expr)))
+    share = 1 - (1 - level) / max(1, len(atoms))
+    found = [(atom, _of_atom(release, released, atom, share)) for atom in atoms]
+    known = {atom: bounds for atom, bounds in found if bounds is not None}
+    if not known or len(known) < len(atoms):
         return None
-    if used == [expr]:
-        return aggregate_interval(release, released, used[0].index - first, level)
-    share = 1 - (1 - level) / len(used)
-    found = [(slot, aggregate_interval(release, released, slot.index - first, share)) for slot in used]
-    known = {slot: bounds for slot, bounds in found if bounds is not None}
-    if len(known) < len(used):
-        return None
+    if expr in known:
+        return known[expr]
     ends = [_propagate(expr, {s: Interval(*_ends(b, row)) for s, b in known.items()}) for row in range(released.groups)]
     return np.array([e.lower for e in ends], dtype=np.float64), np.array([e.upper for e in ends], dtype=np.float64)
+
+
+def constant_half_width(release: Release, expr: Expr, level: float) -> float | None:
+    """The half-width of an expression's interval where it is the same for whatever data; else None."""
+    if isinstance(expr, Slot):
+        place = expr.index - len(release.query.plan.keys)
+        each = release.estimates[place] if place >= 0 else None
+        if each is not None and each.whole and each.kind in (AggregateKind.COUNT, AggregateKind.SUM):
+            return float(max(0, math.ceil(linear_half_width(release, each, level) - 0.5)))
+    form = form_of(release, expr)
+    return form.half_width(release, level) if isinstance(form, Linear) else None
+
+
+def _atoms(release: Release, expr: Expr) -> Iterator[Expr]:
+    """The largest parts of an expression that have an interval of their own."""
+    first = len(release.query.plan.keys)
+    if isinstance(expr, Slot):
+        if expr.index >= first:
+            yield expr
+    elif form_of(release, expr) is not None:
+        yield expr
+    elif isinstance(expr, Call):
+        for arg in expr.args:
+            yield from _atoms(release, arg)
+
+
+def _of_atom(release: Release, released: Released, atom: Expr, level: float) -> Bounds | None:
+    if isinstance(atom, Slot):
+        return aggregate_interval(release, released, atom.index - len(release.query.plan.keys), level)
+    form = form_of(release, atom)
+    assert form is not None  # as it was when it was found
+    return form_interval(form, release, released, level)
 
 
 def _ends(bounds: Bounds, row: int) -> tuple[float, float]:
     return float(bounds[0][row]), float(bounds[1][row])
 
 
-def _propagate(expr: Expr, known: dict[Slot, Interval]) -> Interval:
-    if isinstance(expr, Slot):
+def _propagate(expr: Expr, known: Mapping[Expr, Interval]) -> Interval:
+    if expr in known or isinstance(expr, Slot):
         return known.get(expr, EVERYTHING)
     if isinstance(expr, Literal):
         return expr.fact.range

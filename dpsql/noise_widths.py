@@ -1,8 +1,9 @@
-"""Half-widths of the noise in combinations of a release's features, by the law of the coordinates that they are made of."""
+"""Half-widths of the noise in combinations of a release's features, by the law of the coordinates that make them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from dpsql.release import Release
 
 Floats = NDArray[np.float64]
+_ANGLES = 257
 
 
 def half_widths(release: Release, places: Sequence[int | None], weights: Floats, level: float) -> Floats:
@@ -28,6 +30,39 @@ def half_widths(release: Release, places: Sequence[int | None], weights: Floats,
 def noisy_coordinates(release: Release, places: Sequence[int | None]) -> int:
     """How many noisy coordinates the features at `places` are made of."""
     return len(_of_coordinates(release, places, np.ones((len(places), 1))))
+
+
+def shares_of(release: Release, places: Sequence[int | None]) -> set[int]:
+    """The noise vectors (by their place in the release) that the features at `places` have noise of."""
+    used = _of_coordinates(release, places, np.ones((len(places), 1)))
+    return {number for number, share in enumerate(release.shares) if any(place in share.places for place in used)}
+
+
+@dataclass(frozen=True)
+class Chords:
+    """Half-widths of above cos(a) - below sin(a) for angles a from -90 to 90 degrees, exact at some angles.
+
+    Between two of them a combination is one of their two combinations with factors that are not negative, and the
+    half-width, a norm of the weights (see `linear_tails`), is at most that of theirs: so it is read, to the safe side.
+    """
+
+    angles: Floats
+    widths: Floats
+
+    @classmethod
+    def of(cls, release: Release, places: Sequence[int], above: Floats, below: Floats, level: float) -> Chords:
+        angles = np.linspace(-np.pi / 2, np.pi / 2, _ANGLES)
+        weights = above[:, None] * np.cos(angles) - below[:, None] * np.sin(angles)
+        return cls(angles, half_widths(release, places, weights, level))
+
+    def at(self, angle: Floats) -> Floats:
+        """The half-widths of other angles."""
+        step = self.angles[1] - self.angles[0]
+        before = np.clip(((angle - self.angles[0]) / step).astype(np.int64), 0, len(self.angles) - 2)
+        off = np.clip(angle - self.angles[before], 0, step)
+        ahead = np.sin(off) / np.sin(step)
+        behind = np.sin(step - off) / np.sin(step)
+        return np.asarray(behind * self.widths[before] + ahead * self.widths[before + 1])
 
 
 def _of_coordinates(release: Release, places: Sequence[int | None], weights: Floats) -> dict[int, Floats]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpsql.errors import InvalidPrivacyParameter, SQLSyntaxError
+from dpsql.privacy.goal import Goal
 from dpsql.privacy.loss import Allowance, as_delta, as_epsilon, as_rho, show
 from dpsql.privacy.unit import Neighbours
 from dpsql.release import Release
+from dpsql.release_goal import reached
 from dpsql.release_planned import planned
 from dpsql.sql import plan_of
 from dpsql.sql.catalog import Catalog
@@ -38,18 +41,46 @@ class Terms:
     rho: Fraction | None = None
     max_rho: Fraction | None = None
     """The rho that converts to max_epsilon."""
+    goal: Goal | None = None
+    """What error the answers may have; the epsilons are then limits, not what is spent."""
 
     @classmethod
-    def of(cls, epsilon: object, delta: object, rho: object, **defaults: Any) -> Terms:
+    def of(
+        cls,
+        epsilon: object,
+        delta: object,
+        rho: object,
+        error: object = None,
+        confidence: object = 0.95,
+        **defaults: Any,
+    ) -> Terms:
         """What a caller wrote. Raises InvalidPrivacyParameter."""
+        goal = None if error is None else Goal.of(error, confidence)
         if epsilon is not None and rho is not None:
             raise InvalidPrivacyParameter("a query is paid by epsilon or by rho, got both.", hint="Leave one out.")
         return cls(
             None if epsilon is None else as_epsilon(epsilon),
             None if delta is None else as_delta(delta),
             rho=None if rho is None else as_rho(rho),
+            goal=goal,
             **defaults,
         )
+
+    def goal_with(self, said: Goal | None) -> Goal | None:
+        """The call's goal, or the text's. Raises InvalidPrivacyParameter."""
+        if said is not None and self.goal is not None:
+            raise InvalidPrivacyParameter("both the text and the call say an error.", hint="Leave one out.")
+        goal = said or self.goal
+        if goal is not None and self.rho is not None:
+            raise InvalidPrivacyParameter(
+                "a query is paid by rho, or by what its error needs of epsilon, not both.", hint="Leave one out."
+            )
+        return goal
+
+    def delta_with(self, options: Options | None) -> Fraction:
+        """What one query may spend of delta."""
+        said = None if options is None else options.delta
+        return _first(said, self.delta, self.default_delta) or Fraction(0)
 
     def allowance(self, options: Options | None) -> Allowance:
         """What one query may cost. Raises InvalidPrivacyParameter."""
@@ -61,7 +92,7 @@ class Terms:
                     span=options.places.get(name) if options is not None else None,
                     hint="OPTIONS can lower what a call allows, never raise it.",
                 )
-        delta = _first(said[1], self.delta, self.default_delta) or Fraction(0)
+        delta = self.delta_with(options)
         if self.rho is None:
             allowance = Allowance(as_epsilon(_first(said[0], self.epsilon, self.default_epsilon)), delta)
         elif said[0] is not None:
@@ -129,18 +160,37 @@ def prepare(
     if found is not None:
         return found
     try:
-        bound, explain_only = plan_of(sql, catalog, given)
-        release = planned(
-            bound.query,
-            neighbours,
-            lambda: terms.allowance(bound.options),
-            bound.options,
-            strategy=strategy,
-            mechanism=mechanism,
-        )
+        bound, explain_only, said = plan_of(sql, catalog, given)
+
+        def made(allowed: Allowance | None = None) -> Release:
+            return planned(
+                bound.query,
+                neighbours,
+                lambda: allowed or terms.allowance(bound.options),
+                bound.options,
+                strategy=strategy,
+                mechanism=mechanism,
+            )
+
+        goal = terms.goal_with(said)
+        release = made() if goal is None else _within(goal, terms, bound.options, made)
     except RecursionError:
         raise SQLSyntaxError("the query is nested too deeply.") from None
     return _remember(key, Prepared(release, explain_only))
+
+
+def _within(goal: Goal, terms: Terms, options: Options | None, made: Callable[[Allowance | None], Release]) -> Release:
+    """The release that reaches a goal at the least epsilon, which must not be more than is allowed."""
+    delta = terms.delta_with(options)
+    release = replace(reached(lambda epsilon: made(Allowance(epsilon, delta)), goal), goal=goal)
+    caps = (terms.epsilon, terms.max_epsilon, None if options is None else options.epsilon)
+    cap = min((each for each in caps if each is not None), default=None)
+    if cap is not None and release.allowed.pure > cap:
+        raise InvalidPrivacyParameter(
+            f"an answer {goal} costs epsilon {show(release.allowed.pure)}, and {show(cap)} is allowed.",
+            hint="Ask for a larger error, or allow more.",
+        )
+    return release
 
 
 def _typed(params: Params) -> tuple[object, ...]:

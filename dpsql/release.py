@@ -22,6 +22,7 @@ from dpsql.intervals import Interval
 from dpsql.privacy.cost import FREE, Cost
 from dpsql.privacy.events import Approx, Concentrated, Event, Pure
 from dpsql.privacy.geometric import TruncatedGeometric
+from dpsql.privacy.goal import Goal
 from dpsql.privacy.loss import Allowance, PrivacyLoss
 from dpsql.privacy.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SharedLaplace, SplitLaplace, drawable
 from dpsql.privacy.partitions import show_probability, threshold
@@ -66,9 +67,10 @@ class Selector:
 
 @dataclass(frozen=True)
 class Release:
-    """A calibrated query. `draws` are the values that it chooses; `shares` are its noise vectors, none where nothing private is measured, the one that chooses
-    groups first; `cost` is what the ledger is charged, `events` are the steps that it is made of, `allowed` what was
-    asked for; `choice`: how Laplace and Gaussian noise compare, where both were possible."""
+    """A calibrated query. `draws` are the values that it chooses; `shares` are its noise vectors, none where nothing
+    private is measured, the one that chooses groups first; `cost` is what the ledger is charged, `events` are the steps
+    that it is made of, `allowed` what was asked for; `choice`: how Laplace and Gaussian noise compare, where both were
+    possible."""
 
     query: Query
     analysis: Analysis
@@ -87,6 +89,8 @@ class Release:
     """Bounds that are still to be chosen: all else then stands for the widest ones."""
     bounds: tuple[tuple[Column, Interval], ...] = ()
     """Bounds that were chosen."""
+    goal: Goal | None = None
+    """The error that was asked for, where epsilon was found for it."""
 
     def settled(self, bounds: tuple[Interval, ...]) -> Release:
         """The release with bounds for its columns; itself where none are to be chosen. Costs what this one does."""
@@ -265,7 +269,7 @@ def _calibrate(
     parts = tuple(batch for batch in parts if not batch.drawn) or (Batch((), Fraction(1), selects=False),)
     found = lattices(analysis, parts, strategy, of_units=chosen.least is not None, gaussian=gaussian)
     lattice = joined(found, parts)
-    draws, grids, estimates = draws_of(analysis, query.plan, drawn, lattice.width, allowed.rho, allowed.pure)
+    draws, grids, estimates = draws_of(analysis, query.plan, drawn, allowed, first=lattice.width)
     if draws:
         own_places = (place for batch in parts for place in batch.places)
         estimates |= dict(zip(sorted(own_places), lattice.estimates, strict=True))

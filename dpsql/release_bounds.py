@@ -80,7 +80,7 @@ class Search:
     def of(cls, column: Column, epsilon: Fraction, rows: int, *, bounded: bool, mechanism: str) -> Search:
         ends = [float(bound) for bound in candidates(whole=column.type is Type.INTEGER)[0]]
         below = [math.nextafter(-end, -math.inf) for end in ends]  # at most that: less than -end
-        edges = Edges(column, tuple([*reversed(below), *ends]))
+        edges = Edges(column, (*reversed(below), *ends))
         return cls(column, GridCounts(edges, len(edges.edges) + 1), epsilon, rows, bounded, mechanism)
 
     def choose(self, counts: NDArray[np.int64]) -> Interval:
@@ -146,7 +146,7 @@ def loose_columns(query: Query, known: Known) -> tuple[Column, ...]:
 
 def clipped(query: Query, bounds: dict[Column, Interval]) -> Query:
     """The query with columns clipped to bounds inside its aggregates."""
-    held: dict[Expr, Expr] = {column: _clamp(column, interval) for column, interval in bounds.items()}
+    held: dict[Expr, Expr] = {column: clamped(column, interval) for column, interval in bounds.items()}
     aggregations = tuple(
         replace(
             each,
@@ -160,7 +160,8 @@ def clipped(query: Query, bounds: dict[Column, Interval]) -> Query:
     return replace(query, plan=replace(query.plan, aggregations=aggregations))
 
 
-def _clamp(column: Column, held: Interval) -> Expr:
+def clamped(column: Column, held: Interval) -> Expr:
+    """A column between bounds."""
     made = call(FUNCTIONS["clamp"], column, *(Literal(end, column.type) for end in (held.lower, held.upper)))
     assert made is not None  # numbers are clamped to numbers of their type
     return made

@@ -23,8 +23,8 @@ from dpsql.intervals import point
 from dpsql.privacy.choosing import Chooser, exponential, gaps_of, permute_and_flip, top_k
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.events import Concentrated, Event, Pure
-from dpsql.privacy.loss import root_below
-from dpsql.privacy.ranks import extreme_rank, fixed_rank_spread, quantiles, rank_gaps_at
+from dpsql.privacy.loss import Allowance, root_below
+from dpsql.privacy.ranks import extreme_rank, fixed_rank_spread, quantiles, rank_gaps_at, rank_spread
 from dpsql.privacy.unit import Neighbours
 from dpsql.release_parts import Chosen, Estimate
 from dpsql.release_values import argument_of
@@ -73,6 +73,15 @@ class Draw:
     def rank(self) -> int:
         """The rank of MIN from the bottom and of MAX from the top."""
         return extreme_rank(self.points, self.rate)
+
+    def rows_off(self, level: float) -> int:
+        """How many rows the drawn value's rank, or its count, may be off from the best one's, with this probability
+        and whatever the data are: the utility theorem of the exponential mechanism, exactly (see `extreme_rank`)."""
+        rate = self.rate
+        if self.kind is AggregateKind.QUANTILE:
+            spread = max(rank_spread(q, self.bounded, self.one_group) for q in self.wanted)
+            rate = self.epsilon / (len(self.wanted).bit_length() * spread * self.rows)
+        return extreme_rank(self.points, rate, Fraction(1) - Fraction(repr(level)))
 
     def draw(self, counts: NDArray[Any]) -> NDArray[Any]:
         """Points for counts of shape (groups, points), shape (len(places), groups)."""
@@ -131,10 +140,10 @@ def families(measured: Sequence[Measured]) -> list[tuple[int, ...]]:
 
 
 def draws_of(
-    analysis: Analysis, plan: Aggregate, asked: Sequence[Family], first: int, rho: Fraction | None, pure: Fraction
+    analysis: Analysis, plan: Aggregate, asked: Sequence[Family], allowed: Allowance, *, first: int
 ) -> tuple[tuple[Draw, ...], tuple[GridCounts, ...], dict[int, Estimate]]:
     """The draws of some families, the grids that they need, and what they mean, by place in the plan. `first`: how many
-    released values there are before; `rho` and `pure`: what the query is paid by, if by rho."""
+    released values there are before; `allowed`: what the query may cost."""
     grids: dict[GridCounts, int] = {}
     draws: list[Draw] = []
     estimates: dict[int, Estimate] = {}
@@ -159,8 +168,8 @@ def draws_of(
             Cost.of(family.epsilon),
             Pure(family.epsilon),
         )
-        if rho is not None:
-            share = rho * (family.epsilon / pure) ** 2
+        if allowed.rho is not None:
+            share = allowed.rho * (family.epsilon / allowed.pure) ** 2
             after = many if kind is AggregateKind.TOP_K else many.bit_length()
             epsilon, mechanism = root_below(8 * after * share), "exponential"
             cost, event = Cost(None, rho=share), Concentrated(share)

@@ -40,7 +40,7 @@ def error_variance(each: Estimate, lattice: Lattice, variance: Mapping[int, floa
     """The variance of one aggregation at the reference table; 0 without noise, and for a value that is chosen."""
     if each.chosen is not None:
         return 0.0
-    features = _reference(each)
+    features = reference(each, _ROWS)
     gradient = _gradient(each, features)
     by_coordinate: dict[int, float] = {}
     for place, slope in gradient.items():
@@ -50,21 +50,23 @@ def error_variance(each: Estimate, lattice: Lattice, variance: Mapping[int, floa
     return math.fsum(variance[place] * worth**2 for place, worth in by_coordinate.items() if place in variance)
 
 
-def _reference(each: Estimate) -> dict[int, float]:
-    """The features of an aggregation at the reference table, by place."""
+def reference(each: Estimate, rows: float) -> dict[int, float]:
+    """The features of an aggregation at the reference table with so many rows, by place."""
+    if each.chosen is not None:
+        return {}
     found: dict[int, float] = {}
     if each.count is not None:
-        found[each.count] = _ROWS
+        found[each.count] = rows
     if each.sum is not None:
         middle = float(Fraction(each.range.lower) + Fraction(each.range.upper)) / 2
-        found[each.sum] = _ROWS * middle if each.count is None else 0.0
+        found[each.sum] = rows * middle if each.count is None else 0.0
     if each.moments is not None:
         squares = (each.moments.square, each.moments.other_square)
-        found.update({place: -_ROWS / 3 for place in squares if place is not None})
+        found.update({place: -rows / 3 for place in squares if place is not None})
         if each.moments.sum is not None:
             found[each.moments.sum] = 0.0
         if each.moments.product is not None:
-            found[each.moments.product] = _ROWS / 6
+            found[each.moments.product] = rows / 6
     return found
 
 

@@ -113,9 +113,10 @@ Feature = tuple[tuple[int, float], ...]
 @dataclass(frozen=True, slots=True)
 class Lattice:
     """The lowered query. `features` is what estimates speak of; None: the coordinates themselves. `steps`: the
-    sensitivity of all noisy coordinates together, the sum over groups of the largest change there; `selection`: the coordinate that decides which groups are shown, in which a unit counts at least
-    `one_row` steps and at most `one_unit`; `groups_of_a_unit`: how many groups can appear or vanish with one unit
-    (under bounded neighbours twice those that it can be in: it can leave some and open others)."""
+    sensitivity of all noisy coordinates together, the sum over groups of the largest change there; `selection`: the
+    coordinate that decides which groups are shown, in which a unit counts at least `one_row` steps and at most
+    `one_unit`; `groups_of_a_unit`: how many groups can appear or vanish with one unit (under bounded neighbours twice
+    those that it can be in: it can leave some and open others)."""
 
     parts: tuple[Part, ...]
     coordinates: tuple[Coordinate, ...]

@@ -47,8 +47,9 @@ class Share:
 
 def batches(analysis: Analysis, epsilon: Fraction, *, selects: bool, by_rho: bool) -> tuple[Batch, ...]:
     """The batches of a query, the one that chooses groups first: aggregations without an epsilon of their own share
-    what the others leave, all sums and counts one part of it, and values that are drawn together one each. `by_rho`: it is rho, half the square
-    of epsilon, that is divided. Raises InvalidPrivacyParameter where they leave nothing, or ask for more than there is."""
+    what the others leave, all sums and counts one part of it, and values that are drawn together one each. `by_rho`: it
+    is rho, half the square of epsilon, that is divided. Raises InvalidPrivacyParameter where they leave nothing, or ask
+    for more than there is."""
     owns = [each.aggregation.epsilon for each in analysis.measured]
     drawn = [each.of == "choice" for each in analysis.measured]
     taken = sum((own for own in owns if own is not None), Fraction(0))

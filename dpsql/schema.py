@@ -134,10 +134,10 @@ class TableSchema:
 class Declaration:
     """The owner's words about one table, column by column and as a whole (`table`); validated when made.
 
-    bounds: column -> (lower, upper), numbers or dates, or "auto"; keys: column -> list of values; types: column -> "integer",
-    "real" (or "decimal", which is read as real), "boolean", "text", "date" or "timestamp"; nullable: column -> False
-    where the owner says that no cell is NULL (one that is nevertheless becomes the column's first key, lower bound, or
-    the type's zero). Dates are `date`, `datetime`, pandas' or NumPy's, or ISO text. Raises InvalidSchema.
+    bounds: column -> (lower, upper), numbers or dates, or "auto"; keys: column -> list of values; types: column ->
+    "integer", "real" (or "decimal", which is read as real), "boolean", "text", "date" or "timestamp"; nullable: column
+    -> False where the owner says that no cell is NULL (one that is nevertheless becomes the column's first key, lower
+    bound, or the type's zero). Dates are `date`, `datetime`, pandas' or NumPy's, or ISO text. Raises InvalidSchema.
     """
 
     bounds: Mapping[str, Pair | str] = field(default_factory=dict)

@@ -102,12 +102,16 @@ class Session:
         fresh: bool = False,
         strategy: str = "auto",
         mechanism: str = "auto",
+        error: float | None = None,
+        confidence: float = 0.95,
     ) -> Result | Explanation:
         """Answer a query with noise, charged to the budget before any row is read.
 
         epsilon, delta: what the whole query may cost; `delta` is spent only where it is needed. rho: what it may cost
-        in zero-concentrated privacy, in place of epsilon. params: values for `:name` in the text. strategy: "auto" or
-        "split"; mechanism: "laplace", "gaussian", or "auto", whichever has less error. Text that begins with EXPLAIN
+        in zero-concentrated privacy, in place of epsilon. error: in place of epsilon too, how far answers may be off,
+        each with probability `confidence`: the least epsilon that reaches it is found and spent (then epsilon, if
+        given, is the most that may be). params: values for `:name` in the text. strategy: "auto" or "split"; mechanism:
+         "laplace", "gaussian", or "auto", whichever has less error. Text that begins with EXPLAIN
         PRIVACY gives the Explanation.
 
         A query that this session has answered at the same loss is answered with the same numbers again, free; over
@@ -118,7 +122,8 @@ class Session:
         """
         if not isinstance(fresh, bool):
             raise InvalidArgument(f"fresh must be True or False, got {fresh!r}.")
-        prepared = self._prepare(sql, epsilon, delta, rho, params=params, strategy=strategy, mechanism=mechanism)
+        terms = (epsilon, delta, rho, error, confidence)
+        prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism)
         if prepared.explain_only:
             return self._explanation(prepared)
         release = prepared.release
@@ -144,10 +149,13 @@ class Session:
         params: Mapping[str, Any] | None = None,
         strategy: str = "auto",
         mechanism: str = "auto",
+        error: float | None = None,
+        confidence: float = 0.95,
     ) -> Explanation:
         """What `query` would do and cost. Free; reads no row; refuses what `query` would refuse, save for the
         budget."""
-        prepared = self._prepare(sql, epsilon, delta, rho, params=params, strategy=strategy, mechanism=mechanism)
+        terms = (epsilon, delta, rho, error, confidence)
+        prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism)
         return self._explanation(prepared)
 
     def remaining_queries(
@@ -160,10 +168,13 @@ class Session:
         params: Mapping[str, Any] | None = None,
         strategy: str = "auto",
         mechanism: str = "auto",
+        error: float | None = None,
+        confidence: float = 0.95,
     ) -> int | float:
         """How many more queries of this cost the budget admits, each drawn anew; `math.inf` for one that costs nothing.
         Free. Raises what `explain` raises."""
-        prepared = self._prepare(sql, epsilon, delta, rho, params=params, strategy=strategy, mechanism=mechanism)
+        terms = (epsilon, delta, rho, error, confidence)
+        prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism)
         most = self._ledger.most(prepared.release.cost, self._parts(prepared.release))
         return math.inf if most is None else most
 
@@ -227,11 +238,9 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _prepare(self, sql: str, epsilon: float | None, delta: float | None, rho: float | None, **how: Any) -> Prepared:
+    def _prepare(self, sql: str, asked: tuple[float | None, ...], **how: Any) -> Prepared:
         terms = Terms.of(
-            epsilon,
-            delta,
-            rho,
+            *asked,
             default_epsilon=self._epsilon,
             default_delta=self._delta,
             max_epsilon=self._max_epsilon,

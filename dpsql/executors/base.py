@@ -193,8 +193,8 @@ def expressions_of(part: Part | GridCounts) -> tuple[Expr, ...]:
 class ExactPlan:
     """Scan and filters, the group keys, and the integers wanted of each group.
 
-    `limits` is the bound of a unit's rows; parts of units take all rows of a unit in `groups` groups at most. None: no row has to be left out. Which rows and groups of a unit are left out is up to the
-    key of `execute`.
+    `limits` is the bound of a unit's rows; parts of units take all rows of a unit in `groups` groups at most. None: no
+    row has to be left out. Which rows and groups of a unit are left out is up to the key of `execute`.
 
     With `every_cell` the groups are all combinations of the keys' public values, in their order, present or not;
     otherwise those combinations (inside the public values, where a key has some) that occur.

@@ -42,8 +42,8 @@ def share_steps(part: LatticeShare, first: Vector, second: Vector) -> Steps:
     """The integers that the rows of a block add to a share.
 
     The shares of one value add up to SHARE_STEPS: all but one are rounded down, and that one is the rest, which is no
-    less than its own share rounded down, hence not negative. The second value divides each share p of the first: floor(p
-    w / SHARE_STEPS) for all but the last w, and the rest of p. Factors are at most 2^30, products at most 2^60.
+    less than its own share rounded down, hence not negative. The second value divides each share p of the first:
+    floor(p w / SHARE_STEPS) for all but the last w, and the rest of p. Factors are at most 2^30, products at most 2^60.
     """
     own = _shares(lattice_steps(part.first, first), part.degrees[0], part.index[0])
     if part.degrees[1] == 0:

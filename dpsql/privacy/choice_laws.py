@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -47,16 +48,22 @@ def permute_and_flip_law(gaps: IntArray, rate: Fraction) -> FloatArray:
     """
     p = _acceptances(gaps, rate)
     end = min(1.0, _NEGLIGIBLE / max(float(p.sum()) - 1, 1e-9))
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    width = end / _PANELS
-    points = ((np.arange(_PANELS)[:, np.newaxis] + (nodes + 1) / 2) * width).reshape(-1)
-    weights = np.tile(weights * width / 2, _PANELS)
+    places, shares = _rule()
+    points, weights = places * end, shares * end
     step = max(_BATCH // len(points), 1)
     batches = [slice(start, start + step) for start in range(0, len(p), step)]
     logs = sum(np.log1p(-np.outer(p[batch], points)).sum(axis=0) for batch in batches)
     values = weights * np.exp(logs)
     others = [(values / (1 - np.outer(p[batch], points))).sum(axis=1) for batch in batches]
     return np.asarray(p * np.concatenate(others))
+
+
+@lru_cache(maxsize=1)
+def _rule() -> tuple[FloatArray, FloatArray]:
+    """Points of (0, 1) and their weights: Gauss's rule on each panel."""
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    points = (np.arange(_PANELS)[:, np.newaxis] + (nodes + 1) / 2) / _PANELS
+    return points.reshape(-1), np.tile(weights / 2 / _PANELS, _PANELS)
 
 
 def _acceptances(gaps: IntArray, rate: Fraction) -> FloatArray:

@@ -30,7 +30,7 @@ Sources: consistency by least squares, Hay, Rastogi, Miklau, Suciu (VLDB 2010) a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -194,9 +194,9 @@ def _synthesised(coefficients: Floats, keys: int) -> Floats:
 
 # Shares of the budget
 
-_MOST_SETS = 32  # to choose from: with unions at most so many; more are not put in and out one by one
-_GRAIN = 1000
-_UNSEEN = 1e-6
+_MOST_WITH_UNIONS, _MOST_EXCHANGED = 32, 64  # sets to choose from
+_GRAIN = 1000  # shares are whole parts of 1/1000
+_UNSEEN = 1e-6  # a share below that is none, a fall of f below that is no gain
 _SHORT, _LONG = 30, 200  # steps
 
 
@@ -204,8 +204,10 @@ def allocation(
     sizes: Sequence[int],
     wanted: Iterable[GroupingSet],
     law: Literal["laplace", "gaussian"],
+    *,
     measurable: Iterable[GroupingSet] | None = None,
     guard: float = 0.0,
+    whole: Callable[[GroupingSet], float] = lambda _: 1.0,
 ) -> dict[GroupingSet, Fraction]:
     """Shares of the budget for the sets to measure, each more than 0 and 1 in all, from public facts only.
 
@@ -213,12 +215,15 @@ def allocation(
     that of a measured cell at an equal share. With guard 0 that is the geometric mean of variances, and a set may be
     left to sums of many noisy cells, far worse than V0; a guard of 1/2 prevents most of that at little cost to others.
 
-    A privacy unit moves as much in one set as in any other, so the epsilons of Laplace noise add up (variance 2 /
-    (share epsilon)^2) and so do the rhos of Gaussian noise (1 / (2 share rho)): shares of 1 cost the whole budget. They
-    depend on neither epsilon nor rho, which are one factor of all variances. Shares are those of the finest set alone
-    or equal where these are as good, else multiples of 1/1000, which hides how machines round. `measurable` are the
-    sets to choose from; None for the wanted ones and, while those are few, their unions. Raises ValueError where they
-    do not determine the wanted ones.
+    By composition the epsilons of Laplace noise add up (its variance is in proportion to 1 / share^2) and so do the
+    rhos of Gaussian noise (1 / share): shares of 1 in all cost the whole budget, and do not depend on how much that is.
+    `whole` gives the variance of a set's noise at the whole budget, up to one factor. It is the same for all if a unit
+    moves one cell of each set by the same amount, and for Laplace noise always, as L1 distances do not grow by summing
+    cells; L2 distances do, where a unit may have rows in several cells.
+
+    Shares are those of the finest set alone or equal where these are as good, else multiples of 1/1000, which hides how
+    machines round. `measurable` are the sets to choose from; None for the wanted ones and, while those are few, their
+    unions. Raises ValueError where they do not determine the wanted ones.
     """
     known = dict(enumerate(sizes))
     asked = list(dict.fromkeys(wanted))
@@ -228,7 +233,9 @@ def allocation(
     variances_of(dict.fromkeys(sets, 1.0), sizes, asked)
     plain = [some for some in ([_union(asked)], asked, sets) if set(some) <= set(sets)]
     counts = np.array([[each in some for each in sets] for some in plain], dtype=np.int64)
-    descent = _Descent.of(sets, asked, known, {"laplace": 2, "gaussian": 1}[law], guard)
+    power = {"laplace": 2, "gaussian": 1}[law]
+    over = guard / np.array([len(asked) ** power * whole(each) for each in asked])
+    descent = _Descent(*_model(sets, asked, known, whole), power, over)
     counts = np.vstack([counts, _rounded(descent.least(counts.astype(np.float64)))])
     best = counts[_first_least(descent.value(counts / counts.sum(axis=1, keepdims=True)))]
     return {each: Fraction(int(count), int(best.sum())) for each, count in zip(sets, best, strict=True) if count}
@@ -240,16 +247,31 @@ def _with_unions(asked: Sequence[GroupingSet], sizes: Sizes) -> list[GroupingSet
     as are summed; a share of 1/n, of n^2 cells for Laplace noise."""
     unions = {_union(pair) for pair in combinations(asked, 2)} | {_union(asked)}
     more = sorted(unions.difference(asked), key=lambda each: (_cells(each, sizes), each))
-    return [*asked, *more[: max(0, _MOST_SETS - len(asked))]]
+    return [*asked, *more[: max(0, _MOST_WITH_UNIONS - len(asked))]]
+
+
+def _model(
+    sets: Sequence[GroupingSet], asked: Sequence[GroupingSet], sizes: Sizes, whole: Callable[[GroupingSet], float]
+) -> tuple[Floats, Floats]:
+    """`seen` and `freedom` of a `_Descent`."""
+    keys = _union(sets)
+    inside = np.stack([_evidence({each: 1.0}, keys).ravel() for each in sets], axis=1) > 0
+    _, first, which = np.unique(np.packbits(inside, axis=1), axis=0, return_index=True, return_inverse=True)
+    freedom = np.zeros((len(asked), len(first)))
+    for row, each in zip(freedom, asked, strict=True):
+        within = which.reshape((2,) * len(keys))[_places(keys, each)]
+        np.add.at(row, within, _freedom(each, sizes) / float(_cells(each, sizes)) ** 2)
+    return inside[first] / np.array([_cells(each, sizes) * whole(each) for each in sets]), freedom
 
 
 @dataclass(frozen=True)
 class _Descent:
     """Minimises f over shares q of the sets to choose from.
 
-    seen: 1 / s_M for each set M >= T, shape (components, sets); freedom: d_T / s_S^2 for the T <= S, shape (wanted sets
-    S, components); components in the same sets are one row. power: d, 2 for Laplace and 1 for Gaussian noise, so that
-    up to a factor A_T is the sum of q_M^d / s_M over M >= T. guard: over V0 for V at the full budget 1.
+    power: d, 2 for Laplace and 1 for Gaussian noise. seen: 1 / (s_M w_M) for each set M >= T, w_M its variance at the
+    whole budget, shape (components, sets), so that A_T is the sum over M >= T of q_M^d / (s_M w_M). freedom: d_T /
+    s_S^2 for the T <= S, shape (wanted sets S, components). Components in the same sets are one row of `seen`. guard:
+    that over V0, shape (wanted sets,).
 
     A step: log V lies below its tangents, V is a sum of multiples of 1 / A_T, and 1 / A_T, by Jensen's inequality for
     the convex 1 / x with the parts of the sets in A_T as weights, lies below a sum of multiples of 1 / q_M^d that
@@ -263,21 +285,7 @@ class _Descent:
     seen: Floats
     freedom: Floats
     power: int
-    guard: float
-
-    @classmethod
-    def of(
-        cls, sets: Sequence[GroupingSet], asked: Sequence[GroupingSet], sizes: Sizes, power: int, guard: float
-    ) -> _Descent:
-        keys = _union(sets)
-        inside = np.stack([_evidence({each: 1.0}, keys).ravel() for each in sets], axis=1) > 0
-        rows, which = np.unique(inside, axis=0, return_inverse=True)
-        freedom = np.zeros((len(asked), len(rows)))
-        for row, each in zip(freedom, asked, strict=True):
-            within = which.reshape((2,) * len(keys))[_places(keys, each)]
-            np.add.at(row, within, _freedom(each, sizes) / float(_cells(each, sizes)) ** 2)
-        seen = rows / np.array([float(_cells(each, sizes)) for each in sets])
-        return cls(seen, freedom, power, guard / len(asked) ** power)
+    guard: Floats
 
     def _inverse(self, shares: Floats) -> Floats:
         """1 / A_T, shape (runs, components), for shares of shape (runs, sets); huge where no set has a share."""
@@ -305,9 +313,10 @@ class _Descent:
         return shares
 
     def _exchanged(self, shares: Floats) -> Floats:
-        """Shares of shape (1, sets) after putting single sets in or out, the best each time, while that helps."""
+        """Shares of shape (1, sets) after putting single sets in or out, the best each time, while that helps. Not if
+        f is convex, where the start with all sets finds the least value."""
         count = shares.shape[1]
-        while 1 < count <= _MOST_SETS:
+        while self.power > 1 and 1 < count <= _MOST_EXCHANGED:
             on = shares[0] > _UNSEEN
             tried = np.repeat(np.where(on, shares, 0), count, axis=0)
             np.fill_diagonal(tried, np.where(on, 0, 1 / on.sum()))

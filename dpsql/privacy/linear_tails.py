@@ -14,8 +14,9 @@ used three times:
 * T(0) = 1 and concavity give log T(t) <= (t / t') log T(t') for t >= t'. With p = 1 - level and the exact t' that says
   t / t' <= log T(t) / log p: how far log T is from log p bounds how far t is from exact, both ways.
 
-Every computed tail is off by less than 2e-6 p log(1/p) where it decides. A t is accepted when its computed log T / log
-p is between 1 - 4e-6 and 1 + 1e-4, which makes the exact one at least 1 - 7e-6; 1e-5 more width makes up for that.
+A computed tail is off by less than 5e-6 p log(1/p) where it decides, for levels from 0.05. A t is accepted when its
+computed log T / log p is between 1 - 4e-6 and 1 + 1e-4, which makes the exact one at least 1 - 9.1e-6; 1e-5 more width
+makes up for that.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ def half_widths(law: str, dimension: int, weights: Floats, level: float) -> Floa
     """Shape (m,): the t with P(|sum over i of w_i X_i| <= t) >= level for each column w of `weights`, shape (k, m).
 
     law: "cube" (density proportional to exp(-max |x_i|) in `dimension` coordinates, of which the k are some), "laplace"
-    or "gaussian" (k independent coordinates). Never narrower than exact, and at most 0.1 % wider ("cube" up to
-    dimension 20 and levels up to 1 - 1e-9). Weights of 0 drop out. Raises ValueError for an unknown law, a level
+    or "gaussian" (k independent coordinates). Never narrower than exact, and at most 0.1 % wider, for dimensions up to
+    20 and levels from 0.05 to 1 - 1e-9. Weights of 0 drop out. Raises ValueError for an unknown law, a level
     outside (0, 1), weights that are not finite, and for "cube" more than 6 weights other than 0 or more than
     `dimension` of them.
     """
@@ -92,7 +93,7 @@ def _solve(tail: Tail, one: float, weights: Floats, level: float) -> Floats:
     q = `one` is the half-width of a single coordinate; by bisection where Newton leaves the bracket."""
     goal = math.log1p(-level)
     left, right = np.full(weights.shape[1], one * (1 - 1e-9)), weights.sum(axis=0) * one * (1 + 1e-9)
-    t = np.clip(one * np.sqrt((weights**2).sum(axis=0)), left, right)
+    t: Floats = np.clip(one * np.sqrt((weights**2).sum(axis=0)), left, right)
     active = np.arange(len(t))
     for _ in range(_ROUNDS):
         above, density = tail(t[active], active)
@@ -149,7 +150,7 @@ class _CubeSum:
     The terms cancel where some weight is small. Weights are therefore rounded up to 1/256 of the largest, which is
     safe: given R, a sum of symmetric unimodal variables is the more spread out the larger their weights (Birnbaum, "On
     random variables with comparable peakedness", 1948), and so is the mixture over R. The rounding error of the tail
-    is then below 1e-7 of it for six weights, and the half-width grows by less than 6e-4 (tests compare it with sums in
+    is then below 3e-7 for six weights, and the half-width grows by less than 6e-4 (tests compare it with sums in
     60 digits). `sums`: |e.w|, shape (2^(k - 1), m); `factors`: what multiplies E[...] there.
     """
 

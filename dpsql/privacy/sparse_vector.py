@@ -57,8 +57,7 @@ def first_below(
     counts: exact integers, shape (queries,), of use if they never rise; sensitivity: how far one unit moves each of
     them, a whole number; monotone: whether a neighbour moves all of them the same way (a unit added or removed, not
     changed); split: the part of epsilon that the threshold's noise gets, between 0 and 1. ValueError for others.
-    Privacy: epsilon, proved above. A query is answered whatever comes after it, so drawing all the noise at once, of
-    which the answer shows no more, is the mechanism itself.
+    Privacy: epsilon, proved above. All the noise is drawn at once: that of queries after the answer does not change it.
     """
     if counts.dtype.kind not in "iO" or counts.ndim != 1:
         raise ValueError("counts must be integers of shape (queries,)")

@@ -8,15 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dpsql.privacy.goal import Goal
     from dpsql.sql.bind import Bound
     from dpsql.sql.catalog import Catalog
     from dpsql.sql.parameters import Params
 
 
-def plan_of(sql: object, catalog: Catalog, params: Params = ()) -> tuple[Bound, bool]:
-    """The bound query, and whether EXPLAIN PRIVACY stood before it. Raises a QueryRefused."""
+def plan_of(sql: object, catalog: Catalog, params: Params = ()) -> tuple[Bound, bool, Goal | None]:
+    """The bound query, whether EXPLAIN PRIVACY stood before it, and what WITHIN after it asks. Raises a QueryRefused,
+    InvalidPrivacyParameter."""
     from dpsql.sql.bind import bind
     from dpsql.sql.parse import parse
 
     statement = parse(sql)
-    return bind(statement, catalog, params), statement.explain
+    return bind(statement, catalog, params), statement.explain, statement.goal

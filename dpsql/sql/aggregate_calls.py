@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dpsql.errors import SQLSyntaxError, UnsupportedSQL
+from dpsql.sql.dialect import Named
 from dpsql.sql.parse import span_of
 from dpsql.sql.plan import PAIRS, AggregateKind
 
@@ -58,6 +59,16 @@ def is_aggregate(node: exp.Expr) -> bool:
     return type(node) in AGGREGATES or isinstance(node, exp.WithinGroup)
 
 
+def name_of(node: exp.Expr, sql: str) -> str:
+    """The name that the text calls an aggregate by, its FILTER and named arguments apart."""
+    while isinstance(node, exp.Filter | exp.WithinGroup | Named):
+        node = node.this
+    start, end = (node.meta.get(place) for place in ("start", "end"))
+    word = "" if start is None or end is None else sql[start : end + 1].upper()
+    own = node.sql_name() if isinstance(node, exp.Func) else type(node).__name__.upper()
+    return word if word.isidentifier() else own
+
+
 def written(node: exp.Expr, sql: str) -> Written:
     """The call of an aggregate. Raises SQLSyntaxError, UnsupportedSQL."""
     if isinstance(node, exp.WithinGroup):
@@ -67,13 +78,15 @@ def written(node: exp.Expr, sql: str) -> Written:
     if kind is AggregateKind.COUNT and isinstance(node, exp.Count) and isinstance(operand, exp.Distinct):
         kind = AggregateKind.DISTINCT
     if kind in PAIRS:
+        if node.args.get("expression") is None:
+            raise SQLSyntaxError(f"{name_of(node, sql)} takes two arguments (y, x).", span=span_of(sql, node))
         return Written(node, kind, operand, node.args.get("expression"))
     if isinstance(node, exp.Median):
         return Written(node, kind, operand, at=HALF)
     if kind is AggregateKind.QUANTILE:
         at = node.args.get("quantile") or node.args.get("expression")
         if at is None:
-            word = "PERCENTILE_CONT" if isinstance(node, exp.PercentileCont | exp.PercentileDisc) else "QUANTILE"
+            word = name_of(node, sql)
             raise SQLSyntaxError(
                 f"{word} of one argument says no quantile.",
                 span=span_of(sql, node),
@@ -88,6 +101,7 @@ def written(node: exp.Expr, sql: str) -> Written:
 def _within_group(node: exp.WithinGroup, sql: str) -> Written:
     """PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x), MODE() WITHIN GROUP (ORDER BY x)."""
     inner, order = node.this, node.args.get("expression")
+    inner = inner.this if isinstance(inner, Named) else inner
     kind = AGGREGATES.get(type(inner))
     if kind not in (AggregateKind.QUANTILE, AggregateKind.MODE) or isinstance(inner, exp.Median | exp.Quantile):
         raise UnsupportedSQL(

@@ -187,6 +187,16 @@ class PrivateParser(DuckDBParser):
                 self.raise_error("this function has no named arguments", place)
         return super()._parse_window(this, alias)
 
+    # Functions with a parser of their own: their place is that of the name before the bracket, as that of all others.
+
+    def _parse_distinct_arg_function(self, *args: Any, **options: Any) -> Any:
+        name = self._tokens[self._index - 2]
+        return _placed(super()._parse_distinct_arg_function(*args, **options), name, name)
+
+    def _parse_min_max(self, *args: Any, **options: Any) -> Any:
+        name = self._tokens[self._index - 2]
+        return _placed(super()._parse_min_max(*args, **options), name, name)
+
     # Parameters
 
     def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
@@ -250,6 +260,9 @@ class PrivateGenerator(DuckDBGenerator):
         **DuckDBGenerator.TRANSFORMS,
         PrivacyClause: lambda self, node: self.privacyclause_sql(node),  # sqlglot finds only its own nodes by name
         Named: lambda self, node: self.named_sql(node),
+        exp.PercentileCont: lambda self, node: self.percentile_sql(node, "CONT"),
+        exp.PercentileDisc: lambda self, node: self.percentile_sql(node, "DISC"),
+        exp.ApproxTopK: lambda self, node: self.function_fallback_sql(node),  # it is a text here, as APPROX_TOP_K(x, k)
     }
 
     def select_sql(self, expression: exp.Select) -> str:
@@ -272,10 +285,14 @@ class PrivateGenerator(DuckDBGenerator):
         return f"{call}{'' if call.endswith('(') else ', '}{self.expressions(expression, flat=True)})"
 
     def withingroup_sql(self, expression: exp.WithinGroup) -> str:
-        # DuckDB's own method moves the order into the call, which it expects to find directly below.
-        if isinstance(expression.this, Named):
-            return super(DuckDBGenerator, self).withingroup_sql(expression)
-        return super().withingroup_sql(expression)
+        # DuckDB's own method moves the order into the call, where the language does not read it.
+        return super(DuckDBGenerator, self).withingroup_sql(expression)
+
+    def percentile_sql(self, expression: exp.Expr, kind: str) -> str:
+        # One node for both names: PERCENTILE_ before WITHIN GROUP, QUANTILE_ with the quantile as an argument.
+        parent = expression.parent.parent if isinstance(expression.parent, Named) else expression.parent
+        word = "PERCENTILE" if isinstance(parent, exp.WithinGroup) else "QUANTILE"
+        return self.func(f"{word}_{kind}", expression.this, expression.args.get("expression"))
 
 
 class Private(DuckDB):

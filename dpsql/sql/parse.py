@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
-from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
+from dpsql.errors import InvalidPrivacyParameter, Span, SQLSyntaxError, UnsupportedSQL
+from dpsql.privacy.goal import Goal
 from dpsql.sql.dialect import Private
 
 MOST_CHARACTERS = 64 * 1024
@@ -31,6 +33,8 @@ class Statement:
     select: exp.Select
     explain: bool
     tokens: tuple[Token, ...] = ()
+    goal: Goal | None = None
+    """WITHIN 5 CONFIDENCE 95 at the end of the text."""
 
 
 def parse(sql: object) -> Statement:
@@ -42,8 +46,44 @@ def parse(sql: object) -> Statement:
     explain = _EXPLAIN.match(sql)
     if explain:  # blanked here, so that places stay: the tokenizer would make one opaque command of it
         sql = " " * explain.end() + sql[explain.end() :]
-    tokens = _tokens(sql)
-    return Statement(sql, _select(sql, tokens), explain is not None, tuple(tokens))
+    tokens, goal = _goal(sql, _tokens(sql))
+    return Statement(sql, _select(sql, tokens), explain is not None, tuple(tokens), goal)
+
+
+def _goal(sql: str, tokens: list[Token]) -> tuple[list[Token], Goal | None]:
+    """The words before a trailing WITHIN error [CONFIDENCE percent], and the goal that it sets."""
+    words = [token.text.upper() if token.token_type is not TokenType.STRING else "" for token in tokens]
+    place = len(words) - 4 if words[-2:-1] == ["CONFIDENCE"] else len(words) - 2
+    if place < 1 or words[place] != "WITHIN":
+        ends = list(zip(words[-6:], tokens[-5:], strict=False))
+        late = next((at for at, (word, after) in enumerate(ends) if word == "WITHIN" and _is_number(after)), None)
+        if late is None:
+            return tokens, None
+        raise SQLSyntaxError(
+            "WITHIN takes an error, and CONFIDENCE a percentage, at the end of the query.",
+            span=_at(sql, tokens[-6:][late]),
+            hint="Write WITHIN 5 CONFIDENCE 95.",
+        )
+    numbers = tokens[place + 1 :: 2]
+    if not all(map(_is_number, numbers)):
+        raise SQLSyntaxError(
+            "WITHIN and CONFIDENCE take numbers.", span=_at(sql, numbers[0]), hint="Write WITHIN 5 CONFIDENCE 95."
+        )
+    try:
+        error, percent = Decimal(numbers[0].text), Decimal(numbers[1].text if len(numbers) > 1 else 95)
+        return tokens[:place], Goal.of(error, percent / 100)
+    except InvalidOperation:
+        raise SQLSyntaxError("WITHIN and CONFIDENCE take numbers.", span=_at(sql, numbers[0])) from None
+    except InvalidPrivacyParameter:
+        raise SQLSyntaxError(
+            "WITHIN takes an error above 0, and CONFIDENCE a percentage between 0 and 100.",
+            span=_at(sql, tokens[place]),
+            hint="Write WITHIN 5 CONFIDENCE 95.",
+        ) from None
+
+
+def _is_number(token: Token) -> bool:
+    return token.token_type is TokenType.NUMBER
 
 
 def _tokens(sql: str) -> list[Token]:

@@ -63,7 +63,8 @@ PAIRS = frozenset({
 })  # fmt: skip
 """Of two arguments (y, x), over the rows where neither is NULL."""
 EXACT = frozenset({
-    AggregateKind.COUNT, AggregateKind.SUM, AggregateKind.AVG, AggregateKind.MIN, AggregateKind.MAX, AggregateKind.DISTINCT
+    AggregateKind.COUNT, AggregateKind.SUM, AggregateKind.AVG, AggregateKind.MIN, AggregateKind.MAX,
+    AggregateKind.DISTINCT
 })  # fmt: skip
 """Those that are computed exactly too: of released rows, of public ones, and of each unit's own."""
 RANKED = frozenset({AggregateKind.QUANTILE, AggregateKind.MIN, AggregateKind.MAX})

@@ -15,7 +15,7 @@ from sqlglot import exp
 from dpsql.errors import Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL
 from dpsql.intervals import Interval
 from dpsql.schema import Type
-from dpsql.sql.aggregate_calls import Written, is_aggregate, written
+from dpsql.sql.aggregate_calls import AGGREGATES, Written, is_aggregate, name_of, written
 from dpsql.sql.dialect import Named, Private
 from dpsql.sql.expressions import Call, Column, Expr, Literal, Report, Slot, rebuild, walk
 from dpsql.sql.options import AggregateOptions, read_aggregate_options
@@ -267,8 +267,9 @@ class SelectBinder:
     def aggregate(self, node: exp.Expr) -> Expr | None:
         """The slot of an aggregate, with its FILTER and named arguments; None for any other node."""
         inner = node.this if isinstance(node, exp.Filter) else node
-        named = inner if isinstance(inner, Named) else None
-        inner = inner if named is None else named.this
+        called = inner.this if isinstance(inner, exp.WithinGroup) else inner
+        named = called if isinstance(called, Named) else None
+        inner = inner.this if isinstance(inner, Named) else inner
         if not is_aggregate(inner):
             if isinstance(node, exp.Filter | Named):
                 what = "FILTER" if isinstance(node, exp.Filter) else "a named argument"
@@ -282,7 +283,8 @@ class SelectBinder:
         kind = call.kind
         if kind not in self.kinds:
             raise UnsupportedSQL(
-                f"{kind} is supported over people's rows, where the answer is made.", span=span_of(self.sql, node)
+                f"{name_of(node, self.sql)} is supported over people's rows, where the answer is made.",
+                span=span_of(self.sql, node),
             )
         argument = self.argument(call, condition)
         second = None if call.second is None else self.second_argument(call)
@@ -300,7 +302,8 @@ class SelectBinder:
         """The x of an aggregate of two arguments (y, x)."""
         assert call.second is not None
         if isinstance(call.operand, exp.Distinct):
-            raise UnsupportedSQL(f"DISTINCT inside {call.kind} is not supported.", span=span_of(self.sql, call.node))
+            word = name_of(call.node, self.sql)
+            raise UnsupportedSQL(f"DISTINCT inside {word} is not supported.", span=span_of(self.sql, call.node))
         expr = self.inner.bind(call.second)
         self.check_argument(call.kind, expr, call.second)
         return expr
@@ -317,13 +320,13 @@ class SelectBinder:
             if not isinstance(value, int) or not 1 <= value <= MOST_CHOSEN:
                 raise SQLSyntaxError(
                     f"APPROX_TOP_K takes how many values, a whole number from 1 to {MOST_CHOSEN}.",
-                    span=span_of(self.sql, call.at),
+                    span=span_of(self.sql, call.at) or span_of(self.sql, call.node),
                 )
             return Fraction(value)
         if value is None or not 0 <= value <= 1:
             raise SQLSyntaxError(
                 "a quantile is a number from 0 to 1, such as 0.5.",
-                span=span_of(self.sql, call.at),
+                span=span_of(self.sql, call.at) or span_of(self.sql, call.node),
                 hint="Several quantiles are several calls: QUANTILE(x, 0.25), QUANTILE(x, 0.75).",
             )
         at = Fraction(repr(value))
@@ -370,24 +373,24 @@ class SelectBinder:
 
     def argument(self, call: Written, condition: Expr | None) -> Expr | None:
         """What is aggregated; rows where the FILTER is not true have NULL there. None: all rows are counted."""
-        kind, node, inner = call.kind, call.node, call.operand
+        kind, node, inner, word = call.kind, call.node, call.operand, name_of(call.node, self.sql)
         if isinstance(inner, exp.Distinct):
             if kind is AggregateKind.DISTINCT and len(inner.expressions) != 1:
                 raise SQLSyntaxError("COUNT(DISTINCT ...) takes one argument.", span=span_of(self.sql, node))
             if kind is not AggregateKind.DISTINCT:
                 raise UnsupportedSQL(
-                    f"DISTINCT inside {kind} is not supported. COUNT(DISTINCT x) is.", span=span_of(self.sql, node)
+                    f"DISTINCT inside {word} is not supported. COUNT(DISTINCT x) is.", span=span_of(self.sql, node)
                 )
             inner = inner.expressions[0]
         if inner is None:
-            raise SQLSyntaxError(f"{kind} takes one argument.", span=span_of(self.sql, node))
+            raise SQLSyntaxError(f"{word} takes one argument.", span=span_of(self.sql, node))
         if isinstance(node, exp.CountIf):
             bound = self.condition(self.inner.bind(inner), inner, "COUNT_IF")
             condition = bound if condition is None else self.inner.apply("and", node, [condition, bound])
             expr: Expr = Literal(1, Type.INTEGER)
         elif isinstance(inner, exp.Star):
             if kind is not AggregateKind.COUNT:
-                raise SQLSyntaxError(f"{kind}(*) is not a thing; only COUNT(*) is.", span=span_of(self.sql, node))
+                raise SQLSyntaxError(f"{word}(*) is not a thing; only COUNT(*) is.", span=span_of(self.sql, node))
             expr = Literal(1, Type.INTEGER)
         else:
             expr = self.inner.bind(inner)
@@ -415,6 +418,10 @@ class SelectBinder:
         if isinstance(node, exp.Column):
             found = self.scope.columns.get(node.name.casefold())
             return found[0] if found else node.name
+        if isinstance(node, exp.WithinGroup):
+            called = "MODE()" if isinstance(node.this, exp.Mode) else f"PERCENTILE_CONT({node.this.this.sql()})"
+            called = called.replace("CONT", "DISC") if isinstance(node.this, exp.PercentileDisc) else called
+            return f"{called} WITHIN GROUP ({node.expression.sql(dialect=_DIALECT, comments=False).strip()})"
         inner = node.this if type(node) in _PLAINLY_NAMED else None
         if isinstance(inner, exp.Star):
             return "COUNT(*)"
@@ -425,4 +432,9 @@ class SelectBinder:
             and not inner.this.quoted
         ):
             return f"{_PLAINLY_NAMED[type(node)]}({inner.name})"
-        return node.sql(dialect=_DIALECT, comments=False)
+        made: str = node.sql(dialect=_DIALECT, comments=False)
+        call = inner if (inner := _called(node)) is not None else None
+        if call is None:
+            return made
+        before, bracket, rest = made.partition("(")
+        return name_of(call, self.sql) + bracket + rest if before.isidentifier() else made

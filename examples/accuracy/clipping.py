@@ -11,7 +11,7 @@ from shared import BETTER, LAPLACE, PLAIN, WORSE, adult, label, panels, run, sav
 
 import dpsql
 
-EPSILON, SQL = 1, "SELECT SUM(age) AS s FROM people"
+EPSILON, ANSWERS, SQL = 1, 100, "SELECT SUM(age) AS s FROM people"
 
 
 def errors(ages: np.ndarray, upper: float) -> tuple[float, float, float]:
@@ -32,10 +32,10 @@ def main(out: Path) -> None:
 
     rows = []
     for upper in (20, 40, 60, 70, 80, 90, 120, 200, 1000):
-        asked = [dpsql.query(people, SQL, epsilon=EPSILON, bounds={"age": (0, upper)}).item() for _ in range(100)]
+        asked = [dpsql.query(people, SQL, epsilon=EPSILON, bounds={"age": (0, upper)}).item() for _ in range(ANSWERS)]
         real = math.sqrt(np.square(np.array(asked) - ages.sum()).mean())
         rows.append([f"{upper}", *(f"{each:.1f}" for each in errors(ages, upper)), f"{real:.0f}"])
-    head = ["upper bound", "lost by clipping", "noise", "both", "of 100 answers (random draws)"]
+    head = ["upper bound", "lost by clipping", "noise", "both", f"of {ANSWERS} answers (random draws)"]
     show(f"Error of SUM(age) of {len(ages)} people, exactly {ages.sum():.0f} years", head, rows)
     uppers = np.arange(15, 151)
     lost, noise, both = np.transpose([errors(ages, upper) for upper in uppers])

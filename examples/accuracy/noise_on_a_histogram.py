@@ -42,7 +42,7 @@ def main(out: Path) -> None:
         axes.set_xticks(places, levels, rotation=90, fontsize=8)
         axes.set_yscale("symlog", linthresh=100)
         axes.set_ylim(-1000, 20_000)
-        label(axes, f"epsilon {epsilon}", "education", "people (even scale to 100, then by powers of 10)")
+        label(axes, f"epsilon {epsilon}", "education", "people (logarithmic beyond 100)")
     save(figure, out, "noise_on_a_histogram.png")
 
 

@@ -35,7 +35,7 @@ def main(out: Path) -> None:
     people = adult().rename(columns={"education-num": "level"})
     ages = people["age"].to_numpy(dtype=float)
     older = people.assign(age=people["age"].where(people.index > 0, 40))
-    print(f"Distance without a row: {distance(people, people[1:])}; with a row changed: {distance(people, older)}")
+    print(f"Without a row: distance {distance(people, people[1:])}; one changed: {distance(people, older)}")
     for question, value in QUESTIONS.items():
         table = []
         for where in FILTERS:

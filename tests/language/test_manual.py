@@ -20,6 +20,7 @@ from dpsql.errors import DPSQLError, QueryRefused, UnsupportedSQL
 from dpsql.executors.columns import ColumnStore
 from dpsql.public_tables import public_data, resolved
 from dpsql.sql import plan_of
+from dpsql.sql.aggregate_calls import AGGREGATES
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.expressions import Call, Expr, Function, walk
 from dpsql.sql.functions import FUNCTIONS
@@ -30,7 +31,7 @@ from dpsql.sql.parse import MOST_CHARACTERS, MOST_NESTING, MOST_TOKENS
 from dpsql.sql.plan import MOST_DERIVED_CELLS, AggregateKind, Query
 from dpsql.sql.private import shown_type
 from dpsql.sql.refusals import CLAUSES, NAMED
-from dpsql.sql.selects import AGGREGATES, MOST_AGGREGATES
+from dpsql.sql.selects import MOST_AGGREGATES
 from dpsql.sql.spellings import NAMES, NODES
 from dpsql.sql.worded import RULES
 from tests.test_units_page import shop

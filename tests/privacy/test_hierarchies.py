@@ -293,6 +293,25 @@ def test_a_guard_keeps_every_set_near_an_equal_share(sizes: tuple[int, ...], wan
     assert worth(guarded, sizes, wanted, "laplace") < 1.05 * worth(free, sizes, wanted, "laplace")
 
 
+@pytest.mark.parametrize("guard", [0, 2])
+@pytest.mark.parametrize("law", POWER)
+def test_sets_whose_noise_is_larger_at_the_same_share(law: Any, guard: float):
+    """Gaussian noise for units with rows in several cells: they move the total more than the cells. By brute force."""
+    wanted, size = rollup_sets(1), 30
+
+    def value(shares: Mapping[GroupingSet, Any], total: float) -> float:
+        whole = {(0,): 1.0, (): total}
+        variances = {each: whole[each] / float(share) ** POWER[law] for each, share in shares.items() if share}
+        found = variances_of(variances, (size,), wanted)
+        return sum(math.log(v) + guard * v / (2 ** POWER[law] * whole[each]) for each, v in found.items()) / 2
+
+    every = [{(0,): Fraction(n, 200), (): Fraction(200 - n, 200)} for n in range(1, 201)]
+    for total in (0.01, 0.5, 4.0, 16.0, 100.0):
+        found = allocation((size,), wanted, law, guard=guard, whole=lambda each, v=total: 1.0 if each else v)
+        assert value(found, total) <= min(value(shares, total) for shares in every) + 1e-6
+    assert allocation((size,), wanted, law, whole=lambda each: 1.0 if each else 1e9) == {(0,): 1}
+
+
 def test_a_union_is_measured_where_it_is_worth_it():
     assert allocation((2, 2), [(0,), (1,)], "laplace") == {(0, 1): 1}
     assert allocation((2, 2), [(0,), (1,)], "gaussian") == {(0,): Fraction(1, 2), (1,): Fraction(1, 2)}

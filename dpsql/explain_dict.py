@@ -1,0 +1,117 @@
+"""An explanation as a dictionary, for machines."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from dpsql.explain_parts import concentrated, coordinates_of, estimate_of, half_width
+from dpsql.explain_words import strategy_word, threshold_of, unit_of
+from dpsql.release import Release
+from dpsql.release_draws import Draw
+from dpsql.release_parts import Coordinate
+from dpsql.sql.expressions import Slot, walk
+from dpsql.sql.plan import Output
+
+_SHOWN_SIZES = (10, 20, 50, 100)
+
+
+def as_dict(release: Release) -> dict[str, Any]:
+    """See `Explanation.to_dict`."""
+    keys = release.query.plan.keys
+    return {
+        "unit": unit_of(release) or "row",
+        "limits": _limits(release),
+        "neighbours": str(release.analysis.neighbours),
+        "epsilon": None if release.cost.epsilon is None else float(release.cost.epsilon),
+        "delta": float(release.cost.delta),
+        "rho": float(release.cost.rho) if concentrated(release) else None,
+        "goal": None
+        if release.goal is None
+        else {"error": float(release.goal.error), "confidence": float(release.goal.confidence)},
+        "strategy": release.strategy,
+        "choice": None if release.choice is None else asdict(release.choice),
+        "groups": {
+            "keys": [key.name for key in keys],
+            "strategy": strategy_word(release) if keys else None,
+            "threshold": threshold_of(release),
+            "shown": {size: release.chance_shown(size) for size in _SHOWN_SIZES} if release.hides else None,
+        },
+        "bounds": _bounds(release),
+        "releases": [_release(release, place) for place in range(len(release.coordinates))],
+        "draws": [_draw(release, each) for each in release.draws],
+        "columns": [_column(release, each) for each in release.query.finish.outputs],
+    }
+
+
+def _limits(release: Release) -> dict[str, int] | None:
+    """How much of one unit counts, where a unit may have several rows."""
+    bounds = release.analysis.bounds
+    if not bounds.declared:
+        return None
+    return {"rows": bounds.rows.rows, "groups": bounds.rows.groups, "rows_per_group": bounds.rows.per_group}
+
+
+def _bounds(release: Release) -> list[dict[str, Any]]:
+    """Bounds that the query chooses itself, or has chosen."""
+    if release.searches is not None:
+        searches = release.searches.searches
+        return [{"column": str(each.column), "epsilon": float(each.epsilon), "chosen": None} for each in searches]
+    return [{"column": str(column), "chosen": [held.lower, held.upper]} for column, held in release.bounds]
+
+
+def _release(release: Release, place: int) -> dict[str, Any]:
+    each, share = release.coordinates[place], release.share_of(place)
+    noise = None if share is None else share.noise
+    norms = release.analysis.of(each.row, each.bound)
+    known = release.searches is None
+    return {
+        "name": name_of(release, each),
+        "parts": each.name,
+        "mechanism": "exact" if noise is None else noise.name,
+        "scale": None if not known else 0.0 if noise is None else noise.scale * each.unit,
+        "granularity": each.unit if known else None,
+        "dimension": 0 if share is None else share.reach.dimension,
+        "sensitivity": {
+            "l1": float(norms.l1) * each.unit,
+            "l2": float(norms.l2) * each.unit,
+            "linf": float(norms.linf) * each.unit,
+        }
+        if known
+        else None,
+    }
+
+
+def _draw(release: Release, draw: Draw) -> dict[str, Any]:
+    names = [
+        str(each)
+        for each, estimate in zip(release.query.plan.aggregations, release.estimates, strict=True)
+        if estimate.chosen is not None and estimate.chosen.place in draw.places
+    ]
+    return {
+        "of": names,
+        "mechanism": draw.mechanism,
+        "epsilon": float(draw.epsilon),
+        "points": draw.points,
+        "rows_off_95": draw.rows_off(0.95),
+    }
+
+
+def name_of(release: Release, coordinate: Coordinate) -> str:
+    """The output that shows this coordinate itself, if one does, else what is summed."""
+    for output in release.query.finish.outputs:
+        estimate = estimate_of(release, output)
+        if estimate and [each.name for each in coordinates_of(release, estimate)] == [coordinate.name]:
+            return output.name
+    return coordinate.name
+
+
+def _column(release: Release, output: Output) -> dict[str, Any]:
+    first = len(release.query.plan.keys)
+    used = [p.index - first for p in walk(output.expr) if isinstance(p, Slot) and p.index >= first]
+    parts = [part for index in used for part in coordinates_of(release, release.estimates[index])]
+    return {
+        "name": output.name,
+        "from": list(dict.fromkeys(name_of(release, part) for part in parts)),
+        "interval_95": half_width(release, output),
+    }

@@ -1,0 +1,213 @@
+"""What a query does, step by step, and what each step costs."""
+
+from __future__ import annotations
+
+import math
+
+from dpsql.executors.base import of_units
+from dpsql.explain_parts import LEVEL, estimate_of
+from dpsql.explain_words import cut, delta_of, numbered, short, shown, threshold_of, unit_of
+from dpsql.privacy.loss import show
+from dpsql.release import Release
+from dpsql.release_bounds import clamped, widest
+from dpsql.release_draws import Draw
+from dpsql.release_parts import Coordinate
+from dpsql.release_shares import Share
+from dpsql.sql.expressions import columns
+from dpsql.sql.plan import AggregateKind, Output, filters_of, scans_of
+
+Step = tuple[str, str, str]
+"""Name, text, and what it costs."""
+
+
+def counted(release: Release) -> str:
+    bound = release.analysis.bounds.rows
+    groups = f" in {numbered(bound.groups, 'group')}" if release.query.plan.keys else ""
+    each = f", {bound.per_group} in each" if groups and bound.per_group < bound.rows else ""
+    return f"; at most {numbered(bound.rows, 'row')}{groups}{each} count"
+
+
+def steps_of(release: Release) -> list[Step]:
+    """All steps, in order. Bounds that are still to be chosen stand as if there were none."""
+    found = _steps(release)
+    if release.searches is not None:
+        for search in release.searches.searches:
+            held, plain = str(clamped(search.column, widest(search.column))), str(search.column)
+            found = [(name, text.replace(held, plain), cost) for name, text, cost in found]
+    return [(name, cut(text), cost) for name, text, cost in found]
+
+
+def _steps(release: Release) -> list[Step]:
+    plan = release.query.plan
+    steps = [("where", str(predicate), "free") for predicate in filters_of(plan.input)]
+    if release.exact.limits is not None or release.exact.groups is not None:
+        steps.append(("keep", _kept(release), "free"))
+    steps += _search_steps(release)
+    steps += [("clip", text, "free") for text in _clips(release)]
+    if plan.keys:
+        every = release.exact.every_cell
+        hidden = "groups that occur" + (", small ones hidden" if release.hides else "")
+        kind = f"{plan.public_cells} public groups, all shown" if every else hidden
+        steps.append(("groups", f"{', '.join(key.name for key in plan.keys)}: {kind}", "free"))
+    steps += _noise_steps(release)
+    steps += [_draw_step(release, draw) for draw in release.draws]
+    if release.selector is not None:
+        law = release.selector.law
+        by_rho = release.allowed.rho is not None
+        coin = f"rho {show(law.epsilon**2 / 2)}" if by_rho else f"epsilon {show(law.epsilon)}"
+        cost = f"{coin}, {delta_of(release)}"
+        least = f", never with fewer than {law.least}" if law.least > 1 else ""
+        steps.append(("shown", f"groups at random, the likelier the more people they have{least}", cost))
+    elif release.threshold is not None:
+        steps.append(("shown", f"groups whose noisy count reaches {threshold_of(release):.1f}", delta_of(release)))
+    steps += [(short(output.name), _formula(release, output), "free") for output in release.query.finish.outputs]
+    steps += [("select", str(stage).removeprefix("select "), "free") for stage in release.query.stages]
+    return steps
+
+
+def _search_steps(release: Release) -> list[Step]:
+    """Bounds that the query chooses itself, or has chosen."""
+    if release.searches is None:
+        return [("bounds", f"{column} to {held}, chosen privately", "paid for") for column, held in release.bounds]
+    by_rho = release.allowed.rho is not None
+    return [
+        (
+            "bounds",
+            f"of {each.column}: chosen privately, so that few rows lie outside; noise follows them",
+            f"rho {show(each.epsilon**2 / 8)}" if by_rho else f"epsilon {show(each.epsilon)}",
+        )
+        for each in release.searches.searches
+    ]
+
+
+def _draw_step(release: Release, draw: Draw) -> Step:
+    """A value that is chosen, and how far off it may be whatever the data are."""
+    names = [
+        str(each)
+        for each, estimate in zip(release.query.plan.aggregations, release.estimates, strict=True)
+        if estimate.chosen is not None and estimate.chosen.place in draw.places
+    ]
+    how = draw.mechanism.replace("_", "-" if draw.mechanism == "permute_and_flip" else " ")
+    cost = f"rho {show(draw.cost.rho)}" if release.allowed.rho is not None else f"epsilon {show(draw.epsilon)}"
+    rows = numbered(draw.rows_off(LEVEL), "row")
+    if draw.kind in (AggregateKind.MIN, AggregateKind.MAX):
+        end = "least" if draw.kind is AggregateKind.MIN else "largest"
+        what = f"value number {draw.rank} from the {end} one, so that it is hardly ever beyond all"
+    else:
+        what = f"within {rows} of the right one (95 %)"
+    return ("choose", f"{', '.join(names)}: one of {draw.points:,} values by {how}; {what}", cost)
+
+
+def _kept(release: Release) -> str:
+    """What is left out of units with more than their limits."""
+    plan = release.exact
+    by_row = [part for part in plan.parts if not of_units(part)]
+    groups = f"{numbered(plan.groups, 'group')}" if plan.groups is not None else ""
+    unit = unit_of(release)
+    if not by_row:
+        return (
+            f"{groups} per {unit} (random choice)" if groups else f"all rows of each {unit}, of which one number counts"
+        )
+    rows = "" if plan.limits is None else numbered(plan.limits.rows, "row")
+    among = f" in {groups}" if groups and plan.limits is not None and plan.limits.groups < plan.limits.rows else ""
+    return f"{rows}{among} per {unit} (random choice)"
+
+
+def _clips(release: Release) -> list[str]:
+    ranges = {}
+    for m in release.analysis.measured:
+        facts = zip(m.aggregation.arguments, (m.argument, m.other or m.argument), strict=False)
+        if m.sum is not None and m.of in ("rows", "choice") and release.searches is None:
+            ranges.update({str(expr): str(held.range) for expr, held in facts})
+    for m in release.analysis.measured:
+        if m.of in ("total", "mean") and (m.aggregation.per_unit is not None or m.of == "total"):
+            held = m.count if m.sum is None else m.sum
+            what = "average" if m.of == "mean" else "total"
+            ranges[f"{what} of each {unit_of(release)} in {m.aggregation}"] = str(held.range)
+    tables = {scan.name: scan.table for scan in scans_of(release.query.plan.input)}
+    arguments = (argument for m in release.analysis.measured for argument in m.aggregation.arguments)
+    read = [column for argument in arguments for column in columns(argument)]
+    for predicate in filters_of(release.query.plan.input):
+        read += columns(predicate)
+    for column in read:
+        table = tables.get(column.table)
+        bounds = table.by_name[column.name.casefold()].bounds if table is not None and not table.public else None
+        if bounds is not None:
+            ranges.setdefault(str(column), shown(column.type, bounds))
+    return [f"{name} to {held}" for name, held in ranges.items()]
+
+
+def _noise_steps(release: Release) -> list[Step]:
+    exact = [
+        ("exact", f"{each.name} (neighbours agree on it)", "free") for each in release.coordinates if not each.noisy
+    ]
+    noise = [line for share in release.shares for line in _share_steps(release, share)]
+    return [*exact, *noise, *_choice_step(release)]
+
+
+def _choice_step(release: Release) -> list[Step]:
+    """How the two laws of noise compare."""
+    choice = release.choice
+    if choice is None:
+        return []
+    laws = {"laplace": "Laplace", "gaussian": "Gaussian"}
+    words = f"{laws[choice.chosen]}; {laws[choice.other]} noise would be {choice.wider:.3g} times as wide"
+    cells = math.ceil(choice.crossover)
+    return [
+        (
+            "law",
+            f"{words} (for one count Gaussian is the narrower from {cells} cells a unit on)" if cells > 1 else words,
+            "",
+        )
+    ]
+
+
+def _share_steps(release: Release, share: Share) -> list[Step]:
+    if release.allowed.rho is not None:
+        cost = f"rho {show(release.allowed.rho if len(release.shares) + len(release.draws) == 1 else share.cost.rho)}"
+    else:
+        cost = f"epsilon {show(share.epsilon)}"
+    many = len(share.places)
+    noisy = [release.coordinates[place] for place in share.places]
+    if len(noisy) == 1:
+        law = "Gaussian" if share.noise.name == "discrete_gaussian" else "Laplace"
+        return [("noise", f"{noisy[0].name} + {law}{_spread(release, share, noisy[0])}", cost)]
+    how = {
+        "discrete_k_norm": f"{many} sums share one K-norm draw, each at the full epsilon (encoding)",
+        "discrete_laplace": f"{many} sums with Laplace noise each, epsilon split evenly (split)",
+        "discrete_laplace_of_shares": f"{many} shares of each row, each with Laplace noise at the full epsilon (encoding)",
+        "discrete_gaussian": f"{many} sums with Gaussian noise each, for their joint L2 norm",
+    }[share.noise.name]
+    return [("noise", how, cost), *(("", f"{each.name}{_spread(release, share, each)}", "") for each in noisy)]
+
+
+def _formula(release: Release, output: Output) -> str:
+    estimate = estimate_of(release, output)
+    if estimate is None:
+        return str(output.expr)
+    if estimate.chosen is not None:
+        return "as chosen"
+    if estimate.moments is not None:
+        return f"{estimate.kind} from these"
+    total, count = (_feature(release, place) for place in (estimate.sum, estimate.count))
+    if estimate.kind is AggregateKind.COUNT:
+        return count
+    if not total:
+        return f"{estimate.centre:g}" + (f" * {count}" if estimate.kind is AggregateKind.SUM else "")
+    if estimate.kind is AggregateKind.AVG:
+        return f"{estimate.centre:g} + {total} / {count}"
+    return total if not count else f"{total} + {estimate.centre:g} * {count}"
+
+
+def _feature(release: Release, place: int | None) -> str:
+    """What stands for a feature: the coordinate that it is, or that it is made of shares."""
+    weights = release.lattice.weights(place)
+    if len(weights) > 1:
+        return "(sum of shares)"
+    return release.coordinates[weights[0][0]].name if weights else ""
+
+
+def _spread(release: Release, share: Share, each: Coordinate) -> str:
+    if release.searches is not None:
+        return ""
+    return f"  scale {share.noise.scale * each.unit:.6g}, sensitivity {each.sensitivity * each.unit:.6g}"
