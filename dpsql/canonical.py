@@ -42,6 +42,7 @@ def _hash_of(release: Release) -> str:
         release.lattice,
         release.shares,
         release.draws,
+        release.levels,
         None if release.searches is None else (release.searches.searches, release.searches.exact),
         release.selector,
         release.threshold,

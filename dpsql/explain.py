@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpsql.explain_dict import as_dict
-from dpsql.explain_parts import LEVEL, estimate_of, half_width
+from dpsql.explain_parts import LEVEL, estimate_of, half_width, of_one_level
 from dpsql.explain_steps import counted, steps_of
 from dpsql.explain_words import percent, short, unit_of
 from dpsql.noise_intervals import aggregate_interval
@@ -79,10 +79,11 @@ class Explanation:
     def _sizes(self) -> list[str]:
         release = self.release
         outputs = [output for output in release.query.finish.outputs if self._has_interval(output)]
-        if release.noise is None or not outputs or release.searches is not None:
+        if of_one_level(release).noise is None or not outputs or release.searches is not None:
             return []
         width = max([len("shown"), *(len(short(output.name)) for output in outputs)])
-        lines = [f"Expected noise (95 %) for {'groups' if release.query.plan.keys else 'tables'} of"]
+        first = " of the first level" if release.levels is not None else ""
+        lines = [f"Expected noise (95 %) for {'groups' + first if release.query.plan.keys else 'tables'} of"]
         of = "units" if unit_of(release) else "rows"
         lines.append(" " * (width + 2) + "".join(f"{size:>11,} {of:>5}" for size in _SIZES))
         lines += [
@@ -104,7 +105,7 @@ class Explanation:
         for place, value in reference(estimate, size).items():
             values[place] = value
         index = self.release.estimates.index(estimate)
-        bounds = aggregate_interval(self.release, Released((), values), index, LEVEL)
+        bounds = aggregate_interval(of_one_level(self.release), Released((), values), index, LEVEL)
         return None if bounds is None else float(bounds[1][0] - bounds[0][0]) / 2
 
     def _at(self, output: Output, size: int) -> str:

@@ -50,3 +50,8 @@ def half_width(release: Release, output: Output) -> float | None:
         return None
     width = linear_half_width(release, estimate, LEVEL)
     return float(max(0, math.ceil(width - 0.5))) if estimate.whole else width
+
+
+def of_one_level(release: Release) -> Release:
+    """The release as the first of its levels sees it, where it has several; itself else."""
+    return release if release.levels is None else release.at_level(release.levels.wanted[0])

@@ -11,6 +11,7 @@ from dpsql.privacy.loss import show
 from dpsql.release import Release
 from dpsql.release_bounds import clamped, widest
 from dpsql.release_draws import Draw
+from dpsql.release_levels import Levels
 from dpsql.release_parts import Coordinate
 from dpsql.release_shares import Share
 from dpsql.sql.expressions import columns
@@ -142,6 +143,8 @@ def _noise_steps(release: Release) -> list[Step]:
         ("exact", f"{each.name} (neighbours agree on it)", "free") for each in release.coordinates if not each.noisy
     ]
     noise = [line for share in release.shares for line in _share_steps(release, share)]
+    if release.levels is not None:
+        noise += _level_steps(release, release.levels)
     return [*exact, *noise, *_choice_step(release)]
 
 
@@ -175,10 +178,29 @@ def _share_steps(release: Release, share: Share) -> list[Step]:
     how = {
         "discrete_k_norm": f"{many} sums share one K-norm draw, each at the full epsilon (encoding)",
         "discrete_laplace": f"{many} sums with Laplace noise each, epsilon split evenly (split)",
-        "discrete_laplace_of_shares": f"{many} shares of each row, each with Laplace noise at the full epsilon (encoding)",
+        "discrete_laplace_of_shares": f"{many} shares of each row, Laplace noise for each at full epsilon (encoding)",
         "discrete_gaussian": f"{many} sums with Gaussian noise each, for their joint L2 norm",
     }[share.noise.name]
     return [("noise", how, cost), *(("", f"{each.name}{_spread(release, share, each)}", "") for each in noisy)]
+
+
+def _level_steps(release: Release, levels: Levels) -> list[Step]:
+    """The levels that have noise of their own, and what follows from them."""
+    keys = release.query.plan.keys
+    names = ", ".join(each.name for each in release.coordinates)
+    steps = [
+        ("levels", f"every one estimated from all that have noise (least squares), so that they add up: {names}", "")
+    ]
+    for level in levels.measured:
+        of = ", ".join(keys[place].name for place in level.keys)
+        coin = (
+            f"rho {show(level.cost.rho)}"
+            if release.allowed.rho is not None
+            else f"{float(100 * level.share):.3g} % of it"
+        )
+        law = "Gaussian" if level.noise.name == "discrete_gaussian" else "Laplace"
+        steps.append(("noise", f"{law} for ({of})", coin))
+    return steps
 
 
 def _formula(release: Release, output: Output) -> str:

@@ -104,8 +104,11 @@ def kept(condition: Expr | None, read: Read, size: int) -> Places:
 
 
 def slot_vectors(release: Release, released: Released) -> list[Vector]:
-    """Keys and unrounded aggregates, by slot index."""
-    return [*released.keys, *(estimate(each, released.values) for each in release.estimates)]
+    """Keys and unrounded aggregates, by slot index; GROUPING of the keys from the end."""
+    found = [*released.keys, *(estimate(each, released.values) for each in release.estimates)]
+    if release.levels is not None:
+        found += [release.levels.grouping(key) for key in reversed(range(len(released.keys)))]
+    return found
 
 
 def _aggregate_slots(release: Release) -> tuple[Slot, ...]:

@@ -18,6 +18,7 @@ from dpsql.noise_expressions import Linear, form_interval, form_of
 from dpsql.noise_of_moments import moments_interval
 from dpsql.noise_widths import half_widths, noisy_coordinates
 from dpsql.release import Release, Released
+from dpsql.release_levels import Levels
 from dpsql.release_parts import Estimate
 from dpsql.sql.expressions import Call, Expr, Fact, IntervalEnd, Literal, Report, Slot, walk
 from dpsql.sql.plan import AggregateKind
@@ -39,6 +40,8 @@ def interval(release: Release, released: Released, expr: Expr, level: float) -> 
     """
     if any(isinstance(part, IntervalEnd | Report) for part in walk(expr)):
         return None
+    if release.levels is not None:
+        return _of_levels(release, release.levels, released, expr, level)
     atoms = list(dict.fromkeys(_atoms(release, expr)))
     share = 1 - (1 - level) / max(1, len(atoms))
     found = [(atom, _of_atom(release, released, atom, share)) for atom in atoms]
@@ -51,8 +54,25 @@ def interval(release: Release, released: Released, expr: Expr, level: float) -> 
     return np.array([e.lower for e in ends], dtype=np.float64), np.array([e.upper for e in ends], dtype=np.float64)
 
 
+def _of_levels(release: Release, levels: Levels, released: Released, expr: Expr, level: float) -> Bounds | None:
+    """Level by level, each with its own noise."""
+    found = []
+    for keys, rows in levels.rows():
+        own = Released(tuple(key.at(rows) for key in released.keys), released.values[:, rows])
+        bounds = interval(release.at_level(keys), own, expr, level)
+        if bounds is None:
+            return None
+        found.append(bounds)
+    return np.concatenate([low for low, _ in found]), np.concatenate([high for _, high in found])
+
+
 def constant_half_width(release: Release, expr: Expr, level: float) -> float | None:
-    """The half-width of an expression's interval where it is the same for whatever data; else None."""
+    """The half-width of an expression's interval where it is the same for whatever data; else None. Of several levels
+    that of the widest."""
+    if release.levels is not None:
+        widths = [constant_half_width(release.at_level(keys), expr, level) for keys in release.levels.wanted]
+        known = [width for width in widths if width is not None]
+        return max(known) if len(known) == len(widths) else None
     if isinstance(expr, Slot):
         place = expr.index - len(release.query.plan.keys)
         each = release.estimates[place] if place >= 0 else None

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.analysis.sensitivity import Analysis
-from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, UnknownGroups
+from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, UnknownGroups, UnsupportedSQL
 from dpsql.executors.base import CountRows, CountUnits, ExactPlan, ExactTable, Part
 from dpsql.intervals import Interval
 from dpsql.privacy.cost import FREE, Cost
@@ -29,6 +29,7 @@ from dpsql.privacy.partitions import show_probability, threshold
 from dpsql.release_bounds import Searches
 from dpsql.release_choice import Choice, crossover, log_error
 from dpsql.release_draws import Draw, Family, draws_of
+from dpsql.release_levels import Levels, levels_of
 from dpsql.release_order import order_of
 from dpsql.release_parts import Coordinate, Estimate, Lattice
 from dpsql.release_selection import GEOMETRIC, PUBLIC, Selection, selection_of, unknown_groups
@@ -89,6 +90,8 @@ class Release:
     """Bounds that are still to be chosen: all else then stands for the widest ones."""
     bounds: tuple[tuple[Column, Interval], ...] = ()
     """Bounds that were chosen."""
+    levels: Levels | None = None
+    """The levels of a query with grouping sets, which have noise of their own in place of `shares`."""
     goal: Goal | None = None
     """The error that was asked for, where epsilon was found for it."""
 
@@ -142,6 +145,29 @@ class Release:
         """What the first share protects."""
         return self.shares[0].reach if self.shares else Reach(0, Fraction(0), 0)
 
+    def for_all(self, level: float, groups: int) -> float:
+        """The level of each group's interval at which all hold at once with probability `level`. Noise of different
+        groups is independent; that of levels is not, and there the union bound serves."""
+        return level ** (1 / max(1, groups)) if self.levels is None else 1 - (1 - level) / max(1, groups)
+
+    @property
+    def log_error(self) -> float:
+        """The mean over the aggregations (and levels) of the logarithm of their standard error."""
+        if self.levels is None:
+            return log_error(self.lattice, self.shares)
+        of_levels = [self.at_level(keys).shares for keys in self.levels.wanted]
+        return sum(log_error(self.lattice, shares) for shares in of_levels) / len(of_levels)
+
+    def at_level(self, keys: tuple[int, ...]) -> Release:
+        """The release as one level of it sees it, for its noise; it is not to be run."""
+        assert self.levels is not None
+        noise: Any = self.levels.noise_of(keys)
+        places = tuple(range(len(self.coordinates)))
+        share = Share(
+            Reach(self.lattice.steps, Fraction(0), len(places)), noise, places, Fraction(0), FREE, Pure(Fraction(0))
+        )
+        return replace(self, levels=None, shares=(share,))
+
     def share_of(self, place: int | None) -> Share | None:
         """The noise that a coordinate has; None for one that has none."""
         return next((share for share in self.shares if place in share.places), None)
@@ -154,6 +180,10 @@ class Release:
     def privatise(self, exact: ExactTable) -> Released:
         """Add noise to the exact integers, hide the groups below the threshold, and decode. The one way out."""
         steps = self.coordinate_steps(exact.parts)
+        units = np.array([each.unit for each in self.coordinates], dtype=np.float64)
+        if self.levels is not None:
+            found = self.levels.privatise(steps)
+            return Released(self.levels.keys_of(exact.keys), self._features(found * units[:, None]))
         for share in self.shares:
             drawn = share.noise.draw(exact.groups)
             steps = steps.astype(object) if drawn.dtype == object else steps
@@ -166,7 +196,6 @@ class Release:
                 shown = np.flatnonzero(steps[self.lattice.selection] >= self.threshold)
             shown = shown[order_of((), [key.at(shown) for key in keys], len(shown))]  # not as they came
             steps, keys = steps[:, shown], tuple(_without_trace(key.at(shown)) for key in keys)
-        units = np.array([each.unit for each in self.coordinates], dtype=np.float64)
         values = self._features(steps.astype(np.float64) * units[:, None])
         drawn_values = [draw.run(exact.grids[draw.grid], shown) for draw in self.draws]
         return Released(keys, np.concatenate([values, *drawn_values]))
@@ -231,7 +260,7 @@ def calibrate(
     if mechanism != "auto":
         return _calibrate(query, analysis, allowed, options, strategy=strategy, mechanism=mechanism)
     plain = _calibrate(query, analysis, allowed, options, strategy=strategy, mechanism=mechanism)
-    both = plain.shares and strategy == "auto" and (allowed.delta or allowed.rho is not None)
+    both = (plain.shares or plain.levels) and strategy == "auto" and (allowed.delta or allowed.rho is not None)
     if not both or any(isinstance(share.noise, DiscreteGaussian) for share in plain.shares):
         return plain
     if options is not None and options.group_selection_strategy not in (None, PUBLIC, GEOMETRIC):
@@ -240,7 +269,7 @@ def calibrate(
         gaussian = _calibrate(query, analysis, allowed, options, strategy=strategy, mechanism="gaussian")
     except InvalidPrivacyParameter:  # such as noise beyond the samplers
         return plain
-    wider = math.exp(log_error(gaussian.lattice, gaussian.shares) - log_error(plain.lattice, plain.shares))
+    wider = math.exp(gaussian.log_error - plain.log_error)
     at = crossover(allowed, allowed.delta / (1 + gaussian.hides))
     if wider < 1:
         return replace(gaussian, choice=Choice("gaussian", 1 / wider, at))
@@ -275,6 +304,8 @@ def _calibrate(
         estimates |= dict(zip(sorted(own_places), lattice.estimates, strict=True))
         lattice = replace(lattice, estimates=tuple(estimates[place] for place in sorted(estimates)))
     noisy = sum(_is_noisy(one) for one in found)
+    if query.plan.sets:
+        return _of_levels(query, analysis, lattice, allowed, strategy=strategy, gaussian=gaussian)
     by_pair = gaussian and allowed.rho is None
     spends = (noisy if by_pair else 0) + chosen.hides
     delta = allowed.delta / spends if spends else Fraction(0)
@@ -313,6 +344,28 @@ def _calibrate(
         (*events, *(each.event for each in spends_of)),
         draws=draws,
     )
+
+
+def _of_levels(
+    query: Query, analysis: Analysis, lattice: Lattice, allowed: Allowance, *, strategy: str, gaussian: bool
+) -> Release:
+    """A release with grouping sets: every level has noise of its own."""
+    if gaussian and allowed.rho is None and not allowed.delta:
+        raise InvalidPrivacyParameter(
+            "Gaussian noise needs delta > 0.", hint='Add delta=1e-6, or use mechanism="laplace".'
+        )
+    exact = ExactPlan(query.plan.input, query.plan.keys, every_cell=True, parts=lattice.parts)
+    bounds = analysis.bounds
+    if bounds.enforced:
+        exact = replace(exact, limits=bounds.rows, groups=bounds.units.groups)
+    if not analysis.private or not lattice.coordinates:
+        raise UnsupportedSQL("ROLLUP, CUBE and GROUPING SETS are of aggregates of people's rows.")
+    # Whole numbers rounded one by one would not add up.
+    lattice = replace(lattice, estimates=tuple(replace(each, whole=False) for each in lattice.estimates))
+    law = "gaussian" if gaussian else "split" if strategy == "split" else "laplace"
+    levels = levels_of(query.plan, analysis, lattice, allowed, law=law, delta=allowed.delta)
+    cost, events = _as_asked(levels.cost, allowed), tuple(level.event for level in levels.measured)
+    return Release(query, analysis, exact, lattice, (), None, strategy, cost, allowed, events=events, levels=levels)
 
 
 def _as_asked(cost: Cost, allowed: Allowance) -> Cost:

@@ -367,7 +367,7 @@ class _Builder:
             if each.terms == terms:
                 return place
         l1 = round(self.analysis.of(by.row, by.bound).l1)  # of whole numbers, and whole
-        l2 = _l2_squared(by.row, by.bound, self.analysis)
+        l2 = squared(by.row, by.bound, self.analysis)
         self.coordinates.append(Coordinate(name, terms, unit, by.row, l1, l2, l1 > 0, by.bound, by.by_unit))
         return len(self.coordinates) - 1
 
@@ -398,7 +398,7 @@ def _times(each: Coordinate, factor: int) -> Coordinate:
     )
 
 
-def _l2_squared(row: Contribution, bound: ContributionBound, analysis: Analysis) -> Fraction:
+def squared(row: Contribution, bound: ContributionBound, analysis: Analysis) -> Fraction:
     """The squared L2 norm of `norms`, in exact integers."""
     if not analysis.private:
         return Fraction(0)

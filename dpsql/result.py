@@ -89,8 +89,8 @@ class Result:
     def _bounds(self, level: float, *, simultaneous: bool) -> dict[str, Bounds]:
         if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
             raise InvalidArgument(f"level must lie between 0 and 1, got {level!r}.")
-        if simultaneous:  # the noise of different groups is independent
-            level = level ** (1 / max(1, self._released.groups))
+        if simultaneous:
+            level = self._release.for_all(level, self._released.groups)
         found = {}
         for name, expr in zip(self._answer.names, self._answer.exprs, strict=True):
             bounds = None if expr is None else interval(self._release, self._released, expr, level)

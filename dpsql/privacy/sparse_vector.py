@@ -14,11 +14,10 @@ with s = Delta / e2 it is (e1 + e2)-DP. No order of the counts is needed.
   1. P(i; f) <= exp(e2) P(i; f'): at the same z the factors of j < i are no smaller for f', since f'_j >= f_j; in the
      last, T + z - f'_i is less than T + z - f_i by at most Delta, which costs exp(Delta / s) = exp(e2). And P(none; f)
      <= P(none; f').
-  2. P(i; f') <= exp(e1 + e2) P(i; f): compare z + Delta for f' with z for f. P(rho = z + Delta) <= exp(e1)
-     P(rho = z). The factors of j < i are no greater for
-     f', since T + z + Delta - f'_j >= T + z - f_j. In the last, T + z + Delta - f'_i <= T + z - f_i + Delta since
-     f'_i >= f_i, which costs exp(e2). The sum over z + Delta is the sum over all whole numbers. For none only exp(e1)
-     is paid.
+  2. P(i; f') <= exp(e1 + e2) P(i; f): compare z + Delta for f' with z for f. P(rho = z + Delta) <= exp(e1) P(rho = z).
+     The factors of j < i are no greater for f', since T + z + Delta - f'_j >= T + z - f_j. In the last, T + z + Delta -
+     f'_i <= T + z - f_i + Delta since f'_i >= f_i, which costs exp(e2). The sum over z + Delta is the sum over all
+     whole numbers. For none only exp(e1) is paid.
 Otherwise (|f'_j - f_j| <= Delta, each either way, as when a unit's rows are changed) the last factor of step 2 moves by
 up to 2 Delta, as f'_i may be f_i - Delta: s = 2 Delta / e2 makes that exp(e2) again; the rest holds as it stands, in
 both directions, and (e1 + e2)-DP with it.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dpsql.errors import SQLSyntaxError, UnsupportedSQL
+from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.sql.dialect import Named
 from dpsql.sql.parse import span_of
 from dpsql.sql.plan import PAIRS, AggregateKind
@@ -53,16 +53,28 @@ class Written:
     at: exp.Expr | None = None
     falling: bool = False
 
+    def place(self, sql: str) -> Span | None:
+        """Where its arguments stand, from the first to the last."""
+        first = span_of(sql, self.operand or self.node)
+        last = None if self.second is None else span_of(sql, self.second)
+        return first if first is None or last is None else Span(sql, first.start, last.end)
+
 
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether a node is a call of an aggregate, its FILTER and named arguments apart."""
     return type(node) in AGGREGATES or isinstance(node, exp.WithinGroup)
 
 
-def name_of(node: exp.Expr, sql: str) -> str:
-    """The name that the text calls an aggregate by, its FILTER and named arguments apart."""
+def called(node: exp.Expr) -> exp.Expr:
+    """A call without its FILTER, its WITHIN GROUP and its named arguments."""
     while isinstance(node, exp.Filter | exp.WithinGroup | Named):
         node = node.this
+    return node
+
+
+def name_of(node: exp.Expr, sql: str) -> str:
+    """The name that the text calls an aggregate by."""
+    node = called(node)
     start, end = (node.meta.get(place) for place in ("start", "end"))
     word = "" if start is None or end is None else sql[start : end + 1].upper()
     own = node.sql_name() if isinstance(node, exp.Func) else type(node).__name__.upper()

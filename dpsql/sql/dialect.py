@@ -69,6 +69,15 @@ class PrivateParser(DuckDBParser):
         for name, build in DuckDBParser.FUNCTIONS.items()
         if name not in ("LIKE", "ILIKE", "GLOB", "LOG2", "LOG10")
     }
+    # In CORR(DISTINCT y, x) all would be read as DISTINCT's own list.
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        **DuckDBParser.FUNCTION_PARSERS,
+        **{
+            name: lambda self, node=node: self._parse_distinct_arg_function(node)
+            for node in (exp.Corr, exp.CovarPop, exp.CovarSamp, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2)
+            for name in node.sql_names()
+        },
+    }
     PLACEHOLDER_PARSERS: ClassVar[dict[TokenType, Any]] = {
         **DuckDBParser.PLACEHOLDER_PARSERS,
         TokenType.COLON: lambda self: self._parse_colon_name(),

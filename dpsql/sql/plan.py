@@ -143,6 +143,8 @@ class Aggregate:
     input: Source
     keys: tuple[GroupKey, ...]
     aggregations: tuple[Aggregation, ...]
+    sets: tuple[tuple[int, ...], ...] = ()
+    """Grouping sets, places of keys in ascending order; none: the rows are grouped by all keys."""
 
     @property
     def public_cells(self) -> int | None:
@@ -157,6 +159,8 @@ class Aggregate:
 
     def __str__(self) -> str:
         by = f" by {', '.join(str(key) for key in self.keys)}" if self.keys else ""
+        names = (", ".join(self.keys[place].name for place in each) for each in self.sets)
+        by += f" in sets ({'), ('.join(names)})" if self.sets else ""
         return f"aggregate {', '.join(str(each) for each in self.aggregations)}{by}"
 
 

@@ -22,6 +22,7 @@ from dpsql.sql.expressions import (
     Slot,
     between_integers,
     columns,
+    rebuild,
     walk,
 )
 from dpsql.sql.facts import known_of
@@ -37,6 +38,7 @@ from dpsql.sql.selects import SelectBinder
 from dpsql.sql.statementwide import Statementwide
 from dpsql.sql.subqueries import Membership, with_marks
 
+_ZERO = Literal(0, Type.INTEGER)
 INTERVAL_ENDS = {"DP_INTERVAL_LOW": False, "DP_INTERVAL_HIGH": True}
 
 
@@ -44,6 +46,7 @@ class PrivateSelect(SelectBinder):
     """An aggregating SELECT over people's rows."""
 
     kinds = frozenset(AggregateKind)
+    levels = True
 
     def __init__(self, whole: Statementwide, select: exp.Select, people: People, member: Membership) -> None:
         super().__init__(whole, select, people.scope, member)
@@ -68,8 +71,46 @@ class PrivateSelect(SelectBinder):
         source = with_marks(self.rows, self.marks)
         domains = Domains(self.people.declared, known_of(source), origins(source))
         aggregations = tuple(self._with_values(each, domains, source) for each in self.aggregations)
-        plan = Aggregate(source, self._group_keys(source, domains), aggregations)
+        plan = Aggregate(source, self._group_keys(source, domains), aggregations, self.sets)
+        self._check_sets(plan)
         return Query(plan, finish, (*self.keys.values(), *self.aggregations.values()))
+
+    def _check_sets(self, plan: Aggregate) -> None:
+        """What ROLLUP and the like can be asked with: public groups, and aggregates that add up."""
+        if not plan.sets:
+            return
+        group = self.select.args["group"]
+        if plan.public_cells is None:
+            unknown = next((key for key in plan.keys if key.values is None), plan.keys[0])
+            raise UnknownGroups(
+                f"ROLLUP, CUBE and GROUPING SETS need public groups, and those of {unknown.expr} are not.",
+                span=unknown.span,
+                hint=f'List them: keys={{"{unknown.name}": [...]}}, or ask for each level in a query of its own.',
+            )
+        for each in plan.aggregations:
+            if each.kind in CHOSEN or each.kind is AggregateKind.DISTINCT or each.epsilon is not None:
+                what = f"{each.word} does not add up" if each.epsilon is None else f"{each.word} has its own epsilon"
+                raise UnsupportedSQL(
+                    f"{what} over grouping sets.",
+                    span=each.span or span_of(self.sql, group),
+                    hint="Ask for it in a query of its own, with a plain GROUP BY.",
+                )
+
+    def _grouping(self, node: exp.Expr) -> Expr:
+        """GROUPING(a): 1 in the rows that are summed over a, else 0; of several a number of such digits."""
+        bits = []
+        for item in node.expressions:
+            key = rebuild(self.inner.bind(item), self.keys)
+            if not isinstance(key, Slot):
+                raise SQLSyntaxError(
+                    f"GROUPING({item.name}): that is no key of GROUP BY.", span=span_of(self.sql, item)
+                )
+            bits.append(Slot(-1 - key.index, f"GROUPING({key.name})", Type.INTEGER) if self.sets else _ZERO)
+        found: Expr = _ZERO
+        for bit in bits:
+            doubled = self.outer.apply("multiply", node, [found, Literal(2, Type.INTEGER)])
+            found = bit if found is _ZERO else self.outer.apply("add", node, [doubled, bit])
+        return found if len(bits) == 1 else self.outer.apply("to_bigint", node, [found])
 
     def _with_values(self, each: Aggregation, domains: Domains, source: Source) -> Aggregation:
         """MODE and APPROX_TOP_K with the public values that they choose among, NULL apart."""
@@ -79,11 +120,12 @@ class PrivateSelect(SelectBinder):
         present = tuple(value for value in values or () if value is not None)
         if not present or len(present) > MOST_POINTS:
             expr = each.argument
+            private = next((column for column in columns(expr) if domains.of(column) is None), None)
             why = "has too many public values" if present else "has no public list of values"
             raise UnknownGroups(
                 f"{each.word}({expr}) chooses one of the values that {expr} can have, and it {why}.",
                 span=each.span,
-                hint=f'List them: keys={{"{columns(expr)[0].name if columns(expr) else expr}": [...]}}.',
+                hint="" if private is None else f'List them: keys={{"{private.name}": [...]}}.',
             )
         return replace(each, values=present)
 
@@ -120,6 +162,8 @@ class PrivateSelect(SelectBinder):
     def outer_leaf(self, node: exp.Expr) -> Expr | None:
         if _is_interval_end(node):
             return self._interval_end(node)
+        if isinstance(node, exp.Grouping | exp.GroupingId):
+            return self._grouping(node)
         return super().outer_leaf(node)
 
     def _interval_end(self, node: exp.Expr) -> IntervalEnd:
@@ -133,6 +177,12 @@ class PrivateSelect(SelectBinder):
                 f"{name} is about an aggregate, and there is none in {expr}.",
                 span=span_of(self.sql, node),
                 hint=f"Name an output: SELECT COUNT(*) AS n, {name}(n) ...",
+            )
+        chosen = [each for each, slot in self.aggregations.items() if each.kind in CHOSEN and slot in walk(expr)]
+        if chosen:
+            raise UnsupportedSQL(
+                f"{name} is about noise that is added, and the value of {chosen[0]} is chosen.",
+                span=span_of(self.sql, node),
             )
         if any(isinstance(part, IntervalEnd | Report) for part in walk(expr)):
             raise SQLSyntaxError(f"{name} is about an aggregate itself, not an interval.", span=span_of(self.sql, node))
@@ -181,8 +231,10 @@ class PrivateSelect(SelectBinder):
                 )
             return argument
         assert argument is not None  # only COUNT(*) has none
-        if argument.type is Type.BOOLEAN:
-            raise TypeMismatch(f"{argument} is boolean, and bounds are for numbers.", span=span_of(self.sql, node))
+        if not argument.type.numeric:
+            raise TypeMismatch(
+                f"{argument} is {argument.type}, and bounds are for numbers.", span=span_of(self.sql, node)
+            )
         ends: list[Expr] = [
             Literal(end, Type.INTEGER if isinstance(end, int) else Type.REAL) for end in (bounds.lower, bounds.upper)
         ]
@@ -291,7 +343,7 @@ def shown_fact(kind: Type) -> Fact:
 
 def shown_type(query: Query, expr: Expr) -> Type:
     """The type of an output as it is shown: COUNT and sums of whole numbers are integers again."""
-    if query.stages or not isinstance(expr, Slot) or expr.index < len(query.plan.keys):
+    if query.stages or not isinstance(expr, Slot) or expr.index < len(query.plan.keys) or query.plan.sets:
         return expr.type
     aggregation = query.plan.aggregations[expr.index - len(query.plan.keys)]
     argument = aggregation.argument

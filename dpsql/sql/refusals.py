@@ -13,7 +13,7 @@ _JOIN = "a join in parentheses, or a LATERAL one, is not supported. Write the ta
 _SET = "set operations ({}) are not supported."
 _REGEX = "regular expressions are not supported. LIKE, STARTS_WITH and CONTAINS are."
 _WINDOW = "window functions (... OVER ...) have no private version here."
-_STATISTIC = "{} is not supported. COUNT, SUM and AVG are."
+_STATISTIC = "{} is not supported. COUNT_IF and AVG of a condition are."
 _CLOCK = "{} is not supported: an answer must not change with the clock. Write a DATE literal or a parameter."
 
 _SCALAR = (
@@ -28,9 +28,6 @@ NAMED: Mapping[type[exp.Expr], str] = {
     exp.All: "ALL is not supported as a comparison. Write NOT IN (...) or AND.",
     exp.TableSample: _SAMPLE,
     exp.Parameter: "parameters are written :name.",
-    exp.Rollup: "ROLLUP is not supported.",
-    exp.Cube: "CUBE is not supported.",
-    exp.GroupingSets: "GROUPING SETS are not supported.",
     exp.SimilarTo: _REGEX,
     exp.RegexpLike: _REGEX,
     exp.RegexpFullMatch: _REGEX,
@@ -94,9 +91,6 @@ CLAUSES: Mapping[tuple[type[exp.Expr], str], str] = {
     (exp.Select, "locks"): "FOR UPDATE and the like are not supported.",
     (exp.Select, "into"): "INTO is not supported: an answer is returned, not stored.",
     (exp.Group, "all"): "GROUP BY ALL is not supported. Name the columns.",
-    (exp.Group, "rollup"): "ROLLUP is not supported.",
-    (exp.Group, "cube"): "CUBE is not supported.",
-    (exp.Group, "grouping_sets"): "GROUPING SETS are not supported.",
     (exp.Distinct, "on"): "DISTINCT ON is not supported.",
     (exp.With, "recursive"): "recursive CTEs are not supported.",
     (exp.CTE, "materialized"): "MATERIALIZED is not supported: nothing private is stored.",
@@ -125,6 +119,13 @@ CLAUSES: Mapping[tuple[type[exp.Expr], str], str] = {
     (exp.Union, "order"): "ORDER BY after UNION is not supported. Order the answer.",
     (exp.Union, "limit"): "LIMIT after UNION is not stable: one person could decide whose rows are left.",
     (exp.Count, "expressions"): "COUNT takes one argument.",
+    (exp.Min, "count"): "MIN takes one argument.",
+    (exp.Max, "count"): "MAX takes one argument.",
+    (exp.Mode, "deterministic"): "MODE takes one argument.",
+    (exp.ApproxDistinct, "accuracy"): "APPROX_COUNT_DISTINCT takes one argument.",
+    (exp.Corr, "null_on_zero_variance"): "CORR takes two arguments (y, x).",
+    (exp.ApproxTopK, "counters"): "APPROX_TOP_K takes a value, and how many.",
+    (exp.Order, "this"): "ORDER BY among arguments is not supported. WITHIN GROUP (ORDER BY ...) is, of quantiles.",
     (exp.Between, "symmetric"): "BETWEEN SYMMETRIC is not supported.",
     (exp.Column, "db"): "a column is named by one word, or by its table and its name.",
     (exp.Cast, "format"): "CAST ... FORMAT is not supported.",

@@ -15,12 +15,13 @@ from sqlglot import exp
 from dpsql.errors import Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL
 from dpsql.intervals import Interval
 from dpsql.schema import Type
-from dpsql.sql.aggregate_calls import AGGREGATES, Written, is_aggregate, name_of, written
+from dpsql.sql.aggregate_calls import AGGREGATES, Written, called, is_aggregate, name_of, written
 from dpsql.sql.dialect import Named, Private
 from dpsql.sql.expressions import Call, Column, Expr, Literal, Report, Slot, rebuild, walk
+from dpsql.sql.grouping import SEVERAL, GroupingSet, grouping_sets
 from dpsql.sql.options import AggregateOptions, read_aggregate_options
 from dpsql.sql.parse import span_of
-from dpsql.sql.plan import EXACT, PAIRS, SPREADS, AggregateKind, Aggregation, Finish, Order, Output
+from dpsql.sql.plan import CHOSEN, EXACT, PAIRS, SPREADS, AggregateKind, Aggregation, Finish, Order, Output
 from dpsql.sql.scalars import ScalarBinder
 from dpsql.sql.scopes import Scope
 from dpsql.sql.select_list import aggregate_in, fresh
@@ -53,6 +54,8 @@ class SelectBinder:
     """Binds one aggregating SELECT. Subclasses say what its rows are, and which aggregates there are."""
 
     kinds: frozenset[AggregateKind] = EXACT
+    levels = False
+    """Whether GROUP BY may have several grouping sets."""
 
     def __init__(
         self,
@@ -75,6 +78,7 @@ class SelectBinder:
         self.outer = ScalarBinder(self.sql, self.outer_leaf, whole.params, whole.used)
         self.keys: dict[Expr, Slot] = {}
         self.key_spans: list[Span | None] = []
+        self.sets: tuple[GroupingSet, ...] = ()
         self.aggregations: dict[Aggregation, Slot] = {}
         self.outputs: list[Output] = []
         self.named: dict[Expr, exp.Column] = {}
@@ -106,10 +110,18 @@ class SelectBinder:
         group = self.select.args.get("group")
         if group is not None and not group.expressions:
             raise SQLSyntaxError("GROUP BY names no column.", span=span_of(self.sql, group))
-        for node in group.expressions if group else []:
+        terms = group.expressions if group else []
+        if group is not None and not self.levels and any(isinstance(term, SEVERAL) for term in terms):
+            raise UnsupportedSQL(
+                "ROLLUP, CUBE and GROUPING SETS stand in the GROUP BY of an answer about people's rows.",
+                span=span_of(self.sql, group),
+            )
+        self.sets = grouping_sets(terms, lambda node: self.add_key(node, self._key_target(node, items)), self.sql)
+        for node in terms if not self.sets else []:
             self.add_key(node, self._key_target(node, items))
 
-    def add_key(self, node: exp.Expr, target: exp.Expr) -> None:
+    def add_key(self, node: exp.Expr, target: exp.Expr) -> int:
+        """Bind a key, and say which it is."""
         span = span_of(self.sql, node)
         if aggregate_in(target):
             raise SQLSyntaxError("GROUP BY cannot hold an aggregate.", span=span)
@@ -121,6 +133,7 @@ class SelectBinder:
         if expr not in self.keys:
             self.keys[expr] = Slot(len(self.keys), expr.name if isinstance(expr, Column) else str(expr), expr.type)
             self.key_spans.append(span)
+        return self.keys[expr].index
 
     def _key_target(self, node: exp.Expr, items: list[tuple[exp.Expr, str]]) -> exp.Expr:
         """What a GROUP BY term means: a column's name wins over an alias, a number is a place in SELECT."""
@@ -267,8 +280,8 @@ class SelectBinder:
     def aggregate(self, node: exp.Expr) -> Expr | None:
         """The slot of an aggregate, with its FILTER and named arguments; None for any other node."""
         inner = node.this if isinstance(node, exp.Filter) else node
-        called = inner.this if isinstance(inner, exp.WithinGroup) else inner
-        named = called if isinstance(called, Named) else None
+        ordered = inner.this if isinstance(inner, exp.WithinGroup) else inner
+        named = ordered if isinstance(ordered, Named) else None
         inner = inner.this if isinstance(inner, Named) else inner
         if not is_aggregate(inner):
             if isinstance(node, exp.Filter | Named):
@@ -293,7 +306,12 @@ class SelectBinder:
             argument = self.bounded(kind, argument, options, inner)
         epsilon = None if options is None else options.epsilon
         per_unit = self.per_unit(kind, options)
-        place = span_of(self.sql, call.operand or inner)
+        place = call.place(self.sql)
+        if options is not None and options.report_format is not None and kind in CHOSEN:
+            raise UnsupportedSQL(
+                f"{name_of(inner, self.sql)} has no noise interval to report: its value is chosen.",
+                span=options.places.get("report_format"),
+            )
         made = Aggregation(kind, argument, place, epsilon, per_unit, second, self.which(call))
         slot = self.slot_of(made, node)
         return slot if options is None or options.report_format is None else Report(slot, REPORT_LEVEL)
@@ -390,7 +408,8 @@ class SelectBinder:
             expr: Expr = Literal(1, Type.INTEGER)
         elif isinstance(inner, exp.Star):
             if kind is not AggregateKind.COUNT:
-                raise SQLSyntaxError(f"{word}(*) is not a thing; only COUNT(*) is.", span=span_of(self.sql, node))
+                star = "DISTINCT *" if kind is AggregateKind.DISTINCT and word == "COUNT" else "*"
+                raise SQLSyntaxError(f"{word}({star}) is not a thing; only COUNT(*) is.", span=span_of(self.sql, node))
             expr = Literal(1, Type.INTEGER)
         else:
             expr = self.inner.bind(inner)
@@ -418,10 +437,6 @@ class SelectBinder:
         if isinstance(node, exp.Column):
             found = self.scope.columns.get(node.name.casefold())
             return found[0] if found else node.name
-        if isinstance(node, exp.WithinGroup):
-            called = "MODE()" if isinstance(node.this, exp.Mode) else f"PERCENTILE_CONT({node.this.this.sql()})"
-            called = called.replace("CONT", "DISC") if isinstance(node.this, exp.PercentileDisc) else called
-            return f"{called} WITHIN GROUP ({node.expression.sql(dialect=_DIALECT, comments=False).strip()})"
         inner = node.this if type(node) in _PLAINLY_NAMED else None
         if isinstance(inner, exp.Star):
             return "COUNT(*)"
@@ -433,8 +448,7 @@ class SelectBinder:
         ):
             return f"{_PLAINLY_NAMED[type(node)]}({inner.name})"
         made: str = node.sql(dialect=_DIALECT, comments=False)
-        call = inner if (inner := _called(node)) is not None else None
-        if call is None:
+        call = type(called(node))
+        if call not in AGGREGATES or call in _PLAINLY_NAMED:
             return made
-        before, bracket, rest = made.partition("(")
-        return name_of(call, self.sql) + bracket + rest if before.isidentifier() else made
+        return name_of(node, self.sql) + made[made.index("(") :]  # one node may have several names

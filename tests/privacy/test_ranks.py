@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -77,9 +77,10 @@ def test_a_group_without_rows_has_no_preference():
 @pytest.mark.parametrize("big", [10**15, 10**25])
 def test_counts_of_any_size(big: int):
     counts = np.array([[1, 0, 2, 1]], dtype=object) * big
-    small = rank_gaps(np.array([[1, 0, 2, 1]]), F(123, 1000))
-    assert rank_gaps(counts, F(123, 1000)).tolist() == (small.astype(object) * big).tolist()
-    chosen = quantiles(counts, [F(1, 8), F(1, 2)], F(1), rows=1, bounded=False, chooser=exponential)
+    q = F(123_457, 1_000_003)
+    small = rank_gaps(np.array([[1, 0, 2, 1]]), q)
+    assert rank_gaps(counts, q).tolist() == (small.astype(object) * big).tolist()
+    chosen = quantiles(counts, [q, F(1, 2)], F(1), rows=1, bounded=False, chooser=exponential)
     assert chosen.tolist() == [[0, 2]]
 
 
@@ -226,20 +227,24 @@ def test_extreme_rank_of_a_single_place():
 @dataclass
 class Paired:
     """A chooser for groups in pairs, tables of neighbours: it sends both down the same path, towards the places where
-    their probabilities differ most, and sums the log ratios. Some steps are random, so that every place is met."""
+    their probabilities differ most, and sums the log ratios. Some steps are random, so that every place is met. With a
+    route, it takes those places (counted from the first that the part has) instead."""
 
     law: Law
     pick: np.random.Generator
     losses: Array
+    route: list[int] = field(default_factory=list)
 
     def __call__(self, gaps: Array, rate: Fraction, allowed: Any = None) -> Array:
-        chosen = []
+        chosen: list[int] = []
+        step = self.route.pop(0) if self.route else None
         for pair in range(len(self.losses)):
             here = allowed[2 * pair]
             assert (here == allowed[2 * pair + 1]).all()
             first, second = (self.law(row[here], rate) for row in gaps[2 * pair : 2 * pair + 2])
             ratios = np.log(first / second) * (-1) ** pair
-            place = ratios.argmax() if self.pick.random() < 0.8 else self.pick.integers(len(ratios))
+            towards = ratios.argmax() if self.pick.random() < 0.8 else self.pick.integers(len(ratios))
+            place = towards if step is None else step
             self.losses[pair] += ratios[place]
             chosen += [np.flatnonzero(here)[place]] * 2
         return np.array(chosen)
@@ -315,6 +320,28 @@ def test_lies_about_the_recursion_are_caught(qs: list[Fraction], monkeypatch: py
     assert path_loss(MEDIAN, pairs_changed(), law, rows=1, bounded=False) > 1.2
     monkeypatch.setattr(ranks, "rank_spread", lambda *change: rank_spread(*change) / 2)
     assert path_loss(qs, pairs_added(), law, rows=1, bounded=False) > 1.2
+
+
+def test_a_row_that_changes_its_part_is_caught(monkeypatch: pytest.MonkeyPatch):
+    """Even in one group: from 0 to just beyond the median it leaves one part and enters the other. It moves the
+    minimum of the one and the maximum of the other, and were it taken to stay in its part, would cost too much."""
+    monkeypatch.setattr(ranks, "_FEWEST_PIECES", 1)
+    monkeypatch.setattr(ranks, "_MOST_PIECES", 1)
+    median = 200
+    before = np.zeros(2200, int)
+    before[[0, -1]] = 1, 3
+    after = before.copy()
+    after[[0, median + 1]] = 0, 1
+
+    def loss() -> float:
+        chooser = Paired(exponential_law, np.random.default_rng(7), np.zeros(1), [median, 0, 0])
+        qs = [F(0), F(1, 2), F(1)]
+        quantiles(np.array([before, after]), qs, F(1), rows=1, bounded=True, one_group=True, chooser=chooser)
+        return float(np.abs(chooser.losses).max())
+
+    assert 0.5 < loss() <= 1
+    monkeypatch.setattr(ranks, "rank_spread", lambda q, *_: rank_spread(q, bounded=True, one_group=True))
+    assert loss() > 1.1
 
 
 def test_rows_on_both_sides_of_a_cut_are_caught(monkeypatch: pytest.MonkeyPatch):

@@ -1,0 +1,196 @@
+"""Noise for every level of a ROLLUP, CUBE or GROUPING SETS, and estimates that add up.
+
+The exact sums of the finest groups give those of all levels. Each level that is measured has noise of its own, for its
+share of the budget; a level of the answer is the least-squares estimate from all of them (`privacy.hierarchies`), so
+that groups add up to the levels above, and every level tells something about the others.
+
+Privacy. Summing cells together moves no more in L1 distance than the cells move, so each level has the sensitivity of
+the finest one, or less: its share of epsilon pays for it, and the shares add up (sequential composition). In L2
+distance a unit's rows that come together count together: `l2_squared_of` takes all of a unit's rows to be in one cell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.analysis.sensitivity import Analysis
+from dpsql.privacy.conversion import rho_for
+from dpsql.privacy.cost import Cost
+from dpsql.privacy.events import Concentrated, Event, Pure
+from dpsql.privacy.hierarchies import GroupingSet, allocation, consistent, variances_of
+from dpsql.privacy.loss import Allowance
+from dpsql.privacy.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace, drawable
+from dpsql.privacy.unit import ContributionBound
+from dpsql.release_lattice import squared
+from dpsql.release_parts import Lattice
+from dpsql.sql.expressions import Vector
+from dpsql.sql.plan import Aggregate
+
+_GUARD = 0.5
+"""How much a level that comes out worse than at an equal share weighs (see `allocation`)."""
+_LAWS = {"discrete_gaussian": "gaussian", "discrete_k_norm": "cube", "discrete_laplace": "laplace"}
+
+
+@dataclass(frozen=True)
+class LevelNoise:
+    """The noise of one level's estimates: a mixture of that of all measured ones."""
+
+    name: str
+    dimension: int
+    terms: tuple[tuple[float, int], ...]
+    spread: float
+
+    @property
+    def scale(self) -> float:
+        """Its standard deviation, in steps."""
+        return math.sqrt(self.spread)
+
+    def half_width(self, level: float) -> float:
+        """As of `Noise`."""
+        return float(self.half_widths(np.ones((1, 1)), level)[0])
+
+    def half_widths(self, weights: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+        """As of `Noise`; the lattices of the measured levels are as fine as their noise is wide."""
+        from dpsql.privacy.hierarchy_tails import half_widths  # only intervals need it
+
+        slack = sum(factor * count for factor, count in self.terms if count == 1) * 2.0**-20
+        found = half_widths(self.terms, _LAWS[self.name], self.dimension, weights, level)
+        return np.asarray(found + slack * np.abs(weights).sum(axis=0))
+
+
+@dataclass(frozen=True)
+class Level:
+    """One measured level: its keys, its share of the budget, its noise, and what it costs."""
+
+    keys: GroupingSet
+    share: Fraction
+    noise: Noise
+    cost: Cost
+    event: Event
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The levels of a query: `wanted` in the order of the answer, over keys with so many values each (`sizes`)."""
+
+    sizes: tuple[int, ...]
+    wanted: tuple[GroupingSet, ...]
+    measured: tuple[Level, ...]
+
+    @property
+    def cost(self) -> Cost:
+        """All levels together."""
+        return sum((level.cost for level in self.measured[1:]), self.measured[0].cost)
+
+    def rows(self) -> Iterator[tuple[GroupingSet, slice]]:
+        """Each level of the answer and its rows."""
+        start = 0
+        for each in self.wanted:
+            size = math.prod(self.sizes[key] for key in each)
+            yield each, slice(start, start + size)
+            start += size
+
+    def privatise(self, steps: NDArray[Any]) -> NDArray[np.float64]:
+        """Exact coordinates of the finest groups, (coordinates, groups), to noisy ones of all rows of the answer."""
+        finest = steps.reshape(len(steps), *self.sizes)
+        noisy = {level.keys: self._measure(finest, level) for level in self.measured}
+        found = consistent(noisy, self._variances(), self.wanted)
+        return np.concatenate([found[each].reshape(len(steps), -1) for each in self.wanted], axis=1)
+
+    def _measure(self, finest: NDArray[Any], level: Level) -> NDArray[np.float64]:
+        others = tuple(1 + key for key in range(len(self.sizes)) if key not in level.keys)
+        exact = np.asarray(finest.astype(object).sum(axis=others) if others else finest, dtype=object)
+        drawn = level.noise.draw(math.prod(self.sizes[key] for key in level.keys))
+        return np.asarray(exact + drawn.astype(object).reshape(exact.shape), dtype=np.float64)
+
+    def _variances(self) -> dict[GroupingSet, float]:
+        return {level.keys: level.noise.spread for level in self.measured}
+
+    def noise_of(self, keys: GroupingSet) -> LevelNoise:
+        """The noise of the estimates of a wanted level."""
+        from dpsql.privacy.hierarchy_tails import mixture  # as above
+
+        variances = self._variances()
+        scales = {level.keys: level.noise.scale for level in self.measured}
+        found = mixture(variances, self.sizes, keys)
+        terms = tuple((abs(weight) * scales[measured], count) for measured, weight, count in found if weight)
+        spread = variances_of(variances, self.sizes, [keys])[keys]
+        first = self.measured[0].noise
+        name = "discrete_k_norm" if isinstance(first, CubeLaplace) and first.dimension > 1 else first.name
+        return LevelNoise(name, _dimension(first), terms, spread)
+
+    def keys_of(self, keys: tuple[Vector, ...]) -> tuple[Vector, ...]:
+        """The keys of the finest groups, in their order, to those of all rows: NULL where a level sums over one."""
+        number = np.arange(math.prod(self.sizes)).reshape(self.sizes)
+        out = []
+        for place, key in enumerate(keys):
+            parts, kept = [], []
+            for each, _ in self.rows():
+                first = tuple(slice(None) if other in each else slice(1) for other in range(len(self.sizes)))
+                parts.append(number[first].reshape(-1))
+                kept.append(np.full(len(parts[-1]), place in each))
+            found = key.at(np.concatenate(parts))
+            out.append(Vector(found.values, found.where_valid() & np.concatenate(kept)))
+        return tuple(out)
+
+    def grouping(self, key: int) -> Vector:
+        """GROUPING(key): 1 in the rows that are summed over it."""
+        parts = [np.full(rows.stop - rows.start, int(key not in each)) for each, rows in self.rows()]
+        return Vector(np.concatenate(parts).astype(np.int64))
+
+
+def _dimension(noise: Noise) -> int:
+    return noise.dimension  # type: ignore[attr-defined,no-any-return]
+
+
+def levels_of(
+    plan: Aggregate, analysis: Analysis, lattice: Lattice, allowed: Allowance, *, law: str, delta: Fraction
+) -> Levels:
+    """The levels of a plan with grouping sets. law: "laplace", "split" (an equal share for each level, and for each
+    sum) or "gaussian"."""
+    sizes = tuple(len(key.values or ()) for key in plan.keys)
+    dimension = len(lattice.coordinates)
+
+    def l2_squared(keys: GroupingSet) -> Fraction:
+        bound = _merged(analysis.bounds.rows, math.prod(sizes[key] for key in keys))
+        return sum((squared(each.row, bound, analysis) for each in lattice.coordinates), Fraction(0))
+
+    if law == "split":
+        shares = dict.fromkeys(plan.sets, Fraction(1, len(plan.sets)))
+    elif law == "gaussian":
+        shares = allocation(sizes, plan.sets, "gaussian", guard=_GUARD, whole=lambda keys: float(l2_squared(keys)))
+    else:
+        shares = allocation(sizes, plan.sets, "laplace", guard=_GUARD)
+    measured = []
+    rho = allowed.rho
+    if law == "gaussian" and rho is None:
+        rho = rho_for(allowed.pure, delta)
+    for keys, share in shares.items():
+        reach = Reach(lattice.steps, l2_squared(keys), dimension)
+        if law == "gaussian":
+            assert rho is not None
+            noise: Noise = DiscreteGaussian.of_rho(reach, rho * share)
+            cost, event = Cost(None, rho=rho * share), Concentrated(rho * share)
+        else:
+            kind = SplitLaplace if law == "split" and dimension > 1 else CubeLaplace
+            noise = kind.calibrate(reach, allowed.pure * share)
+            cost, event = Cost.of(allowed.pure * share), Pure(allowed.pure * share)  # type: ignore[assignment]
+        measured.append(Level(keys, share, drawable(noise), cost, event))
+    found = Levels(sizes, plan.sets, tuple(measured))
+    if law == "gaussian" and allowed.rho is None and rho is not None:
+        first = replace(measured[0], cost=Cost(allowed.pure, delta, measured[0].cost.rho))
+        rest = tuple(replace(each, cost=Cost(Fraction(0), rho=each.cost.rho)) for each in measured[1:])
+        return replace(found, measured=(first, *rest))
+    return found
+
+
+def _merged(bound: ContributionBound, cells: int) -> ContributionBound:
+    """What a unit adds to a level: its rows may all come together in one cell."""
+    return ContributionBound(bound.rows, min(bound.groups, cells), bound.rows)

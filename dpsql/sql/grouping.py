@@ -1,0 +1,65 @@
+"""ROLLUP, CUBE and GROUPING SETS: which sets of keys an answer has rows for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import combinations, product
+
+from sqlglot import exp
+
+from dpsql.errors import SQLSyntaxError, UnsupportedSQL
+from dpsql.sql.parse import span_of
+
+MOST_SETS = 64
+SEVERAL = (exp.Rollup, exp.Cube, exp.GroupingSets)
+GroupingSet = tuple[int, ...]
+"""Ascending places of keys."""
+
+
+def grouping_sets(terms: list[exp.Expr], place: Callable[[exp.Expr], int], sql: str) -> tuple[GroupingSet, ...]:
+    """The sets of a GROUP BY, in the order written: each term gives some, and they are combined one with another.
+
+    `place` binds a key and says which it is. Empty for a GROUP BY of plain keys. Raises SQLSyntaxError, UnsupportedSQL.
+    """
+    if not any(isinstance(term, SEVERAL) for term in terms):
+        return ()
+    found: list[GroupingSet] = []
+    for chosen in product(*(list(_sets(term, place, sql)) for term in terms)):
+        found.append(tuple(sorted({key for part in chosen for key in part})))
+        if len(found) > MOST_SETS:
+            raise UnsupportedSQL(f"more than {MOST_SETS} grouping sets share one epsilon.", span=span_of(sql, terms[0]))
+    if len(set(found)) < len(found):
+        raise SQLSyntaxError(
+            "a grouping set is there twice.", span=span_of(sql, terms[0]), hint="Name each combination of keys once."
+        )
+    return tuple(found)
+
+
+def _sets(term: exp.Expr, place: Callable[[exp.Expr], int], sql: str) -> Iterator[GroupingSet]:
+    if isinstance(term, exp.GroupingSets):
+        for inner in term.expressions:
+            yield from _sets(inner, place, sql) if isinstance(inner, SEVERAL) else [_together(inner, place)]
+    elif isinstance(term, exp.Rollup):
+        items = [_together(inner, place) for inner in term.expressions]
+        for length in range(len(items), -1, -1):
+            yield _joined(items[:length])
+    elif isinstance(term, exp.Cube):
+        items = [_together(inner, place) for inner in term.expressions]
+        if 2 ** len(items) > MOST_SETS:
+            raise UnsupportedSQL(f"CUBE of {len(items)} has more than {MOST_SETS} sets.", span=span_of(sql, term))
+        for length in range(len(items), -1, -1):
+            for chosen in combinations(items, length):
+                yield _joined(list(chosen))
+    else:
+        yield (place(term),)
+
+
+def _together(node: exp.Expr, place: Callable[[exp.Expr], int]) -> GroupingSet:
+    """One key, or several in brackets; () is none."""
+    if isinstance(node, exp.Tuple):
+        return tuple(sorted({place(inner) for inner in node.expressions}))
+    return (place(node.this if isinstance(node, exp.Paren) else node),)
+
+
+def _joined(items: list[GroupingSet]) -> GroupingSet:
+    return tuple(sorted({key for item in items for key in item}))
