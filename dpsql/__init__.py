@@ -33,6 +33,7 @@ __all__ = [
     "Table",
     "__version__",
     "accounting",
+    "accuracy",
     "declare",
     "errors",
     "query",
@@ -40,9 +41,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """`dpsql.accounting`, imported when it is first asked for."""
-    if name == "accounting":
-        return import_module("dpsql.accounting")
+    """`dpsql.accounting` and `dpsql.accuracy`, imported when they are first asked for."""
+    if name in ("accounting", "accuracy"):
+        return import_module(f"dpsql.{name}")
     raise AttributeError(f"module 'dpsql' has no attribute {name!r}")
 
 

@@ -7,10 +7,12 @@ from typing import Any
 
 from dpsql.explain_parts import concentrated, coordinates_of, estimate_of, half_width
 from dpsql.explain_words import strategy_word, threshold_of, unit_of
+from dpsql.intervals import Interval
+from dpsql.privacy.cost import Cost
 from dpsql.release import Release
 from dpsql.release_draws import Draw
 from dpsql.release_parts import Coordinate
-from dpsql.sql.expressions import Slot, walk
+from dpsql.sql.expressions import Column, Slot, walk
 from dpsql.sql.plan import Output
 
 _SHOWN_SIZES = (10, 20, 50, 100)
@@ -54,10 +56,18 @@ def _limits(release: Release) -> dict[str, int] | None:
 
 def _bounds(release: Release) -> list[dict[str, Any]]:
     """Bounds that the query chooses itself, or has chosen."""
+    found: list[tuple[Column, Cost, Interval | None]] = [(each.column, each.cost, each.held) for each in release.bounds]
     if release.searches is not None:
-        searches = release.searches.searches
-        return [{"column": str(each.column), "epsilon": float(each.epsilon), "chosen": None} for each in searches]
-    return [{"column": str(column), "chosen": [held.lower, held.upper]} for column, held in release.bounds]
+        found = [(each.column, each.cost, None) for each in release.searches.searches]
+    return [
+        {
+            "column": str(column),
+            "epsilon": None if cost.epsilon is None else float(cost.epsilon),
+            "rho": float(cost.rho),
+            "chosen": None if held is None else [held.lower, held.upper],
+        }
+        for column, cost, held in found
+    ]
 
 
 def _release(release: Release, place: int) -> dict[str, Any]:

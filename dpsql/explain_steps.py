@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 from dpsql.executors.base import of_units
 from dpsql.explain_parts import LEVEL, estimate_of
 from dpsql.explain_words import cut, delta_of, numbered, short, shown, threshold_of, unit_of
+from dpsql.privacy.cost import Cost
 from dpsql.privacy.loss import show
 from dpsql.release import Release
 from dpsql.release_bounds import clamped, widest
@@ -69,16 +71,16 @@ def _steps(release: Release) -> list[Step]:
 def _search_steps(release: Release) -> list[Step]:
     """Bounds that the query chooses itself, or has chosen."""
     if release.searches is None:
-        return [("bounds", f"{column} to {held}, chosen privately", "paid for") for column, held in release.bounds]
-    by_rho = release.allowed.rho is not None
-    return [
-        (
-            "bounds",
-            f"of {each.column}: chosen privately, so that few rows lie outside; noise follows them",
-            f"rho {show(each.epsilon**2 / 8)}" if by_rho else f"epsilon {show(each.epsilon)}",
-        )
-        for each in release.searches.searches
-    ]
+        return [("bounds", f"{each}, chosen privately", _coin(release, each.cost)) for each in release.bounds]
+    how = "chosen privately, so that few rows lie outside; noise follows them"
+    searches = release.searches.searches
+    return [("bounds", f"of {each.column}: {how}", _coin(release, each.cost)) for each in searches]
+
+
+def _coin(release: Release, cost: Cost) -> str:
+    """A part of the cost, in the coin that the query is paid in."""
+    by_rho = release.allowed.rho is not None or cost.epsilon is None
+    return f"rho {show(cost.rho)}" if by_rho else f"epsilon {show(cost.epsilon or Fraction(0))}"
 
 
 def _draw_step(release: Release, draw: Draw) -> Step:
@@ -89,7 +91,7 @@ def _draw_step(release: Release, draw: Draw) -> Step:
         if estimate.chosen is not None and estimate.chosen.place in draw.places
     ]
     how = draw.mechanism.replace("_", "-" if draw.mechanism == "permute_and_flip" else " ")
-    cost = f"rho {show(draw.cost.rho)}" if release.allowed.rho is not None else f"epsilon {show(draw.epsilon)}"
+    cost = _coin(release, draw.cost)
     rows = numbered(draw.rows_off(LEVEL), "row")
     if draw.kind in (AggregateKind.MIN, AggregateKind.MAX):
         end = "least" if draw.kind is AggregateKind.MIN else "largest"

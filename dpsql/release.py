@@ -26,7 +26,7 @@ from dpsql.privacy.goal import Goal
 from dpsql.privacy.loss import Allowance, PrivacyLoss
 from dpsql.privacy.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SharedLaplace, SplitLaplace, drawable
 from dpsql.privacy.partitions import show_probability, threshold
-from dpsql.release_bounds import Searches
+from dpsql.release_bounds import Bounded, Searches
 from dpsql.release_choice import Choice, crossover, log_error
 from dpsql.release_draws import Draw, Family, draws_of
 from dpsql.release_levels import Levels, levels_of
@@ -34,7 +34,7 @@ from dpsql.release_order import order_of
 from dpsql.release_parts import Coordinate, Estimate, Lattice
 from dpsql.release_selection import GEOMETRIC, PUBLIC, Selection, selection_of, unknown_groups
 from dpsql.release_shares import Batch, Share, batches, joined, lattices
-from dpsql.sql.expressions import Column, Vector
+from dpsql.sql.expressions import Vector
 from dpsql.sql.plan import Query
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Release:
     draws: tuple[Draw, ...] = ()
     searches: Searches | None = None
     """Bounds that are still to be chosen: all else then stands for the widest ones."""
-    bounds: tuple[tuple[Column, Interval], ...] = ()
+    bounds: tuple[Bounded, ...] = ()
     """Bounds that were chosen."""
     levels: Levels | None = None
     """The levels of a query with grouping sets, which have noise of their own in place of `shares`."""
@@ -100,14 +100,9 @@ class Release:
         if self.searches is None:
             return self
         made: Release = self.searches.settle(bounds)
-        columns = (search.column for search in self.searches.searches)
-        return replace(
-            made,
-            cost=self.cost,
-            allowed=self.allowed,
-            events=self.events,
-            bounds=tuple(zip(columns, bounds, strict=True)),
-        )
+        searches = zip(self.searches.searches, bounds, strict=True)
+        found = tuple(Bounded(search.column, held, search.cost) for search, held in searches)
+        return replace(made, cost=self.cost, allowed=self.allowed, events=self.events, bounds=found)
 
     @property
     def price(self) -> str:

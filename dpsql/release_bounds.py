@@ -41,6 +41,9 @@ SHARE = Fraction(3, 10)
 """The part of a query's epsilon that its bounds cost."""
 _WORTH = Fraction(7, 10)
 """Half an octave more is worth so many clipped rows, divided by the epsilon of the search."""
+_MOST_GROUPS = 32
+"""Among k groups the noise of all is to be paid for by the rows of all: half an octave is then worth k/2 times as much,
+up to so many groups."""
 _FINE = 1_000
 _HIGHEST = 124
 """Bounds go up to 2^62, in half octaves."""
@@ -67,7 +70,8 @@ def candidates(*, whole: bool) -> tuple[tuple[Number, ...], tuple[int, ...]]:
 
 @dataclass(frozen=True)
 class Search:
-    """The choice of one column's bounds. `epsilon`: what it costs, with `rows` rows of one unit at most."""
+    """The choice of one column's bounds. `epsilon`: what it costs, with `rows` rows of one unit at most; `worth`: how
+    many clipped rows half an octave is worth, times epsilon; `cost`: its part of what the query costs."""
 
     column: Column
     grid: GridCounts
@@ -75,13 +79,15 @@ class Search:
     rows: int
     bounded: bool
     mechanism: str
+    worth: Fraction
+    cost: Cost
 
     @classmethod
-    def of(cls, column: Column, epsilon: Fraction, rows: int, *, bounded: bool, mechanism: str) -> Search:
+    def of(cls, column: Column, epsilon: Fraction, rows: int, **how: Any) -> Search:
         ends = [float(bound) for bound in candidates(whole=column.type is Type.INTEGER)[0]]
         below = [math.nextafter(-end, -math.inf) for end in ends]  # at most that: less than -end
         edges = Edges(column, (*reversed(below), *ends))
-        return cls(column, GridCounts(edges, len(edges.edges) + 1), epsilon, rows, bounded, mechanism)
+        return cls(column, GridCounts(edges, len(edges.edges) + 1), epsilon, rows, **how)
 
     def choose(self, counts: NDArray[np.int64]) -> Interval:
         """Bounds for exact counts between the edges, shape (points,)."""
@@ -93,9 +99,9 @@ class Search:
         return Interval(-low if low else 0, high) if high or low else Interval(0, bounds[1])
 
     def place(self, beyond: NDArray[np.int64], steps: tuple[int, ...]) -> int:
-        """One candidate of a side: exp(-epsilon f / (spread rows)) exp(-0.7 steps), up to normalisation."""
+        """One candidate of a side: exp(-epsilon f / (spread rows)) exp(-worth steps), up to normalisation."""
         spread = self.rows * (2 if self.bounded else 1)
-        penalty = max(1, round(_FINE * _WORTH * spread / self.epsilon))
+        penalty = max(1, round(_FINE * self.worth * spread / self.epsilon))
         scores = [_FINE * int(f) + penalty * step for f, step in zip(beyond, steps, strict=True)]
         least = min(scores)
         gaps: Any = np.array([[score - least for score in scores]], dtype=object)
@@ -103,6 +109,18 @@ class Search:
             gaps = gaps.astype(np.int64)
         chooser = permute_and_flip if self.mechanism == "permute_and_flip" else exponential
         return int(chooser(gaps, self.epsilon / (_FINE * spread))[0])
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A column whose bounds were chosen, the bounds, and what the choice cost."""
+
+    column: Column
+    held: Interval
+    cost: Cost
+
+    def __str__(self) -> str:
+        return f"{self.column} to [{float(self.held.lower):.6g}, {float(self.held.upper):.6g}]"
 
 
 @dataclass(frozen=True)
@@ -190,8 +208,17 @@ def searches_of(
         rho = SHARE * allowed.rho / len(loose)
         each = root_below(8 * rho)  # epsilon^2 / 8 of bounded range
         mechanism, cost, event = "exponential", Cost(None, rho=rho), Concentrated(rho)
+    groups = min(plan.public_cells or 1, _MOST_GROUPS) if plan.keys else 1
     found = tuple(
-        Search.of(column, each, rows, bounded=analysis.neighbours is Neighbours.BOUNDED, mechanism=mechanism)
+        Search.of(
+            column,
+            each,
+            rows,
+            bounded=analysis.neighbours is Neighbours.BOUNDED,
+            mechanism=mechanism,
+            worth=_WORTH * max(Fraction(1), Fraction(groups, 2)),
+            cost=cost,
+        )
         for column in loose
     )
     limits = ContributionBound(rows, 1, rows) if analysis.bounds.enforced else None

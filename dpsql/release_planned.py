@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dpsql.analysis.sensitivity import analyse
-from dpsql.errors import InternalError
+from dpsql.errors import InvalidPrivacyParameter, QueryRefused
 from dpsql.intervals import Interval
 from dpsql.privacy.loss import Allowance
 from dpsql.privacy.mechanisms import DiscreteGaussian
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from dpsql.sql.options import Options
 
 
+_WIDEST = 2**64
+
+
 def planned(
     query: Query,
     neighbours: Neighbours,
@@ -32,7 +35,7 @@ def planned(
     mechanism: str,
 ) -> Release:
     """A query's release. Where columns have bounds "auto" and need some, it is planned with the widest that there are,
-    so that whatever is chosen can be planned too; intervals of a smaller argument lie in those of a larger one.
+    so that what cannot be planned is refused before any row is read.
 
     Raises what `analyse` and `calibrate` raise."""
     loose = loose_columns(query, known_of(query.plan.input))
@@ -46,14 +49,21 @@ def planned(
         analysis = analyse(held.plan, neighbours, options)
         return calibrate(held, analysis, rest, strategy=strategy, mechanism=law, options=options)
 
-    first = made(tuple(widest(column) for column in loose), mechanism)
+    limits = tuple(widest(column) for column in loose)
+    first = made(limits, mechanism)
     gaussian = any(isinstance(share.noise, DiscreteGaussian) for share in first.shares)
 
     def settle(bounds: tuple[Interval, ...]) -> Release:
-        after = made(bounds, "gaussian" if gaussian else "laplace")
-        if after.cost.join(first.cost) != first.cost:
-            raise InternalError("bounds that were chosen would cost more than was paid")
-        return after
+        """The release with chosen bounds. Conditions and bounds can contradict each other, so that an expression loses
+        a range that it had; then they are widened, which depends on what is public by now, up to those of `first`."""
+        for held in _wider(bounds, limits):
+            try:
+                after = made(held, "gaussian" if gaussian else "laplace")
+            except (QueryRefused, InvalidPrivacyParameter):
+                continue
+            if after.cost.join(first.cost) == first.cost:
+                return after
+        return first
 
     searches = searches_of(loose, query.plan, first.analysis, allowed(), settle)
     return replace(
@@ -64,6 +74,17 @@ def planned(
         events=(*searches.events, *first.events),
         allowed=allowed(),
     )
+
+
+def _wider(bounds: tuple[Interval, ...], limits: tuple[Interval, ...]) -> Iterator[tuple[Interval, ...]]:
+    """The bounds, and ever wider ones within the limits."""
+    factor = 1
+    while factor < _WIDEST:
+        yield tuple(
+            Interval(max(limit.lower, held.lower * factor), min(limit.upper, held.upper * factor))
+            for held, limit in zip(bounds, limits, strict=True)
+        )
+        factor *= 16
 
 
 def _rest(allowed: Allowance) -> Allowance:

@@ -47,6 +47,11 @@ class Result:
         return self._release.cost
 
     @property
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """The clip bounds that the query chose itself, by column; empty where they are declared."""
+        return {str(each.column): (each.held.lower, each.held.upper) for each in self._release.bounds}
+
+    @property
     def explanation(self) -> Explanation:
         """What was done and at what cost, as `explain` says before the run."""
         return Explanation(self._release)
@@ -123,7 +128,8 @@ class Result:
         """The lines below the table: hidden groups, warnings, and what was spent."""
         hidden = self._release.hides
         groups = (f"{len(self)} groups; {hidden_groups(self._release)}",) if hidden else ()
-        return (*groups, *(f"note: {each}" for each in self.warnings), self.footer)
+        chosen = [f"bounds chosen privately, for {each.cost}: {each}" for each in self._release.bounds]
+        return (*groups, *chosen, *(f"note: {each}" for each in self.warnings), self.footer)
 
     def to_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
         """The table with its intervals and the privacy line, as it prints."""

@@ -55,7 +55,7 @@ class Written:
 
     def place(self, sql: str) -> Span | None:
         """Where its arguments stand, from the first to the last."""
-        first = span_of(sql, self.operand or self.node)
+        first = span_of(sql, self.operand or self.node) or span_of(sql, self.node)
         last = None if self.second is None else span_of(sql, self.second)
         return first if first is None or last is None else Span(sql, first.start, last.end)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 
 from dpsql.errors import Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL
 from dpsql.intervals import Interval
@@ -447,7 +447,7 @@ class SelectBinder:
             and not inner.this.quoted
         ):
             return f"{_PLAINLY_NAMED[type(node)]}({inner.name})"
-        made: str = node.sql(dialect=_DIALECT, comments=False)
+        made: str = node.sql(dialect=_DIALECT, comments=False, unsupported_level=ErrorLevel.IGNORE)
         call = type(called(node))
         if call not in AGGREGATES or call in _PLAINLY_NAMED:
             return made

@@ -433,3 +433,81 @@ def check_costs_of_releases() -> None:
 
 def test_what_a_release_costs():
     check_costs_of_releases()
+
+
+# Traces
+
+
+def _likeliest(gaps: Any, _rate: Fraction, allowed: Any = None) -> Any:
+    """In place of a draw."""
+    held = gaps if allowed is None else np.where(allowed, gaps, gaps.max() + 1)
+    return np.asarray(held.argmin(axis=1))
+
+
+def silent(made: Release, exact: ExactTable) -> Any:
+    """What is released with all noise 0 and every draw the likeliest."""
+    shares = tuple(replace(share, noise=checks.Silence(len(share.places))) for share in made.shares)
+    with (
+        mock.patch.object(release_draws, "permute_and_flip", _likeliest),
+        mock.patch.object(release_draws, "exponential", _likeliest),
+    ):
+        return replace(made, shares=shares).privatise(exact)
+
+
+HIDDEN: tuple[tuple[Row, ...], ...] = (
+    (),
+    ((0, 1.0, True, "a", "0"),),
+    ((2, NAN, False, None, None), (2, 3.0, False, "c", "zz")),
+    ((None, INF, True, 5, "zz"),) * 3,
+    tuple((n % 3, 0.0, False, "c", str(n)) for n in range(40)),
+)
+
+
+def check_hidden_groups() -> None:
+    """Tables that differ in hidden groups alone release the same, draws and all, in the same arrays."""
+    shown = tuple((n % 3, n / 50, n % 2 == 0, "a", "vw"[n % 3 == 0]) for n in range(300))
+    for asked in ("MEDIAN(i), COUNT(*)", "MODE(i), APPROX_TOP_K(k, 2), MAX(r)", "CORR(i, r), COUNT(DISTINCT k), MIN(i)",
+                  "QUANTILE_CONT(i, 0.1), MEDIAN(i)"):  # fmt: skip
+        for how in ({}, {"mechanism": "gaussian"}, {"rho": 0.5}):
+            made = calibrated_by(schema_of(plain), f"SELECT s, {asked} FROM t GROUP BY s", U, delta=1e-6, **how)
+            found = set()
+            for place, hidden in enumerate(HIDDEN):
+                rows = [*shown[: 10 * place], *hidden, *shown[10 * place :]]
+                exact = checks.run_exactly(made, schema_of(plain), SHAPE.frame(rows))
+                released = silent(made, exact)
+                (key,) = released.keys
+                values = released.values.tobytes()
+                found.add((tuple(key.values.tolist()), str(key.values.dtype), key.valid is None, values))
+                assert released.groups == 2, f"{asked}: {released.groups} groups"
+                assert released.values.shape == (made.width, 2)
+            assert len(found) == 1, f"{asked}: hidden groups can be seen"
+
+
+def test_hidden_groups_leave_no_trace():
+    check_hidden_groups()
+
+
+def test_grids_are_public():
+    """Points, ranks and candidates are the same whatever the rows."""
+    schema = schema_of(plain)
+    made = calibrated_by(schema, "SELECT MEDIAN(i), MIN(r), MODE(k), APPROX_TOP_K(k, 2) FROM t", U)
+    assert [draw.points for draw in made.draws] == [3, 65_536, 3, 3]
+    for table in ((), (0,), (2, 2, 4), (1, 3, 4)):
+        exact = executor_of(plain, UNIVERSE, table).execute(made.exact)
+        assert exact.groups == 1
+        for draw in made.draws:
+            held = exact.grids[draw.grid]
+            assert held.counts.sum() <= len(table)
+            assert ((held.points >= 0) & (held.points < draw.points)).all()
+            assert held.groups.tolist() == [0] * len(held.groups)
+
+
+def test_order_of_rows_does_not_matter():
+    rng = random.Random(SEED)
+    for sql in OF_PEOPLE:
+        for limits in (R2, G22):
+            asking = Drawing(people().limited(**limits), sql, U)
+            for data in unit_checks.databases_of(unit_checks.INTEGERS, SEED, 2):
+                shuffled = {name: tuple(rng.sample(rows, len(rows))) for name, rows in data.items()}
+                for key in unit_checks.KEYS:
+                    assert asking.counts(data, key) == asking.counts(shuffled, key), f"{sql}\n{data}\n{shuffled}"
