@@ -10,10 +10,11 @@ moves the counts of one search only, by 0 or 1 and all the same way. What is lef
 
 Every error is relative to the true answer (absolute where that is 0), in percent, over SETS data sets with RUNS draws
 each. The rule is drawn by the exact sampler, which has no seed; all else is NumPy with fixed seeds. Real numbers are
-multiplied by one random factor between 1 and 2 for each data set, so that no grid is lucky. `best` are the fixed bounds
-of least expected error at that epsilon, `loose` about ten times the largest size; neither is private. SUM has Laplace
-noise of the larger bound over epsilon. AVG is made of the sums of y and 1 - y, y the place within the bounds, each with
-noise 1 / epsilon, which together cost epsilon (Kulesza, Suresh, Wang, ICML 2024).
+multiplied by one random factor between 1 and 2 for each data set, so that no grid is lucky. `dpsql` is the engine with
+bounds="auto", whose bounds are 2^(k/2) where these are 2^k and 1.5 2^k. `best` are the fixed bounds of least expected
+error at that epsilon, `loose` about ten times the largest size; neither is private. SUM has Laplace noise of the larger
+bound over epsilon. AVG is made of the sums of y and 1 - y, y the place within the bounds, each with noise 1 / epsilon,
+which together cost epsilon (Kulesza, Suresh, Wang, ICML 2024).
 """
 
 from __future__ import annotations
@@ -23,99 +24,23 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+from bounds_data import DATA, SEED, SETS, Floats, Ints, Sample, Side, samples
+from errors import answers
 from measure import Row, environment, show
-from numpy.typing import NDArray
 
+import dpsql
 from dpsql.privacy.choosing import permute_and_flip
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 SHARE, COST = 0.3, 0.7
-SETS, RUNS, SEED = 10, 60, 20
+RUNS = 60
 SIZES, EPSILONS = (100, 1_000, 100_000), (0.1, 1.0, 3.0)
 SCORED = [(n, epsilon) for n in SIZES for epsilon in EPSILONS if n * epsilon >= 100]
-DATA: dict[str, Callable[[np.random.Generator, int], Floats]] = {
-    "lognormal(0, 1)": lambda draw, n: draw.lognormal(0, 1, n),
-    "lognormal(0, 2)": lambda draw, n: draw.lognormal(0, 2, n),
-    "uniform(0, 100)": lambda draw, n: draw.uniform(0, 100, n),
-    "Pareto(1.5)": lambda draw, n: 1 + draw.pareto(1.5, n),
-    "normal(1000, 10)": lambda draw, n: draw.normal(1000, 10, n),
-    "normal(0, 1)": lambda draw, n: draw.normal(0, 1, n),
-    "constant 7": lambda _, n: np.full(n, 7.0),
-    "integers 0..9": lambda draw, n: draw.integers(0, 10, n).astype(np.float64),
-    "all zeros": lambda _, n: np.zeros(n),
-}
-
-
-@dataclass(frozen=True)
-class Grid:
-    """Candidate bounds, ascending from 0, and the half octaves s up to each, as the rule counts them."""
-
-    bounds: Floats
-    steps: Ints
-
-    @classmethod
-    def of(cls, integer: bool) -> Grid:
-        """2^k and 1.5 2^k up to 2^62, from 2^-4 on, of integers from 1. Below, 2^-32, 2^-28, ... count as an octave
-        each: fewer rows then suffice to get past small values, of which few columns consist."""
-        halves = np.arange(0 if integer else -8, 125)
-        fine = np.where(halves % 2, 1.5, 1.0) * 2.0 ** (halves // 2)
-        coarse = np.empty(0) if integer else 2.0 ** np.arange(-32, -4, 4)
-        first = 4 if integer else 2 * len(coarse) + 2
-        steps = np.concatenate([[0], 2 * np.arange(1, len(coarse) + 1), first + np.arange(len(fine))])
-        bounds = np.concatenate([[0.0], coarse, fine])
-        kept = (bounds % 1 == 0) | (not integer)
-        return cls(bounds[kept], steps[kept].astype(np.int64))
-
-
-GRIDS = {integer: Grid.of(integer) for integer in (False, True)}
-
-
-@dataclass(frozen=True)
-class Side:
-    """One side of 0: for every bound of a grid the rows beyond it, and the sum of sizes clipped to it."""
-
-    grid: Grid
-    beyond: Ints
-    clipped: Floats
-
-    @classmethod
-    def of(cls, sizes: Floats, grid: Grid) -> Side:
-        ordered = np.sort(sizes)
-        inside = np.searchsorted(ordered, grid.bounds, side="right")
-        sums = np.concatenate([[0.0], np.cumsum(ordered)])[inside]
-        beyond = len(ordered) - inside
-        return cls(grid, beyond, sums + beyond * grid.bounds)
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A data set's rows above 0, its rows below 0, and all its rows by size."""
-
-    rows: int
-    total: float
-    above: Side
-    below: Side
-    size: Side
-
-
-@lru_cache(maxsize=64)
-def samples(name: str, rows: int) -> list[Sample]:
-    """The same data sets for every way and every epsilon."""
-    draw = np.random.default_rng([SEED, rows, *name.encode()])
-    integer = name.startswith("integers")
-    grid, found = GRIDS[integer], []
-    for scale in np.ones(SETS) if integer else 2.0 ** draw.random(SETS):
-        values = DATA[name](draw, rows) * scale
-        sides = (Side.of(sizes, grid) for sizes in (values[values > 0], -values[values < 0], np.abs(values)))
-        found.append(Sample(rows, float(values.sum()), *sides))
-    return found
 
 
 @dataclass(frozen=True)
@@ -191,9 +116,13 @@ def errors_at(sample: Sample, upper: Ints, lower: Ints, trial: Trial) -> Floats:
     first, second = np.array([share, sample.rows - share]) + trial.laplace(2).T
     count = first + second
     place = np.clip(np.where(count > 0, first / np.where(count > 0, count, 1), 0.5), 0, 1)
-    off = np.array([total - sample.total, low + width * place - sample.total / sample.rows])
-    scale = abs(sample.total) or 1
-    return np.asarray(np.abs(off) / np.array([[scale], [scale / sample.rows if sample.total else 1]]))
+    return relative(sample, np.array([total, low + width * place]))
+
+
+def relative(sample: Sample, found: Floats) -> Floats:
+    """Errors of answers, SUM and AVG, shape (2, RUNS)."""
+    truth = np.array([[sample.total], [sample.total / sample.rows]])
+    return np.asarray(np.abs(found - truth) / np.where(truth == 0, 1, np.abs(truth)))
 
 
 Answer = Callable[[Sample, Trial], Floats]  # as `errors_at`
@@ -221,6 +150,13 @@ def fixed(sample: Sample, trial: Trial, *, loose: bool = False) -> Floats:
     return errors_at(sample, upper, lower, trial)
 
 
+def engine(sample: Sample, trial: Trial) -> Floats:
+    """dpsql itself."""
+    table = dpsql.Table(pd.DataFrame({"x": sample.values}), bounds={"x": "auto"}, nullable={"x": False})
+    found = [answers(table, f"SELECT {of}(x) FROM t", RUNS, epsilon=trial.epsilon) for of in ("SUM", "AVG")]
+    return relative(sample, np.array(found)[:, :, 0, 0].astype(np.float64))
+
+
 WAYS: dict[str, Answer] = {
     "rule": chosen(SHARE, penalised()),
     "one search": chosen(SHARE, penalised(), sides=1),
@@ -235,10 +171,10 @@ WAYS: dict[str, Answer] = {
 """Each with the constants that did best for it, of those tried: by the median of `scores`."""
 
 
-def errors(name: str, rows: int, epsilon: float, answer: Answer) -> Floats:
-    """Shape (2, SETS * RUNS)."""
+def errors(name: str, rows: int, epsilon: float, answer: Answer, sets: int = SETS) -> Floats:
+    """Shape (2, sets * RUNS)."""
     trial = Trial(epsilon, np.random.default_rng([SEED, rows, round(1_000 * epsilon), *name.encode()]))
-    return np.concatenate([answer(sample, trial) for sample in samples(name, rows)], axis=1)
+    return np.concatenate([answer(sample, trial) for sample in samples(name, rows, sets)], axis=1)
 
 
 def both(off: Floats) -> str:
@@ -248,9 +184,16 @@ def both(off: Floats) -> str:
     return f"{median} ({mean})"
 
 
-def compared(place: int) -> list[Row]:
-    """SUM (place 0) or AVG (1) of 1,000 rows at epsilon 1 by every way."""
-    return [{"data": name} | {way: both(errors(name, 1_000, 1, WAYS[way])[place]) for way in WAYS} for name in DATA]
+def compared() -> dict[str, list[Row]]:
+    """SUM and AVG of 1,000 rows at epsilon 1 by every way, and by dpsql."""
+    ways = {"dpsql": engine, **WAYS}
+    found = {name: {way: errors(name, 1_000, 1, answer) for way, answer in ways.items()} for name in DATA}
+    return {
+        f"{of} of 1,000 rows, epsilon 1": [
+            {"data": name} | {way: both(off[place]) for way, off in by_way.items()} for name, by_way in found.items()
+        ]
+        for place, of in enumerate(("SUM", "AVG"))
+    }
 
 
 def rule() -> list[Row]:
@@ -285,8 +228,7 @@ def main() -> None:
     said = parser.parse_args()
     print(f"# Automatic bounds\n\nMedian (mean) errors in %, {SETS} data sets, {RUNS} draws each.")
     sections: dict[str, list[Row]] = {
-        "SUM of 1,000 rows, epsilon 1": compared(0),
-        "AVG of 1,000 rows, epsilon 1": compared(1),
+        **compared(),
         "The rule, by epsilon": rule(),
         "Error of SUM over that of the best fixed bounds, geometric means over settings": scores(),
     }

@@ -13,8 +13,9 @@ from dpsql.intervals import Interval
 from dpsql.privacy.loss import Allowance
 from dpsql.privacy.mechanisms import DiscreteGaussian
 from dpsql.privacy.unit import Neighbours
-from dpsql.release import Release, calibrate
+from dpsql.release import Release
 from dpsql.release_bounds import SHARE, clipped, loose_columns, searches_of, widest
+from dpsql.release_calibrate import calibrate
 from dpsql.sql.facts import known_of
 from dpsql.sql.plan import Query
 

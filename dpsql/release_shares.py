@@ -45,7 +45,9 @@ class Share:
     event: Event
 
 
-def batches(analysis: Analysis, epsilon: Fraction, *, selects: bool, by_rho: bool) -> tuple[Batch, ...]:
+def batches(
+    analysis: Analysis, epsilon: Fraction, *, selects: bool, by_rho: bool, quiet: bool = False
+) -> tuple[Batch, ...]:
     """The batches of a query, the one that chooses groups first: aggregations without an epsilon of their own share
     what the others leave, all sums and counts one part of it, and values that are drawn together one each. `by_rho`: it
     is rho, half the square of epsilon, that is divided. Raises InvalidPrivacyParameter where they leave nothing, or ask
@@ -70,21 +72,19 @@ def batches(analysis: Analysis, epsilon: Fraction, *, selects: bool, by_rho: boo
             f"the aggregates' own epsilons leave nothing of {show(epsilon)} for {what}.", hint="Give them less."
         )
     summed = bool(rest) or selects or not chosen
-    parts = summed + len(chosen)
+    parts = (summed and not quiet) + len(chosen)
     share = epsilon * root_below(Fraction(1, parts)) if by_rho else (epsilon - taken) / parts
     first = [Batch(rest, share, selects)] if summed else []
     return (*first, *(Batch(places, share, selects=False, drawn=True) for places in chosen), *alone)
 
 
-def lattices(
-    analysis: Analysis, parts: Sequence[Batch], strategy: str, *, of_units: bool = False, gaussian: bool = False
-) -> tuple[Lattice, ...]:
+def lattices(analysis: Analysis, parts: Sequence[Batch], law: str, *, of_units: bool = False) -> tuple[Lattice, ...]:
     """The lattice of each batch."""
     return tuple(
         lower(
             replace(analysis, measured=tuple(analysis.measured[place] for place in batch.places)),
             batch.epsilon,
-            law="gaussian" if gaussian else strategy,
+            law=law,
             selects=batch.selects,
             of_units=of_units,
         )

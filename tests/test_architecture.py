@@ -16,7 +16,7 @@ FLOORS = (  # folders and modules of dpsql/, lowest floor first
     ("analysis", "executors", "sources"),
     ("release", "release_*", "estimates", "noise_*", "moment_intervals", "table", "public_tables"),
     (
-        *("finish", "stages", "prepare", "result", "explain", "explain_words", "render", "notes", "answer"),
+        *("finish", "stages", "prepare", "result", "explain", "explain_*", "render", "notes", "answer"),
         *("canonical", "released_text", "replay", "partition_parts", "opening", "accounting", "accuracy"),
     ),
     ("session", "api"),

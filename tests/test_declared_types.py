@@ -115,8 +115,9 @@ REFUSED_BOUNDS: list[tuple[str, dict[str, Any], str]] = [
     ("at", {"bounds": (time(10), DEC)}, "at: a bound must be a number or a date, got datetime.time(10, 0)."),
     ("age", {"bounds": (np.timedelta64(1, "ns"), 5)}, "age: a bound must be a number or a date, got "),
     ("age", {"bounds": (timedelta(1), 5)}, "age: a bound must be a number or a date, got "),
-    ("age", {"bounds": pd.Series([17, 90])}, "age: bounds are a pair (lower, upper), got a Series."),
-    ("age", {"bounds": pd.DataFrame({"a": [1], "b": [2]})}, "age: bounds are a pair (lower, upper), got a DataFrame."),
+    ("age", {"bounds": pd.Series([17, 90])}, 'age: bounds are a pair (lower, upper) or "auto", got a Series.'),
+    ("age", {"bounds": pd.DataFrame({"a": [1], "b": [2]})},
+     'age: bounds are a pair (lower, upper) or "auto", got a DataFrame.'),
 ]  # fmt: skip
 
 

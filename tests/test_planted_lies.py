@@ -18,7 +18,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsql import answer, finish, prepare, public_tables, release, release_lattice, release_shares, session
+from dpsql import (
+    answer,
+    finish,
+    prepare,
+    public_tables,
+    release,
+    release_calibrate,
+    release_lattice,
+    release_planned,
+    release_shares,
+    session,
+)
 from dpsql.analysis import limits, sensitivity, stability
 from dpsql.analysis.stability import Stability
 from dpsql.errors import BudgetExceeded
@@ -65,9 +76,9 @@ def forget_the_second_group_of_a_changed_row(patch: Patch) -> None:
 
 
 def forget_the_second_group_in_l2(patch: Patch) -> None:
-    honest = release_lattice._l2_squared
+    honest = release_lattice.squared
     patch.setattr(
-        release_lattice, "_l2_squared", lambda row, bound, found: honest(row, bound, replace(found, grouped=False))
+        release_lattice, "squared", lambda row, bound, found: honest(row, bound, replace(found, grouped=False))
     )
 
 
@@ -161,11 +172,11 @@ def use_the_continuous_threshold(patch: Patch) -> None:
     def threshold(noise: Any, one_unit: int, delta: Fraction) -> int:
         return math.ceil(one_unit + noise.scale * math.log(1 / (2 * delta)) - 1e-9)
 
-    patch.setattr(release, "threshold", threshold)
+    patch.setattr(release_calibrate, "threshold", threshold)
 
 
 def let_the_threshold_be_one_too_low(patch: Patch) -> None:
-    patch.setattr(release, "threshold", lambda *args: partitions.threshold(*args) - 1)
+    patch.setattr(release_calibrate, "threshold", lambda *args: partitions.threshold(*args) - 1)
 
 
 def hide_groups_at_the_threshold(patch: Patch) -> None:
@@ -179,28 +190,28 @@ def hide_groups_at_the_threshold(patch: Patch) -> None:
 
 
 def charge_less_than_the_noise_costs(patch: Patch) -> None:
-    honest = prepare.calibrate
+    honest = release_planned.calibrate
 
     def calibrate(*args: Any, **more: Any) -> Any:
         made = honest(*args, **more)
         return replace(made, cost=replace(made.cost, epsilon=made.cost.epsilon * 9 / 10))
 
-    patch.setattr(prepare, "calibrate", calibrate)
+    patch.setattr(release_planned, "calibrate", calibrate)
 
 
 def charge_no_delta_for_the_threshold(patch: Patch) -> None:
-    honest = prepare.calibrate
+    honest = release_planned.calibrate
 
     def calibrate(*args: Any, **more: Any) -> Any:
         made = honest(*args, **more)
         return replace(made, cost=Cost(made.cost.epsilon))
 
-    patch.setattr(prepare, "calibrate", calibrate)
+    patch.setattr(release_planned, "calibrate", calibrate)
 
 
 def charge_after_the_run(patch: Patch) -> None:
     def query(self: Any, sql: str, *, epsilon: Any = None, delta: Any = None, **_options: Any) -> Result:
-        made = self._prepare(sql, epsilon, delta, None).release
+        made = self._prepare(sql, (epsilon, delta, None)).release
         released = made.privatise(pandas.PandasExecutor(self._stores).execute(made.exact))
         self._ledger.charge(made.cost, sql)
         return Result(finished(made, released), made, released, "", warnings_of(made, released))
@@ -436,7 +447,7 @@ def take_an_unknown_condition_for_true(patch: Patch) -> None:
 
 def let_a_filter_of_an_aggregate_pass_everyone(patch: Patch) -> None:
     honest = selects.SelectBinder.argument
-    patch.setattr(selects.SelectBinder, "argument", lambda self, kind, node, _condition: honest(self, kind, node, None))
+    patch.setattr(selects.SelectBinder, "argument", lambda self, call, _condition: honest(self, call, None))
 
 
 def drop_the_filter_of_a_subquery(patch: Patch) -> None:
@@ -512,30 +523,30 @@ def say_that_a_cast_never_fails(patch: Patch) -> None:
 
 def do_not_charge_a_share(patch: Patch) -> None:
     """Aggregates with their own epsilon come free."""
-    honest = prepare.calibrate
+    honest = release_planned.calibrate
 
     def calibrate(*args: Any, **more: Any) -> Any:
         made = honest(*args, **more)
         return replace(made, cost=Cost(made.shares[0].epsilon, made.cost.delta)) if made.shares else made
 
-    patch.setattr(prepare, "calibrate", calibrate)
+    patch.setattr(release_planned, "calibrate", calibrate)
 
 
 def give_each_share_the_whole_epsilon(patch: Patch) -> None:
-    honest = release._shares
+    honest = release_calibrate._shares
 
     def shares(found: Any, parts: Any, *rest: Any, **more: Any) -> Any:
         whole = [replace(part, epsilon=Fraction(1)) for part in parts]
         made = honest(found, whole, *rest, **more)
         return tuple(replace(each, epsilon=part.epsilon) for each, part in zip(made, parts, strict=True))
 
-    patch.setattr(release, "_shares", shares)
+    patch.setattr(release_calibrate, "_shares", shares)
 
 
 def add_no_noise_to_a_share(patch: Patch) -> None:
     """Only the share that comes first is noisy."""
-    honest = release._shares
-    patch.setattr(release, "_shares", lambda *args, **more: honest(*args, **more)[:1])
+    honest = release_calibrate._shares
+    patch.setattr(release_calibrate, "_shares", lambda *args, **more: honest(*args, **more)[:1])
 
 
 def draw_once_for_all_shares(patch: Patch) -> None:
@@ -917,7 +928,7 @@ def choose_groups_as_if_each_unit_had_one(patch: Patch) -> None:
     def law(epsilon: Fraction, delta: Fraction, _groups: int, least: int) -> TruncatedGeometric:
         return TruncatedGeometric(epsilon, delta, 1, least)
 
-    patch.setattr(release, "TruncatedGeometric", law)
+    patch.setattr(release_calibrate, "TruncatedGeometric", law)
 
 
 def always_use_one_key(patch: Patch) -> None:

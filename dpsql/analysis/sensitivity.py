@@ -248,11 +248,11 @@ def _missing_bounds(aggregation: Aggregation, expr: Expr, known: Known) -> Missi
     return MissingBounds(
         f'{aggregation} needs bounds for column "{column.name}".',
         span=aggregation.span,
-        hint=f"{why}{declare or 'Write '}{_clamped(aggregation, expr, column)}. "
+        hint=f"{why}{declare or 'Write '}{_clamped(aggregation, column)}. "
         "Choose them from what you know, not from the data.",
     )
 
 
-def _clamped(aggregation: Aggregation, expr: Expr, column: Column) -> str:
+def _clamped(aggregation: Aggregation, column: Column) -> str:
     held: dict[Expr, Expr] = {column: Slot(0, f"CLAMP({column}, 0, 100)", column.type)}
-    return f"{aggregation.word}({rebuild(expr, held)})"
+    return f"{aggregation.word}({', '.join(str(rebuild(each, held)) for each in aggregation.arguments)})"

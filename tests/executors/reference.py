@@ -8,7 +8,7 @@ from __future__ import annotations
 import calendar
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from itertools import product
@@ -16,7 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from dpsql.executors.base import CountRows, ExactPlan, ExactTable, LatticeSum, Part
+from dpsql.executors.base import (
+    SHARE_STEPS,
+    CountDistinct,
+    CountRows,
+    Edges,
+    ExactPlan,
+    ExactTable,
+    GridCounts,
+    LatticeProduct,
+    LatticeShare,
+    LatticeSum,
+    Part,
+)
 from dpsql.schema import Type
 from dpsql.sql.expressions import Call, Column, Expr, Literal
 from dpsql.sql.plan import GroupKey, filters_of
@@ -32,16 +44,52 @@ def execute(plan: ExactPlan, rows: Sequence[Row]) -> Exact:
     if plan.every_cell or not plan.keys:
         listed = [key.values or () for key in plan.keys]
         groups = {cell: [0] * len(plan.parts) for cell in product(*listed)}
+    seen: dict[tuple[Any, int], set[Any]] = {}
+    for cell, row in kept(plan, rows):
+        sums = groups.setdefault(cell, [0] * len(plan.parts))
+        for place, part in enumerate(plan.parts):
+            if isinstance(part, CountDistinct):
+                held = value(part.value, row)
+                if held is not None:
+                    seen.setdefault((cell, place), set()).add(_key(held))
+                sums[place] = len(seen.get((cell, place), ()))
+            else:
+                sums[place] += adds(part, row)
+    return {cell: tuple(sums) for cell, sums in groups.items()}
+
+
+def kept(plan: ExactPlan, rows: Sequence[Row]) -> Iterator[tuple[tuple[Any, ...], Row]]:
+    """The rows that the filters and keys let through, each with its group."""
     for row in rows:
         if not all(value(predicate, row) is True for predicate in filters_of(plan.source)):
             continue
         cell = tuple(_inside(key, _key(value(key.expr, row))) for key in plan.keys)
-        if any(key.values is not None and each not in key.values for key, each in zip(plan.keys, cell, strict=True)):
-            continue
-        sums = groups.setdefault(cell, [0] * len(plan.parts))
-        for place, part in enumerate(plan.parts):
-            sums[place] += adds(part, row)
-    return {cell: tuple(sums) for cell, sums in groups.items()}
+        if all(key.values is None or each in key.values for key, each in zip(plan.keys, cell, strict=True)):
+            yield cell, row
+
+
+def grids(plan: ExactPlan, rows: Sequence[Row]) -> list[dict[tuple[Any, int], int]]:
+    """For each grid: how many rows there are by group and point."""
+    counted: list[dict[tuple[Any, int], int]] = [{} for _ in plan.grids]
+    for cell, row in kept(plan, rows):
+        for grid, counts in zip(plan.grids, counted, strict=True):
+            place = point(grid, row)
+            if place is not None:
+                counts[cell, place] = counts.get((cell, place), 0) + 1
+    return counted
+
+
+def point(grid: GridCounts, row: Row) -> int | None:
+    """The place of a row on a grid."""
+    of = grid.of
+    if isinstance(of, GroupKey):
+        held = _inside(of, _key(value(of.expr, row)))
+        listed = of.values or ()
+        return listed.index(held) if held in listed else None
+    held = value(of.value, row)
+    if held is None:
+        return None
+    return sum(edge < held for edge in of.edges) if isinstance(of, Edges) else steps(of, held)
 
 
 def _inside(key: GroupKey, cell: Any) -> Any:
@@ -70,8 +118,45 @@ def adds(part: Part, row: Row) -> int:
     """The integer that one row adds."""
     if isinstance(part, CountRows):
         return int(part.present is None or value(part.present, row) is not None)
+    if isinstance(part, LatticeProduct | LatticeShare):
+        first, second = value(part.first.value, row), value(part.second.value, row)
+        if first is None or second is None:
+            return 0
+        return product_of(part, first, second) if isinstance(part, LatticeProduct) else share_of(part, first, second)
+    assert isinstance(part, LatticeSum)
     held = value(part.value, row)
     return 0 if held is None else steps(part, held)
+
+
+def product_of(part: LatticeProduct, first: Any, second: Any) -> int:
+    """The product of two values, each from -1 to 1 between the ends of its range, in steps of 1 / most."""
+    pairs = ((part.first, first), (part.second, second))
+    if part.whole:
+        left, right = (2 * steps(of, held) - of.most for of, held in pairs)
+        return int(left * right)
+    left, right = (2 * ((_clipped(of, held) - of.lower) / (of.upper - of.lower)) - 1 for of, held in pairs)
+    return min(max(round(left * right * part.most), -part.most), part.most)
+
+
+def share_of(part: LatticeShare, first: Any, second: Any) -> int:
+    """A share of a row: every one is rounded down but the middle or the last, which takes the rest."""
+    own = _bernstein(part.degrees[0], steps(part.first, first))
+    other = _bernstein(part.degrees[1], steps(part.second, second))
+    divided = [own[part.index[0]] * each // SHARE_STEPS for each in other[:-1]]
+    return [*divided, own[part.index[0]] - sum(divided)][part.index[1]]
+
+
+def _bernstein(degree: int, held: int) -> list[int]:
+    y = Fraction(held, SHARE_STEPS)
+    exact = [math.comb(degree, i) * y**i * (1 - y) ** (degree - i) for i in range(degree + 1)]
+    rounded = [math.floor(each * SHARE_STEPS) for each in exact]
+    rest = degree // 2
+    rounded[rest] += SHARE_STEPS - sum(rounded)
+    return rounded
+
+
+def _clipped(part: LatticeSum, held: Any) -> float:
+    return min(max(float(held), float(part.lower)), float(part.upper))
 
 
 def steps(part: LatticeSum, held: Any) -> int:

@@ -29,7 +29,8 @@ from dpsql.executors.columns import ColumnStore
 from dpsql.executors.pandas import PandasExecutor
 from dpsql.privacy.loss import Allowance
 from dpsql.privacy.unit import Neighbours
-from dpsql.release import Release, calibrate
+from dpsql.release import Release
+from dpsql.release_calibrate import calibrate
 from dpsql.schema import Declaration, TableSchema, Type, resolve
 from dpsql.sources import stored_columns
 from dpsql.sql import plan_of

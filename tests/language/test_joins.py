@@ -412,15 +412,6 @@ REFUSED_WHOLE: list[tuple[type[DPSQLError], str, str]] = [
         "each person first",
         "SELECT c_custkey, COUNT(*) FROM customer JOIN orders ON c_custkey = o_custkey GROUP BY c_custkey",
     ),
-    (UnsupportedSQL, "COUNT(DISTINCT o_custkey)", "SELECT COUNT(DISTINCT o_date) FROM orders"),
-    (UnsupportedSQL, "COUNT(DISTINCT o_custkey)", "SELECT COUNT(DISTINCT o_orderkey) FROM orders"),
-    (UnsupportedSQL, "join orders on i_orderkey = o_orderkey", "SELECT COUNT(DISTINCT i_orderkey) FROM items"),
-    (UnsupportedSQL, "FILTER", "SELECT COUNT(DISTINCT CASE WHEN o_total > 50 THEN o_custkey END) FROM orders"),
-    (
-        UnsupportedSQL,
-        "COUNT(DISTINCT customer.c_custkey)",
-        "SELECT COUNT(DISTINCT n_name) FROM customer JOIN nation ON c_nation = n_key",
-    ),
     (
         MissingBounds,
         "AVG(CLAMP(n, 0, 100))",

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql import prepare, release, release_lattice
+from dpsql import prepare, release_calibrate, release_lattice
 from dpsql.errors import DPSQLError, InvalidPrivacyParameter
 from dpsql.privacy.conversion import epsilon_of, rho_for
 from dpsql.privacy.cost import FREE, Cost
@@ -464,19 +464,19 @@ def choose_groups_for_nothing(patch: pytest.MonkeyPatch) -> None:
 def hide_groups_for_nothing(patch: pytest.MonkeyPatch) -> None:
     """The delta of a threshold is not charged."""
     honest = Cost.of
-    patch.setattr(release.Cost, "of", classmethod(lambda _cls, epsilon, _delta=None: honest(epsilon)))
+    patch.setattr(release_calibrate.Cost, "of", classmethod(lambda _cls, epsilon, _delta=None: honest(epsilon)))
 
 
 def give_the_noise_the_whole_delta(patch: pytest.MonkeyPatch) -> None:
     """That of the threshold is on top of it."""
-    honest = release.threshold
-    patch.setattr(release, "threshold", lambda noise, one_unit, delta: honest(noise, one_unit, 2 * delta))
+    honest = release_calibrate.threshold
+    patch.setattr(release_calibrate, "threshold", lambda noise, one_unit, delta: honest(noise, one_unit, 2 * delta))
 
 
 def forget_the_l2_norm_of_several_groups(patch: pytest.MonkeyPatch) -> None:
-    honest = release_lattice._l2_squared
+    honest = release_lattice.squared
     patch.setattr(
-        release_lattice, "_l2_squared", lambda row, bound, found: honest(row, replace(bound, groups=1), found)
+        release_lattice, "squared", lambda row, bound, found: honest(row, replace(bound, groups=1), found)
     )
 
 

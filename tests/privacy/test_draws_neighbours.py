@@ -12,8 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache, lru_cache
@@ -21,15 +20,12 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-import pandas as pd
 import pytest
 
-import dpsql
 from dpsql import release_draws
 from dpsql.executors.base import ExactTable
 from dpsql.privacy import ranks
 from dpsql.privacy.choice_laws import exponential_law, permute_and_flip_law
-from dpsql.privacy.unit import Neighbours
 from dpsql.release import Release
 from dpsql.release_draws import Draw
 from tests.privacy import checks, unit_checks
@@ -465,7 +461,7 @@ HIDDEN: tuple[tuple[Row, ...], ...] = (
 
 def check_hidden_groups() -> None:
     """Tables that differ in hidden groups alone release the same, draws and all, in the same arrays."""
-    shown = tuple((n % 3, n / 50, n % 2 == 0, "a", "vw"[n % 3 == 0]) for n in range(300))
+    shown = tuple((n % 3, n / 50, n % 2 == 0, "a", "vw"[n % 3 == 0]) for n in range(900))
     for asked in ("MEDIAN(i), COUNT(*)", "MODE(i), APPROX_TOP_K(k, 2), MAX(r)", "CORR(i, r), COUNT(DISTINCT k), MIN(i)",
                   "QUANTILE_CONT(i, 0.1), MEDIAN(i)"):  # fmt: skip
         for how in ({}, {"mechanism": "gaussian"}, {"rho": 0.5}):
@@ -491,7 +487,7 @@ def test_grids_are_public():
     """Points, ranks and candidates are the same whatever the rows."""
     schema = schema_of(plain)
     made = calibrated_by(schema, "SELECT MEDIAN(i), MIN(r), MODE(k), APPROX_TOP_K(k, 2) FROM t", U)
-    assert [draw.points for draw in made.draws] == [3, 65_536, 3, 3]
+    assert [draw.points for draw in made.draws] == [3, 65_536, 2, 2]
     for table in ((), (0,), (2, 2, 4), (1, 3, 4)):
         exact = executor_of(plain, UNIVERSE, table).execute(made.exact)
         assert exact.groups == 1

@@ -259,11 +259,11 @@ def test_half_width_covers_one_coordinate(name: str, noise: Noise, level: float)
 
 
 @pytest.mark.parametrize(("name", "noise"), COVERAGE[1:], ids=[name for name, _ in COVERAGE[1:]])
-def test_pair_half_width_covers_two_coordinates(name: str, noise: Noise):
+def test_half_widths_cover_two_coordinates(name: str, noise: Noise):
     draws = noise.draw(DRAWS).astype(np.float64)
     factors = [(1.0, 0.0), (1.0, 1e-4), (1.0, 0.3), (1.0, -0.8), (1.0, 1.0), (0.02, 5.0), (0.0, 2.0), (0.0, 0.0)]
     for first, second in factors:
-        width = float(noise.pair_half_width(first, np.array(second), 0.95))
+        width = float(noise.half_widths(np.array([[first], [second]]), 0.95)[0])
         error = np.abs(first * draws[0] + second * draws[1])
         if first or second:
             assert_covers(error <= width, 0.95)

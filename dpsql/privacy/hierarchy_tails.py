@@ -1,0 +1,402 @@
+"""The noise of least-squares estimates over grouping sets: what it is made of, and how far it reaches.
+
+GROUP BY ROLLUP or CUBE releases several sums at once. Each cell of a measured grouping set M has an independent noise
+vector X in R^d, a coordinate for each sum, all of one law up to the scale b_M, and `hierarchies.consistent` combines
+every coordinate with the same weights a. So the noise of a combination <w, estimate> of the sums of one cell is
+
+    N = sum over measured cells c of  a_c <w, X_c>  =  <w, sum of a_c X_c>.
+
+`mixture` says which |a_c| there are and how often, `half_widths` the t with P(|N| <= t) >= level. Each X_c is symmetric
+and log-concave, hence so is their weighted sum (Prekopa 1973): as in `linear_tails` the half-width is a norm of w, and
+what is interpolated linearly between weight vectors errs to the safe side.
+
+The tail. Let M(s) = E exp(s N), finite for |Re s| < 1 / r, and 0 < c < 1 / r. The function exp(c t) P(N > t) has the
+Fourier transform M(c + i y) / (c + i y), so that Poisson's summation formula reads, for every step h > 0,
+
+    h / (2 pi) * sum over all j of  exp(-s_j t) M(s_j) / s_j,  s_j = c + i j h
+        =  sum over all k of  exp(2 pi k c / h) P(N > t + 2 pi k / h)  >=  P(N > t).
+
+No c or h can make it less than the tail: what they decide is how much more it is, by about exp(-2 pi c / h) for k < 0
+and, as log P(N > t) is concave, by a like factor with its slope for c - slope for k > 0 (Abate, Whitt, "The Fourier-
+series method for inverting transforms of probability distributions", 1992, is the same rule). What is left out beyond
+j = K is at most exp(-c t) / (2 pi) times the integral over |y| > K h of a decreasing bound of |M(s) / s|, and is added
+as that; so are 1e-6 of the sum of absolute values, for rounding errors. The half-width found is thus no narrower than
+exact, and tests compare how much wider it is.
+
+Newton's method for the logarithm of a tail starts at the Chernoff bound min over c of (log M(c) + log(2 / p)) / c, p =
+1 - level. As that is beyond the solution and log P(|N| > t) is concave, its tangents are above it: each step ends at or
+beyond the solution.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.privacy import linear_tails
+from dpsql.privacy.hierarchies import Floats, GroupingSet, _components, _evidence, _places, _union, _weights
+
+Complexes = NDArray[np.complex128]
+
+_MERGED = 1 / 2000
+_ALLOWED = 5e-4  # of log p: what each of the three errors may add to log T
+_CLOSE = 1e-4  # of log p: where Newton's method stops
+_ROUNDING = 1e-6  # of the sum of absolute values
+_ROUNDS = 100
+_CHUNK = 64  # weight vectors at a time
+_LEAST_LEVEL = 0.05
+_MOST_CUBE_WEIGHTS = 3
+_LEAST_WEIGHT = 1 / 256
+_SERIES, _SMALL = 12, 0.3
+
+
+# What the noise is made of
+
+
+class Cells(NamedTuple):
+    """So many cells of a measured set have this weight in an estimate."""
+
+    measured: GroupingSet
+    weight: float
+    count: int
+
+
+def mixture(variances: Mapping[GroupingSet, float], sizes: Sequence[int], wanted: GroupingSet) -> tuple[Cells, ...]:
+    """The weights of all measured cells in the least-squares estimate of a cell of the wanted marginal, which are the
+    same for each of its cells; key i has sizes[i] values. Raises ValueError as `hierarchies.consistent` does.
+
+    In the notation of `hierarchies`, the estimate of a cell of S is the sum over T <= S of 1 / s_(S - T) times its part
+    of z_T, and that is the mean over M >= T, with weights a_M / A_T, of the component T of the sums of M over M - T.
+    The projection on that component multiplies what lies on an axis of T by 1 - 1 / s_i where the value of key i is
+    the cell's and by -1 / s_i elsewhere. So a cell of M has the weight
+
+        a_M / s_S * sum over T <= S and M of  1 / A_T * product over i in T of  (s_i - 1 if its value is the cell's, -1).
+
+    It depends only on which keys of S and M have the cell's value; the other s_i - 1 values of each, and the s_i values
+    of keys outside S, are alike.
+    """
+    known = dict(enumerate(sizes))
+    keys = sorted(_union(variances))
+    weights = _weights(variances, known)
+    evidence = _evidence(weights, keys)
+    _components(wanted, known, evidence, keys)
+    found = []
+    for measured, own in weights.items():
+        common = tuple(key for key in wanted if key in measured)
+        parts = evidence[_places(keys, common)]
+        sums = np.divide(1.0, parts, out=np.zeros(parts.shape), where=parts > 0)
+        for axis, key in enumerate(common):
+            without, within = np.moveaxis(sums, axis, 0)
+            sums = np.stack([without - within, without + (sizes[key] - 1) * within], axis)
+        alike = math.prod(sizes[key] for key in measured if key not in common)
+        cells = math.prod(sizes[key] for key in wanted)
+        for same in product((0, 1), repeat=len(common)):
+            count = alike * math.prod(1 if each else sizes[key] - 1 for key, each in zip(common, same, strict=True))
+            if count:
+                found.append(Cells(measured, float(sums[same]) * own / cells, count))
+    return tuple(found)
+
+
+# How far it reaches
+
+
+def half_widths(terms: Iterable[tuple[float, int]], law: str, dimension: int, weights: Floats, level: float) -> Floats:
+    """Shape (m,): the t with P(|N| <= t) >= level for each column w of `weights`, shape (k, m), where N is the sum over
+    terms (factor, count) of `count` independent copies of factor * <w, X>.
+
+    law: "cube" (density proportional to exp(-max |x_i|) in `dimension` coordinates, of which the k are some), "laplace"
+    or "gaussian" (k independent coordinates), at scale 1. A factor is |a| b_M for `count` cells of weight a in the set
+    M with noise of scale b_M. Never narrower than exact, and at most 0.3 % wider for dimensions up to 20 and levels
+    from 0.05. Weights, factors and counts of 0 drop out. Raises ValueError for an unknown law, a level outside (0, 1),
+    weights or factors that are not finite, counts below 0, and for "cube" more than 3 weights other than 0 or more than
+    `dimension` of them, but for a single copy, where `linear_tails.half_widths` says what it can do.
+    """
+    size = np.abs(np.asarray(weights, dtype=np.float64))
+    counts: dict[float, int] = {}
+    for factor, count in terms:
+        if not (math.isfinite(factor) and count >= 0):
+            raise ValueError("factors must be finite and counts at least 0")
+        counts[abs(factor)] = counts.get(abs(factor), 0) + count
+    present = sorted((factor, count) for factor, count in counts.items() if factor and count)
+    largest = present[-1][0] if present else 0.0
+    if law == "gaussian":
+        return linear_tails.half_widths(law, dimension, size, level) * math.sqrt(
+            math.fsum(factor**2 * count for factor, count in present)
+        )
+    if sum(count for _, count in present) <= 1:
+        return linear_tails.half_widths(law, dimension, size, level) * largest
+    if size.ndim != 2 or not np.isfinite(size).all():
+        raise ValueError("weights must be finite, of shape (k, m)")
+    if not 0 < level < 1:
+        raise ValueError("level must be between 0 and 1")
+    if law not in {"cube", "laplace"}:
+        raise ValueError(f"unknown law {law!r}")
+    # P(|N| <= t) is concave in t, for N is unimodal: a part of t has at least that part of the probability.
+    part = min(1.0, level / _LEAST_LEVEL)
+    relative = _merged([(factor / largest, count) for factor, count in present])
+    widths = np.zeros(size.shape[1])
+    loudest = size.max(axis=0, initial=0.0)
+    others = (size > 0).sum(axis=0)
+    for k in np.unique(others[others > 0]).tolist():
+        columns = np.flatnonzero(others == k)
+        for chunk in np.split(columns, range(_CHUNK, len(columns), _CHUNK)):
+            ordered = -np.sort(-size[:, chunk], axis=0)[:k] / loudest[chunk]
+            one = _CubeLaw.of(dimension, ordered) if law == "cube" else _LaplaceLaw(ordered)
+            widths[chunk] = _solved(_Sum(one, relative), max(level, _LEAST_LEVEL)) * loudest[chunk]
+    return widths * (largest * part)
+
+
+def _merged(terms: list[tuple[float, int]]) -> list[tuple[float, int]]:
+    """Fewer terms, from the smallest factor to the largest: some factors are rounded up to the next, which makes N only
+    more spread out, while the variance grows by no more than 1/2000."""
+    left = math.fsum(factor**2 * count for factor, count in terms) * _MERGED
+    found: list[tuple[float, int]] = []
+    for factor, count in terms:
+        below, copies = found[-1] if found else (0.0, 0)
+        cost = copies * (factor**2 - below**2)
+        if found and cost <= left:
+            left -= cost
+            found[-1] = (factor, copies + count)
+        else:
+            found.append((factor, count))
+    return found
+
+
+class _Law(Protocol):
+    """<w, X> for m weight vectors, the largest weight of each of which is 1."""
+
+    @property
+    def reach(self) -> Floats:
+        """r: the moments E exp(s <w, X>) are finite for |Re s| < 1 / r; shape (m,)."""
+
+    @property
+    def variance(self) -> Floats:
+        """Shape (m,)."""
+
+    def moments(self, s: Complexes) -> Complexes:
+        """E exp(s <w, X>), shape (n, m) as that of s."""
+
+    def bound(self, s: Complexes) -> Floats:
+        """A bound of |moments| that decreases as the imaginary part grows."""
+
+    def decay(self, s: Complexes) -> Floats:
+        """A bound of the integral of bound(s') / bound(s) / |s'| over s' from s = c + i y, y > 0, to c + i infinity."""
+
+
+@dataclass(frozen=True, slots=True)
+class _LaplaceLaw:
+    """Independent Laplace coordinates: E exp(s <w, X>) = product of 1 / ((1 - w s) (1 + w s)).
+
+    For s = c + i y each factor decreases in y, so that the absolute value is its own bound. That of w = 1 falls by at
+    least (a^2 + y^2) / (a^2 + y'^2) with a = 1 + c, and the integral of 1 / (y' (a^2 + y'^2)) is below 1 / (2 y^2).
+    """
+
+    weights: Floats
+
+    @property
+    def reach(self) -> Floats:
+        return np.ones(self.weights.shape[1])
+
+    @property
+    def variance(self) -> Floats:
+        return np.asarray(2 * (self.weights**2).sum(axis=0))
+
+    def moments(self, s: Complexes) -> Complexes:
+        square = s * s
+        found = 1 - square
+        for weight in self.weights[1:]:
+            found *= 1 - weight**2 * square
+        return np.asarray(1 / found)
+
+    def bound(self, s: Complexes) -> Floats:
+        return np.asarray(np.abs(self.moments(s)))
+
+    def decay(self, s: Complexes) -> Floats:
+        return np.asarray((1 + ((1 + s.real) / s.imag) ** 2) / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class _CubeLaw:
+    """Coordinates of the law on the cube: X = R U with R Gamma(d + 1) and U uniform on [-1, 1]^d (Hardt, Talwar 2010,
+    section 4), so that E exp(s <w, X>) = E (1 - s <w, U>)^-(d + 1).
+
+    Integrated over k uniforms that is a sum over signs e of (product of e_i) (1 - s e.w)^-p, p = d + 1 - k, divided by
+    (product of 2 w_i) s^k d (d - 1) ... p. Those of e and -e together are, with z = s^2, x = z (e.w)^2 and the even or
+    odd powers of the binomial theorem, 2 (sum of C(p, 2 i) x^i) / (1 - x)^p for even k, and e.w s times the like with
+    C(p, 2 i + 1) for odd k. So what remains to divide by is z for k of 2 or 3, and nothing for 1.
+
+    The terms cancel where s or a weight is small. Small s have the power series, in which all coefficients are
+    positive: C(d + 2 n, 2 n) E <w, U>^(2 n), whose terms from n = 12 on are less than 1e-12 in all. Weights are rounded
+    up to 1/256 of the largest, which makes each copy of <w, X>, and with them N, only more spread out (Birnbaum, "On
+    random variables with comparable peakedness", 1948).
+
+    For s = c + i y each |1 - s e.w| and |s| increase with y, so that the sum of absolute values is a decreasing bound.
+    The powers of |s| in it and in 1 / |s| have an integral below (|s| / y)^k / k times the bound.
+    """
+
+    dimension: int
+    weights: Floats
+    sums: Floats
+    """|e.w| for the e with e_1 = 1, shape (2^(k - 1), m)."""
+    parities: Floats
+    """The product of the e_i, and of the sign of e.w for odd k."""
+    scale: Floats
+    series: Floats
+    """Coefficients of z^n, shape (12, m)."""
+
+    @classmethod
+    def of(cls, dimension: int, weights: Floats) -> _CubeLaw:
+        d, k = dimension, len(weights)
+        if not k <= min(d, _MOST_CUBE_WEIGHTS):
+            raise ValueError("more weights than the law on the cube has coordinates, or than can be summed accurately")
+        weights = np.maximum(weights, _LEAST_WEIGHT)
+        signs = np.array([(1, *rest) for rest in product((1, -1), repeat=k - 1)], dtype=np.float64)
+        sums = signs @ weights
+        parities = signs.prod(axis=1)[:, None] * (np.sign(sums) if k % 2 else 1)
+        scale = 2 / ((2 * weights).prod(axis=0) * math.perm(d, k))
+        # E exp(x <w, U>) is the product of sinh(w_i x) / (w_i x), and 1 / (1 - s)^(d + 1) = E exp(s R).
+        orders = np.arange(_SERIES)[:, None]
+        factorials = np.array([[float(math.factorial(2 * n + 1))] for n in range(_SERIES)])
+        lines = [weight ** (2 * orders) / factorials for weight in weights]
+        series = lines[0]
+        for line in lines[1:]:
+            series = np.array([(series[: n + 1] * line[n::-1]).sum(axis=0) for n in range(_SERIES)])
+        rising = np.array([[float(math.perm(d + 2 * n, 2 * n))] for n in range(_SERIES)])
+        return cls(d, weights, np.abs(sums), parities, scale, series * rising)
+
+    @property
+    def reach(self) -> Floats:
+        return self.sums[0]
+
+    @property
+    def variance(self) -> Floats:
+        return np.asarray((self.weights**2).sum(axis=0) * ((self.dimension + 1) * (self.dimension + 2) / 3))
+
+    def moments(self, s: Complexes) -> Complexes:
+        k, z = len(self.weights), s * s
+        power = self.dimension + 1 - k
+        binomials = [math.comb(power, i) for i in range(k % 2, power + 1, 2)][::-1]
+        found = np.zeros_like(z)
+        for total, parity in zip(self.sums, self.parities, strict=True):
+            x = z * total**2
+            line = np.full_like(z, binomials[0])
+            for binomial in binomials[1:]:
+                line *= x
+                line += binomial
+            found += (parity * total if k % 2 else parity) * line / _power(1 - x, power)
+        found *= self.scale
+        if k == 1:
+            return found
+        found /= z
+        small = np.abs(s) * (self.reach * (self.dimension + 1)) < _SMALL
+        at, column = z[small], np.nonzero(small)[1]
+        line = self.series[-1, column].astype(np.complex128)
+        for coefficients in self.series[-2::-1]:
+            line *= at
+            line += coefficients[column]
+        found[small] = line
+        return found
+
+    def bound(self, s: Complexes) -> Floats:
+        k = len(self.weights)
+        power = self.dimension + 1 - k
+        found = np.zeros(s.shape)
+        for total in self.sums:
+            found += np.abs(1 - s * total) ** -power + np.abs(1 + s * total) ** -power
+        return np.asarray(found * (self.scale / 2) / np.abs(s) ** k)
+
+    def decay(self, s: Complexes) -> Floats:
+        k = len(self.weights)
+        return np.asarray((np.abs(s) / s.imag) ** k / k)
+
+
+def _power(x: Complexes, n: int) -> Complexes:
+    """x^n for n >= 1, by squaring."""
+    found = x
+    for bit in bin(n)[3:]:
+        found = found * found
+        if bit == "1":
+            found = found * x
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """N for m weight vectors: independent copies of <w, X>, so many of each factor, the largest of which is 1."""
+
+    law: _Law
+    terms: list[tuple[float, int]]
+
+    def moments(self, s: Complexes) -> Complexes:
+        """M(s), shape (n, m) as that of s."""
+        found = np.ones_like(s)
+        for factor, count in self.terms:
+            found *= _power(self.law.moments(factor * s), count)
+        return found
+
+    def log_moments(self, c: Floats) -> list[Floats]:
+        """log E exp(c factor <w, X>) for one copy of each term, in the shape of c, which are real numbers."""
+        return [np.log(self.law.moments(factor * c.astype(np.complex128)).real) for factor, _ in self.terms]
+
+    def log_rest(self, s: Complexes) -> Floats:
+        """The log of a bound of the integral of |M(s') / s'| over s' from s = c + i y, y > 0, to c + i infinity: one
+        copy of factor 1 falls as its bound does, and every other is at most what it is there, or at y = 0."""
+        found = np.log(self.law.bound(s) * self.law.decay(s))
+        for (factor, count), top in zip(self.terms, self.log_moments(s[:1].real), strict=True):
+            each = np.minimum(np.log(self.law.bound(factor * s)), top)
+            found += (count - (factor == 1)) * each
+        return found
+
+
+def _solved(noise: _Sum, level: float) -> Floats:
+    """Half-widths, shape (m,)."""
+    goal = math.log1p(-level)
+    allowed = -_ALLOWED * goal
+    deviation = np.sqrt(noise.law.variance * math.fsum(factor**2 * count for factor, count in noise.terms))
+    # The best c is g / deviation for normal noise, and nearer to 1 / r where exponential tails matter.
+    points = 0.7 * math.sqrt(2 * (math.log(2) - goal)) * 1.3 ** np.arange(11)[:, None]
+    slopes = points / (deviation + points * noise.law.reach)
+    log_moments = sum(count * log for (_, count), log in zip(noise.terms, noise.log_moments(slopes), strict=True))
+    reached = (log_moments + math.log(2) - goal) / slopes
+    best = np.argmin(reached, axis=0)[None]
+    slope, t = np.take_along_axis(slopes, best, 0)[0], np.take_along_axis(reached, best, 0)[0]
+    # log T falls at about this slope: both errors of the sum are about `allowed` for this c and h.
+    below, above = math.log(2 / allowed) - goal, math.log(1 / allowed)
+    c, h = slope * (below / (below + above)), 2 * math.pi / (below + above) * slope
+    nodes, shares, left_out = _sum_over_nodes(noise, c, h, t - np.log(2.5 * (1 + slope * t)) / slope, allowed, goal)
+    active = np.arange(len(t))
+    for _ in range(_ROUNDS):
+        parts = shares[:, active] * np.exp(-nodes[:, active] * t[active])
+        rest = left_out[active] * np.exp(-c[active] * t[active])
+        tail = parts.real.sum(axis=0) + rest
+        density = (parts * nodes[:, active]).real.sum(axis=0) + rest * c[active]
+        log = np.log(tail)
+        going = ~((log <= goal) & (log >= goal * (1 + _CLOSE)))
+        if not going.any():
+            return t
+        active = active[going]
+        t[active] += ((log - goal * (1 + _CLOSE / 2)) * tail / density)[going]
+    raise ArithmeticError("a half-width was not found")
+
+
+def _sum_over_nodes(
+    noise: _Sum, c: Floats, h: Floats, least: Floats, allowed: float, goal: float
+) -> tuple[Complexes, Complexes, Floats]:
+    """The s_j and what multiplies exp(-s_j t) for P(|N| > t), shape (nodes, m), s_j and s_-j together; and what
+    multiplies exp(-c t) for a bound of all errors that could make the sum too small, shape (m,). It has as many nodes
+    as keep that small for t from `least`."""
+    ends = 3.0 * 1.4 ** np.arange(28)[:, None] * h
+    rest = noise.log_rest(c + 1j * ends) + math.log(2 / math.pi) - c * np.maximum(least, 0)
+    few = np.argmax(rest <= math.log(allowed) + goal, axis=0)
+    count = int(np.ceil(ends[few, 0] / h[0]).max())
+    places = np.arange(count + 1)[:, None]
+    nodes = c + 1j * h * places
+    shares = noise.moments(nodes) / nodes * (np.where(places == 0, 1, 2) * h / math.pi)
+    left_out = np.exp(noise.log_rest(nodes[-1:])[0]) * (2 / math.pi) + _ROUNDING * np.abs(shares).sum(axis=0)
+    return nodes, shares, left_out
