@@ -38,6 +38,8 @@ bench: $(TEST_STAMP)
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/language.py
 	$(BIN)/python benchmarks/accuracy.py
+	$(BIN)/python benchmarks/auto_bounds.py
+	$(BIN)/python benchmarks/rollups.py
 	$(BIN)/python benchmarks/units.py
 	$(BIN)/python benchmarks/ledger.py
 	$(BIN)/python benchmarks/accounting.py

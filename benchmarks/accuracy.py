@@ -98,7 +98,9 @@ def one_column(runs: int) -> list[Row]:
     return rows
 
 
-def _ways(off: dict[str, Floats], expected: dict[str, dict[str, Floats]], kind: str, place: int, unit: float) -> Row:
+def _ways(
+    off: dict[str, Floats], expected: dict[str, dict[str, Floats]], kind: str, place: int, unit: float
+) -> dict[str, object]:
     row: dict[str, object] = {}
     for way, found in off.items():
         root, error = rmse(found[:, place] / unit)

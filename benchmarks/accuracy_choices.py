@@ -39,11 +39,11 @@ def _table(values: Ints) -> dpsql.Table:
     return dpsql.Table(pd.DataFrame({"x": values}), bounds={"x": (0, MOST)}, nullable={"x": False})
 
 
-def rank_errors(found: Floats, q: float) -> Floats:
+def rank_errors(found: Floats | Ints, q: float) -> Floats:
     """For answers of any shape."""
     ordered, target = np.sort(_values()), q * ROWS
     below, upto = (np.searchsorted(ordered, found, side=side) for side in ("left", "right"))
-    return np.maximum(np.maximum(below - target, target - upto), 0.0)
+    return np.asarray(np.maximum(np.maximum(below - target, target - upto), 0.0))
 
 
 def exponential_law(gaps: Floats, rate: float) -> Floats:
@@ -77,7 +77,8 @@ def extremes(runs: int) -> list[Row]:
     """MIN and MAX: rows beyond the answer, how often it is beyond all rows, and the error in units of the column.
     `naive` asks for rank 0, where all of the empty range beyond the rows is as good as the least value."""
     values = _values()
-    table, rows = _table(values), []
+    table = _table(values)
+    rows: list[Row] = []
     for word, end, sign in (("MIN", values.min(), 1), ("MAX", values.max(), -1)):
         release, _ = stages("t", table, f"SELECT {word}(x) FROM t", epsilon=EPSILON)
         found = answers(table, f"SELECT {word}(x) FROM t", runs)[:, 0, 0].astype(np.float64)
@@ -97,7 +98,8 @@ def extremes(runs: int) -> list[Row]:
 def modes(runs: int) -> list[Row]:
     """How often MODE of ten names is right where the first has so many rows more than each of the others. 16 groups at
     once, each of them for the whole epsilon. `naive` is the exponential mechanism with a rate of epsilon / 2."""
-    others, rows = 30, []
+    others = 30
+    rows: list[Row] = []
     groups = [f"group {number:02}" for number in range(GROUPS)]
     for ahead in AHEAD:
         counts = [others + ahead] + [others] * (len(NAMES) - 1)
@@ -130,7 +132,8 @@ def distinct(runs: int) -> list[Row]:
 
 def automatic_bounds(_runs: int) -> list[Row]:
     """SUM and AVG of 1,000 lognormal values with bounds "auto", in percent: medians, and means after them, over 20 data
-    sets with 60 runs each. Other ways are simulated (`auto_bounds`); `best` and `loose` are fixed bounds, chosen with an eye on the data."""
+    sets with 60 runs each. Other ways are simulated (`auto_bounds`); `best` and `loose` are fixed bounds, chosen with
+    an eye on the data."""
     found = {way: bounds_errors("lognormal(0, 1)", 1_000, EPSILON, answer, SETS) for way, answer in _ways().items()}
     rows: list[Row] = []
     for place, word in enumerate(("SUM", "AVG")):

@@ -31,12 +31,14 @@ def least_squares(shares: Mapping[Level, float], sizes: tuple[int, ...], wanted:
 
     def sums(level: Level) -> Floats:
         """Each cell of a level as a sum of cells of the finest one, shape (cells, finest)."""
-        found = np.ones((1, 1))
+        found: Floats = np.ones((1, 1))
         for key, size in enumerate(sizes):
-            found = np.kron(found, np.eye(size) if key in level else np.ones((1, size)))
+            found = np.asarray(np.kron(found, np.eye(size) if key in level else np.ones((1, size))))
         return found
 
-    evidence = sum(sums(level).T @ sums(level) / variance(share) for level, share in shares.items())
+    evidence: Floats = np.zeros((math.prod(sizes), math.prod(sizes)))
+    for level, share in shares.items():
+        evidence = evidence + sums(level).T @ sums(level) / variance(share)
     spread = np.linalg.inv(evidence)
     return [math.sqrt(float((sums(level)[0] @ spread) @ sums(level)[0])) for level in wanted]
 

@@ -118,29 +118,29 @@ def _means(f: Floats) -> Floats:
 def _spread(f: Floats, second: bool = False) -> Floats:
     """The variance of u or v, from 0 to 1."""
     means = _means(f)
-    return np.clip((means[3 + second] + 1) / 2 - means[1 + second] ** 2, 0, 1)
+    return np.asarray(np.clip((means[3 + second] + 1) / 2 - means[1 + second] ** 2, 0, 1))
 
 
 def _spread_slopes(f: Floats, second: bool = False) -> Floats:
     mean, square = _means(f)[1 + second], _means(f)[3 + second]
     found = np.zeros(6)
     found[[0, 1 + second, 3 + second]] = 2 * mean**2 - square / 2, -2 * mean, 0.5
-    return found / f[0]
+    return np.asarray(found / f[0])
 
 
 def _shared(f: Floats) -> Floats:
     """The covariance, from -1 to 1."""
     means = _means(f)
-    return np.clip(means[5] - means[1] * means[2], -1, 1)
+    return np.asarray(np.clip(means[5] - means[1] * means[2], -1, 1))
 
 
 def _shared_slopes(f: Floats) -> Floats:
     _, u, v, _, _, p = _means(f)
-    return np.array([2 * u * v - p, -v, -u, 0, 0, 1]) / f[0]
+    return np.asarray(np.array([2 * u * v - p, -v, -u, 0, 0, 1]) / f[0])
 
 
 def _correlation(f: Floats) -> Floats:
-    return np.clip(_shared(f) / np.sqrt(np.maximum(_spread(f) * _spread(f, True), 1e-12)), -1, 1)
+    return np.asarray(np.clip(_shared(f) / np.sqrt(np.maximum(_spread(f) * _spread(f, True), 1e-12)), -1, 1))
 
 
 def _correlation_slopes(f: Floats) -> Floats:

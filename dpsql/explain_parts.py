@@ -41,6 +41,7 @@ def concentrated(release: Release) -> bool:
 
 def half_width(release: Release, output: Output) -> float | None:
     """Of an output's 95 % noise interval; None where it depends on private counts, or there is none."""
+    release = of_one_level(release)
     estimate = estimate_of(release, output)
     if (
         estimate is None

@@ -141,6 +141,16 @@ def _linear_value(estimate: Estimate, values: Floats) -> Floats:
     return centred
 
 
+def linear_half_widths(release: Release, estimate: Estimate, level: float, groups: int) -> Floats:
+    """The half-width of a COUNT or SUM in each of the released groups, shape (groups,)."""
+    if release.levels is None:
+        return np.full(groups, linear_half_width(release, estimate, level))
+    found = np.empty(groups)
+    for keys, rows in release.levels.rows():
+        found[rows] = linear_half_width(release.at_level(keys), estimate, level)
+    return found
+
+
 def linear_half_width(release: Release, estimate: Estimate, level: float) -> float:
     """The half-width of a COUNT or SUM, the same for every group."""
     scale = estimate.centre if estimate.kind is AggregateKind.SUM else 1.0

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpsql.noise_intervals import linear_half_width
+from dpsql.noise_intervals import linear_half_widths
 from dpsql.release import Release, Released
 from dpsql.sql.plan import AggregateKind
 
@@ -32,7 +32,7 @@ def warnings_of(release: Release, released: Released) -> tuple[str, ...]:
 def _drowned(release: Release, released: Released) -> bool:
     for estimate in release.estimates:
         if estimate.kind is AggregateKind.COUNT and estimate.count is not None and released.groups:
-            width = linear_half_width(release, estimate, 0.95)
-            if width and float(np.min(np.abs(released.values[estimate.count]))) < width:
+            widths = linear_half_widths(release, estimate, 0.95, released.groups)
+            if bool((np.abs(released.values[estimate.count]) < widths).any()):
                 return True
     return False

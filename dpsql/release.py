@@ -153,7 +153,7 @@ class Release:
         noise: Any = self.levels.noise_of(keys)
         places = tuple(range(len(self.coordinates)))
         share = Share(
-            Reach(self.lattice.steps, Fraction(0), len(places)), noise, places, Fraction(0), FREE, Pure(Fraction(0))
+            Reach(self.lattice.steps, Fraction(0), len(places)), noise, places, Fraction(0), FREE, Pure(Fraction(1))
         )
         return replace(self, levels=None, shares=(share,))
 

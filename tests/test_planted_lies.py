@@ -49,7 +49,7 @@ from dpsql.sql import bind, expressions, facts, functions, nodes, options, row_w
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.expressions import Fact, Vector
 from dpsql.sql.functions import conditional
-from tests.privacy import checks, language, unit_checks
+from tests.privacy import checks, language, statistics_lies, unit_checks
 from tests.privacy.checks import rules
 from tests.privacy.unit_checks import G1, R1, R2, R3, UNIONS, Question, people_stay_apart
 
@@ -996,3 +996,15 @@ UNIT_LIES: list[tuple[Lie, Callable[[], None]]] = [
 @pytest.mark.parametrize(("lie", "check"), UNIT_LIES, ids=lambda each: each.__name__)
 def test_a_lie_about_people_is_caught(lie: Lie, check: Callable[[], None], monkeypatch: Patch):
     test_a_lie_is_caught(lie, check, monkeypatch)
+
+
+# Statistics, draws, searches for bounds
+
+
+@pytest.mark.parametrize(("lie", "check"), statistics_lies.LIES, ids=lambda each: each.__name__)
+def test_a_lie_about_statistics_is_caught(lie: Lie, check: Callable[[], None], monkeypatch: Patch):
+    check()
+    with monkeypatch.context() as patch:
+        lie(patch)
+        with pytest.raises(AssertionError):
+            check()

@@ -25,7 +25,9 @@ class Rule:
 
 
 def _rule(args: str = "", words: str = "") -> Rule:
-    spaced = tuple(word.replace("_", " ") if word in ("GROUP_BY", "ORDER_BY") else word for word in words.split())
+    spaced = tuple(
+        word.replace("_", " ") if word in ("GROUP_BY", "ORDER_BY", "GROUPING_SETS") else word for word in words.split()
+    )
     return Rule(frozenset(args.split()), spaced)
 
 
@@ -84,7 +86,7 @@ _OWN: dict[type[exp.Expr], Rule] = {
     exp.Group: _rule("expressions", "GROUP_BY"),
     exp.Rollup: _rule("expressions", "ROLLUP"),
     exp.Cube: _rule("expressions", "CUBE"),
-    exp.GroupingSets: _rule("expressions", "GROUPING SETS"),
+    exp.GroupingSets: _rule("expressions", "GROUPING_SETS"),
     exp.Grouping: _rule("expressions"),
     exp.GroupingId: _rule("expressions"),
     exp.Having: _rule("this", "HAVING"),

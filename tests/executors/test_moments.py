@@ -236,7 +236,11 @@ def check_answers_of_statistics() -> None:
     frame = pd.DataFrame({"x": x, "y": y, "k": k, "g": series(list("ab" * (size // 2)), object)})
     facts: dict[str, Any] = {"bounds": {"x": (0, 3), "y": (-5, 4), "k": (0, 5)}, "keys": {"g": ["a", "b"]}}
     held = frame.assign(x=frame["x"].clip(0, 3), y=frame["y"].clip(-5, 4))
-    for where, chosen in (("", held), (" WHERE k > 1", held[held["k"] > 1]), (" WHERE g = 'a'", held[held["g"] == "a"])):
+    for where, chosen in (
+        ("", held),
+        (" WHERE k > 1", held[held["k"] > 1]),
+        (" WHERE g = 'a'", held[held["g"] == "a"]),
+    ):
         both = chosen.dropna(subset=["x", "y"])
         u, v = both["x"].to_numpy(), both["y"].to_numpy()
         slope, cut = np.polyfit(u, v, 1)

@@ -54,7 +54,7 @@ UNIVERSE: tuple[Row, ...] = (
     (-1e-12, None, 0.0, False, None, "v"),
     (INF, -(2**62), NAN, True, "zz", None),
     (NAN, 0, 1.0, False, "a", "u"),
-    (-2.0**40, 2**62, INF, True, None, 7),
+    (-(2.0**40), 2**62, INF, True, None, 7),
 )
 ASKED = (
     "SUM(x)", "AVG(x), COUNT(*)", "VAR_POP(n), COUNT(n)", "MEDIAN(x)", "MIN(n), MAX(n)", "CORR(x, n)", "SUM(x * n)",
