@@ -47,20 +47,23 @@ def estimate(each: Estimate, values: Floats) -> Vector:
 
 
 def _chosen(each: Chosen, values: Floats) -> Vector:
-    """The values that were drawn; several of them as one text, a JSON list."""
+    """The values that were drawn; several of them as one text, a JSON list. A point below 0 is none."""
     points = values[each.place : each.place + each.many].astype(np.int64)
+    some = points[0] >= 0
+    valid = None if some.all() else some
+    points = np.maximum(points, 0)
     if each.values is None:
         whole = each.kind.discrete
         found = np.minimum(each.origin + each.step * points[0].astype(object if whole else np.float64), each.most)
         if not whole and each.step:  # no more digits than tell one point from the next
             found = np.round(found, max(0, math.ceil(-math.log10(each.step))))
-        return Vector(found.astype(DTYPES[each.kind]))
+        return Vector(found.astype(DTYPES[each.kind]), valid)
     if each.listed:
         shown = [[_shown(each, point) for point in column] for column in points.T.tolist()]
-        return Vector(np.array([json.dumps(cells, ensure_ascii=False) for cells in shown], dtype=object))
+        return Vector(np.array([json.dumps(cells, ensure_ascii=False) for cells in shown], dtype=object), valid)
     made: Any = np.empty(len(each.values), dtype=DTYPES[each.kind])
     made[:] = each.values
-    return Vector(made[points[0]])
+    return Vector(made[points[0]], valid)
 
 
 def _shown(each: Chosen, point: int) -> object:

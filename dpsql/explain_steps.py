@@ -12,7 +12,7 @@ from dpsql.privacy.cost import Cost
 from dpsql.privacy.loss import show
 from dpsql.release import Release
 from dpsql.release_bounds import clamped, widest
-from dpsql.release_draws import Draw
+from dpsql.release_draws import EXACT, Draw
 from dpsql.release_levels import Levels
 from dpsql.release_parts import Coordinate
 from dpsql.release_shares import Share
@@ -90,6 +90,8 @@ def _draw_step(release: Release, draw: Draw) -> Step:
         for each, estimate in zip(release.query.plan.aggregations, release.estimates, strict=True)
         if estimate.chosen is not None and estimate.chosen.place in draw.places
     ]
+    if draw.mechanism == EXACT:
+        return ("exact", f"{', '.join(names)} of nobody's rows", "free")
     how = draw.mechanism.replace("_", "-" if draw.mechanism == "permute_and_flip" else " ")
     cost = _coin(release, draw.cost)
     rows = numbered(draw.rows_off(LEVEL), "row")

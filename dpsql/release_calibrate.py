@@ -125,7 +125,7 @@ def _calibrate(
         _as_asked(sum((each.cost for each in spends_of), choosing), allowed),
         allowed,
         selector,
-        (*events, *(each.event for each in spends_of)),
+        (*events, *(each.event for each in spends_of if not each.cost.free)),
         draws=draws,
     )
 

@@ -21,10 +21,10 @@ from dpsql.analysis.sensitivity import Analysis, Measured
 from dpsql.executors.base import Grid, GridCounts, LatticeSum
 from dpsql.intervals import point
 from dpsql.privacy.choosing import Chooser, exponential, gaps_of, permute_and_flip, top_k
-from dpsql.privacy.cost import Cost
+from dpsql.privacy.cost import FREE, Cost
 from dpsql.privacy.events import Concentrated, Event, Pure
 from dpsql.privacy.loss import Allowance, root_below
-from dpsql.privacy.ranks import extreme_rank, fixed_rank_spread, quantiles, rank_gaps_at, rank_spread
+from dpsql.privacy.ranks import extreme_rank, fixed_rank_spread, quantiles, rank_gaps, rank_gaps_at, rank_spread
 from dpsql.privacy.unit import Neighbours
 from dpsql.release_parts import Chosen, Estimate
 from dpsql.release_values import argument_of
@@ -35,6 +35,8 @@ _MOST_CELLS = 1 << 22
 _FEWEST_POINTS = 256
 _POINTS_OF_UNKNOWN = 4_096
 _CHUNK = 1 << 20
+EXACT = "exact"
+"""What is asked of nobody's rows needs no chance."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,11 @@ class Draw:
         return extreme_rank(self.points, rate, Fraction(1) - Fraction(repr(level)))
 
     def draw(self, counts: NDArray[Any]) -> NDArray[Any]:
-        """Points for counts of shape (groups, points), shape (len(places), groups)."""
+        """Points for counts of shape (groups, points), shape (len(places), groups); -1 of a public group without rows,
+        which has none."""
+        if self.mechanism == EXACT:
+            found = self._best(counts)
+            return np.where(counts.any(axis=1), found, -1)
         if self.kind is AggregateKind.QUANTILE:
             found = quantiles(
                 counts,
@@ -102,6 +108,16 @@ class Draw:
         if len(self.places) == 1:
             return self.chooser(gaps_of(counts), self.rate)[None]
         return top_k(counts, len(self.places), self.rate, self.chooser).T
+
+    def _best(self, counts: NDArray[Any]) -> NDArray[Any]:
+        """The best points, as they are asked of nobody's rows."""
+        if self.kind is AggregateKind.QUANTILE:
+            return np.stack([rank_gaps(counts, q).argmin(axis=1) for q in self.wanted])
+        if self.kind is AggregateKind.MIN:
+            return np.asarray((counts > 0).argmax(axis=1)[None])
+        if self.kind is AggregateKind.MAX:
+            return np.asarray((self.points - 1 - (counts[:, ::-1] > 0).argmax(axis=1))[None])
+        return np.argsort(-counts, axis=1, kind="stable")[:, : len(self.places)].T
 
     def run(self, grid: Grid, shown: NDArray[Any]) -> NDArray[np.float64]:
         """Points of the groups `shown` (numbers of groups), shape (len(places), len(shown))."""
@@ -173,6 +189,8 @@ def draws_of(
             after = many if kind is AggregateKind.TOP_K else many.bit_length()
             epsilon, mechanism = root_below(8 * after * share), "exponential"
             cost, event = Cost(None, rho=share), Concentrated(share)
+        if not analysis.private:
+            mechanism, cost = EXACT, FREE
         draws.append(
             Draw(
                 kind,

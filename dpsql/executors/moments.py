@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.executors.base import LARGEST_STEP_COUNT, SHARE_STEPS, LatticeProduct, LatticeShare, LatticeSum
 from dpsql.executors.choosing import lattice_steps
-from dpsql.executors.columns import clip
 from dpsql.sql.expressions import Vector
 
 LARGEST_MOMENT = LARGEST_STEP_COUNT - 1
@@ -31,11 +28,9 @@ def moment_steps(part: LatticeProduct, first: Vector, second: Vector) -> Steps:
 
 
 def _centred(part: LatticeSum, vector: Vector) -> NDArray[np.float64]:
-    """Where values lie between the ends of their range, from -1 to 1."""
-    values: Any = vector.values
-    lower, width = float(part.lower), float(part.upper) - float(part.lower)
-    held = clip(values.astype(np.float64, copy=False), lower, float(part.upper))
-    return np.asarray(2 * ((held - lower) / width) - 1, dtype=np.float64)
+    """Where values lie between the ends of their lattice, from -1 to 1: of the steps, so that rows of equal steps add
+    the same."""
+    return np.asarray(lattice_steps(part, vector) * (2 / part.most) - 1, dtype=np.float64)
 
 
 def share_steps(part: LatticeShare, first: Vector, second: Vector) -> Steps:

@@ -34,49 +34,53 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsql.privacy import linear_tails
-from dpsql.privacy.hierarchies import Floats, GroupingSet, _components, _evidence, _places, _union, _weights
+from dpsql.privacy.generating_functions import (
+    Combination,
+    Complexes,
+    CubeCombination,
+    Floats,
+    LaplaceCombination,
+    power,
+)
+from dpsql.privacy.hierarchies import GroupingSet, _components, _evidence, _places, _union, _weights
 
-Complexes = NDArray[np.complex128]
-
-_MERGED = 1 / 3000
+_LEAST_FACTOR = 1e-30  # of the largest; smaller ones are rounded up, so that no power of them overflows
+_MERGED = 1 / 3000  # of the standard deviation
 _ALLOWED = 5e-4  # of log p: what each of the three errors may add to log T
 _CLOSE = 1e-4  # of log p: where Newton's method stops
 _ROUNDING = 1e-6  # of the sum of absolute values
 _ROUNDS = 100
 _CHUNK = 64  # weight vectors at a time
 _LEAST_LEVEL = 0.05
-_MOST_CUBE_WEIGHTS = 3
-_LEAST_WEIGHT = 1 / 256
-_SERIES, _SMALL = 12, 0.3
 
 
 # What the noise is made of
 
 
 class Cells(NamedTuple):
-    """So many cells of a measured set have this weight in an estimate."""
+    """So many cells (`copies`) of a measured set have this weight in an estimate."""
 
     measured: GroupingSet
     weight: float
-    count: int
+    copies: int
 
 
 def mixture(variances: Mapping[GroupingSet, float], sizes: Sequence[int], wanted: GroupingSet) -> tuple[Cells, ...]:
     """The weights of all measured cells in the least-squares estimate of a cell of the wanted marginal, which are the
-    same for each of its cells; key i has sizes[i] values. Raises ValueError as `hierarchies.consistent` does.
+    same for each of its cells; key i has sizes[i] values. With variances v_M the variance of the estimate is the sum of
+    weight^2 v_M copies, as `hierarchies.variances_of` says. Raises ValueError as that does.
 
     In the notation of `hierarchies`, the estimate of a cell of S is the sum over T <= S of 1 / s_(S - T) times its part
     of z_T, and that is the mean over M >= T, with weights a_M / A_T, of the component T of the sums of M over M - T.
     The projection on that component multiplies what lies on an axis of T by 1 - 1 / s_i where the value of key i is
     the cell's and by -1 / s_i elsewhere. So a cell of M has the weight
 
-        a_M / s_S * sum over T <= S and M of  1 / A_T * product over i in T of  (s_i - 1 if its value is the cell's, -1).
+        a_M / s_S * sum over T <= S and M of  1 / A_T * product over i in T of  (s_i - 1 or, elsewhere, -1).
 
     It depends only on which keys of S and M have the cell's value; the other s_i - 1 values of each, and the s_i values
     of keys outside S, are alike.
@@ -139,7 +143,7 @@ def half_widths(terms: Iterable[tuple[float, int]], law: str, dimension: int, we
         raise ValueError(f"unknown law {law!r}")
     # P(|N| <= t) is concave in t, for N is unimodal: a part of t has at least that part of the probability.
     part = min(1.0, level / _LEAST_LEVEL)
-    relative = _merged([(factor / largest, count) for factor, count in present])
+    relative = _merged([(max(factor / largest, _LEAST_FACTOR), count) for factor, count in present])
     widths = np.zeros(size.shape[1])
     loudest = size.max(axis=0, initial=0.0)
     others = (size > 0).sum(axis=0)
@@ -147,7 +151,7 @@ def half_widths(terms: Iterable[tuple[float, int]], law: str, dimension: int, we
         columns = np.flatnonzero(others == k)
         for chunk in np.split(columns, range(_CHUNK, len(columns), _CHUNK)):
             ordered = -np.sort(-size[:, chunk], axis=0)[:k] / loudest[chunk]
-            one = _CubeLaw.of(dimension, ordered) if law == "cube" else _LaplaceLaw(ordered)
+            one = CubeCombination.of(dimension, ordered) if law == "cube" else LaplaceCombination(ordered)
             widths[chunk] = _solved(_Sum(one, relative), max(level, _LEAST_LEVEL)) * loudest[chunk]
     return widths * (largest * part)
 
@@ -172,176 +176,18 @@ def _merged(terms: list[tuple[float, int]]) -> list[tuple[float, int]]:
     return found
 
 
-class _Law(Protocol):
-    """<w, X> for m weight vectors, the largest weight of each of which is 1."""
-
-    @property
-    def reach(self) -> Floats:
-        """r: the moments E exp(s <w, X>) are finite for |Re s| < 1 / r; shape (m,)."""
-
-    @property
-    def variance(self) -> Floats:
-        """Shape (m,)."""
-
-    def moments(self, s: Complexes) -> Complexes:
-        """E exp(s <w, X>), shape (n, m) as that of s."""
-
-    def bound(self, s: Complexes) -> Floats:
-        """A bound of |moments| that decreases as the imaginary part grows."""
-
-    def decay(self, s: Complexes) -> Floats:
-        """A bound of the integral of bound(s') / bound(s) / |s'| over s' from s = c + i y, y > 0, to c + i infinity."""
-
-
-@dataclass(frozen=True, slots=True)
-class _LaplaceLaw:
-    """Independent Laplace coordinates: E exp(s <w, X>) = product of 1 / ((1 - w s) (1 + w s)).
-
-    For s = c + i y each factor decreases in y, so that the absolute value is its own bound. That of w = 1 falls by at
-    least (a^2 + y^2) / (a^2 + y'^2) with a = 1 + c, and the integral of 1 / (y' (a^2 + y'^2)) is below 1 / (2 y^2).
-    """
-
-    weights: Floats
-
-    @property
-    def reach(self) -> Floats:
-        return np.ones(self.weights.shape[1])
-
-    @property
-    def variance(self) -> Floats:
-        return np.asarray(2 * (self.weights**2).sum(axis=0))
-
-    def moments(self, s: Complexes) -> Complexes:
-        square = s * s
-        found = 1 - square
-        for weight in self.weights[1:]:
-            found *= 1 - weight**2 * square
-        return np.asarray(1 / found)
-
-    def bound(self, s: Complexes) -> Floats:
-        return np.asarray(np.abs(self.moments(s)))
-
-    def decay(self, s: Complexes) -> Floats:
-        return np.asarray((1 + ((1 + s.real) / s.imag) ** 2) / 2)
-
-
-@dataclass(frozen=True, slots=True)
-class _CubeLaw:
-    """Coordinates of the law on the cube: X = R U with R Gamma(d + 1) and U uniform on [-1, 1]^d (Hardt, Talwar 2010,
-    section 4), so that E exp(s <w, X>) = E (1 - s <w, U>)^-(d + 1).
-
-    Integrated over k uniforms that is a sum over signs e of (product of e_i) (1 - s e.w)^-p, p = d + 1 - k, divided by
-    (product of 2 w_i) s^k d (d - 1) ... p. Those of e and -e together are, with z = s^2, x = z (e.w)^2 and the even or
-    odd powers of the binomial theorem, 2 (sum of C(p, 2 i) x^i) / (1 - x)^p for even k, and e.w s times the like with
-    C(p, 2 i + 1) for odd k. So what remains to divide by is z for k of 2 or 3, and nothing for 1.
-
-    The terms cancel where s or a weight is small. Small s have the power series, in which all coefficients are
-    positive: C(d + 2 n, 2 n) E <w, U>^(2 n), whose terms from n = 12 on are less than 1e-12 in all. Weights are rounded
-    up to 1/256 of the largest, which makes each copy of <w, X>, and with them N, only more spread out (Birnbaum, "On
-    random variables with comparable peakedness", 1948).
-
-    For s = c + i y each |1 - s e.w| and |s| increase with y, so that the sum of absolute values is a decreasing bound.
-    The powers of |s| in it and in 1 / |s| have an integral below (|s| / y)^k / k times the bound.
-    """
-
-    dimension: int
-    weights: Floats
-    sums: Floats
-    """|e.w| for the e with e_1 = 1, shape (2^(k - 1), m)."""
-    parities: Floats
-    """The product of the e_i, and of the sign of e.w for odd k."""
-    scale: Floats
-    series: Floats
-    """Coefficients of z^n, shape (12, m)."""
-
-    @classmethod
-    def of(cls, dimension: int, weights: Floats) -> _CubeLaw:
-        d, k = dimension, len(weights)
-        if not k <= min(d, _MOST_CUBE_WEIGHTS):
-            raise ValueError("more weights than the law on the cube has coordinates, or than can be summed accurately")
-        weights = np.maximum(weights, _LEAST_WEIGHT)
-        signs = np.array([(1, *rest) for rest in product((1, -1), repeat=k - 1)], dtype=np.float64)
-        sums = signs @ weights
-        parities = signs.prod(axis=1)[:, None] * (np.sign(sums) if k % 2 else 1)
-        scale = 2 / ((2 * weights).prod(axis=0) * math.perm(d, k))
-        # E exp(x <w, U>) is the product of sinh(w_i x) / (w_i x), and 1 / (1 - s)^(d + 1) = E exp(s R).
-        orders = np.arange(_SERIES)[:, None]
-        factorials = np.array([[float(math.factorial(2 * n + 1))] for n in range(_SERIES)])
-        lines = [weight ** (2 * orders) / factorials for weight in weights]
-        series = lines[0]
-        for line in lines[1:]:
-            series = np.array([(series[: n + 1] * line[n::-1]).sum(axis=0) for n in range(_SERIES)])
-        rising = np.array([[float(math.perm(d + 2 * n, 2 * n))] for n in range(_SERIES)])
-        return cls(d, weights, np.abs(sums), parities, scale, series * rising)
-
-    @property
-    def reach(self) -> Floats:
-        return self.sums[0]
-
-    @property
-    def variance(self) -> Floats:
-        return np.asarray((self.weights**2).sum(axis=0) * ((self.dimension + 1) * (self.dimension + 2) / 3))
-
-    def moments(self, s: Complexes) -> Complexes:
-        k, z = len(self.weights), s * s
-        power = self.dimension + 1 - k
-        binomials = [math.comb(power, i) for i in range(k % 2, power + 1, 2)][::-1]
-        found = np.zeros_like(z)
-        for total, parity in zip(self.sums, self.parities, strict=True):
-            x = z * total**2
-            line = np.full_like(z, binomials[0])
-            for binomial in binomials[1:]:
-                line *= x
-                line += binomial
-            found += (parity * total if k % 2 else parity) * line / _power(1 - x, power)
-        found *= self.scale
-        if k == 1:
-            return found
-        found /= z
-        small = np.abs(s) * (self.reach * (self.dimension + 1)) < _SMALL
-        at, column = z[small], np.nonzero(small)[1]
-        line = self.series[-1, column].astype(np.complex128)
-        for coefficients in self.series[-2::-1]:
-            line *= at
-            line += coefficients[column]
-        found[small] = line
-        return found
-
-    def bound(self, s: Complexes) -> Floats:
-        k = len(self.weights)
-        power = self.dimension + 1 - k
-        found = np.zeros(s.shape)
-        for total in self.sums:
-            found += np.abs(1 - s * total) ** -power + np.abs(1 + s * total) ** -power
-        return np.asarray(found * (self.scale / 2) / np.abs(s) ** k)
-
-    def decay(self, s: Complexes) -> Floats:
-        k = len(self.weights)
-        return np.asarray((np.abs(s) / s.imag) ** k / k)
-
-
-def _power(x: Complexes, n: int) -> Complexes:
-    """x^n for n >= 1, by squaring."""
-    found = x
-    for bit in bin(n)[3:]:
-        found = found * found
-        if bit == "1":
-            found = found * x
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class _Sum:
     """N for m weight vectors: independent copies of <w, X>, so many of each factor, the largest of which is 1."""
 
-    law: _Law
+    law: Combination
     terms: list[tuple[float, int]]
 
     def moments(self, s: Complexes) -> Complexes:
         """M(s), shape (n, m) as that of s."""
         found = np.ones_like(s)
         for factor, count in self.terms:
-            found *= _power(self.law.moments(factor * s), count)
+            found *= power(self.law.moments(factor * s), count)
         return found
 
     def log_moments(self, c: Floats) -> list[Floats]:
@@ -382,7 +228,9 @@ def _solved(noise: _Sum, level: float) -> Floats:
     # log T falls at about this slope: both errors of the sum are about `allowed` for this c and h.
     below, above = math.log(2 / allowed) - goal, math.log(1 / allowed)
     c, h = slope * (below / (below + above)), 2 * math.pi / (below + above) * slope
-    nodes, shares, left_out = _sum_over_nodes(noise, c, h, t - np.log(2.5 * (1 + slope * t)) / slope, allowed, goal)
+    # That estimate of the solution is the saddle point's, with a standard deviation below 1 / slope + t for it.
+    least = np.maximum(t - np.log(2.5 * (1 + slope * t)) / slope, 0)
+    nodes, shares, left_out = _sum_over_nodes(noise, c, h, math.log(allowed) + goal + c * least)
     active = np.arange(len(t))
     for _ in range(_ROUNDS):
         parts = shares[:, active] * np.exp(-nodes[:, active] * t[active])
@@ -398,19 +246,15 @@ def _solved(noise: _Sum, level: float) -> Floats:
     raise ArithmeticError("a half-width was not found")
 
 
-def _sum_over_nodes(
-    noise: _Sum, c: Floats, h: Floats, least: Floats, allowed: float, goal: float
-) -> tuple[Complexes, Complexes, Floats]:
+def _sum_over_nodes(noise: _Sum, c: Floats, h: Floats, most: Floats) -> tuple[Complexes, Complexes, Floats]:
     """The s_j and what multiplies exp(-s_j t) for P(|N| > t), shape (nodes, m), s_j and s_-j together; and what
-    multiplies exp(-c t) for a bound of all errors that could make the sum too small, shape (m,). It has as many nodes
-    as keep that small for t from `least`."""
+    multiplies exp(-c t) for a bound of all errors that could make the sum too small, shape (m,). There are nodes enough
+    to keep the log of that below `most`, but for rounding."""
     ends = 3.0 * 1.4 ** np.arange(28)[:, None] * h
-    rest = noise.log_rest(c + 1j * ends) + math.log(2 / math.pi) - c * np.maximum(least, 0)
-    enough = rest <= math.log(allowed) + goal
+    enough = noise.log_rest(c + 1j * ends) + math.log(2 / math.pi) <= most
     enough[-1] = True
     few = np.argmax(enough, axis=0)
-    count = int(np.ceil(ends[few, 0] / h[0]).max())
-    places = np.arange(count + 1)[:, None]
+    places = np.arange(math.ceil(3.0 * 1.4 ** int(few.max())) + 1)[:, None]
     nodes = c + 1j * h * places
     shares = noise.moments(nodes) / nodes * (np.where(places == 0, 1, 2) * h / math.pi)
     left_out = np.exp(noise.log_rest(nodes[-1:])[0]) * (2 / math.pi) + _ROUNDING * np.abs(shares).sum(axis=0)

@@ -91,6 +91,8 @@ CLAUSES: Mapping[tuple[type[exp.Expr], str], str] = {
     (exp.Select, "locks"): "FOR UPDATE and the like are not supported.",
     (exp.Select, "into"): "INTO is not supported: an answer is returned, not stored.",
     (exp.Group, "all"): "GROUP BY ALL is not supported. Name the columns.",
+    (exp.Group, "rollup"): "WITH ROLLUP is not supported. Write GROUP BY ROLLUP (...).",
+    (exp.Group, "cube"): "WITH CUBE is not supported. Write GROUP BY CUBE (...).",
     (exp.Distinct, "on"): "DISTINCT ON is not supported.",
     (exp.With, "recursive"): "recursive CTEs are not supported.",
     (exp.CTE, "materialized"): "MATERIALIZED is not supported: nothing private is stored.",

@@ -42,6 +42,8 @@ _MOST_NAMED = 64
 _PLAINLY_NAMED: Mapping[type[exp.Expr], str] = {
     exp.Count: "COUNT", exp.CountIf: "COUNT_IF", exp.Sum: "SUM", exp.Avg: "AVG", exp.Min: "MIN", exp.Max: "MAX"
 }  # fmt: skip
+_MOST_PARTS = 10**9
+"""1 / 3 is meant where 0.3333333333333333 is written; ranks in so many parts of a row still fit 64 bits."""
 MOST_CHOSEN = 100
 """APPROX_TOP_K gives at most so many values."""
 
@@ -347,7 +349,7 @@ class SelectBinder:
                 span=span_of(self.sql, call.at) or span_of(self.sql, call.node),
                 hint="Several quantiles are several calls: QUANTILE(x, 0.25), QUANTILE(x, 0.75).",
             )
-        at = Fraction(repr(value))
+        at = Fraction(repr(value)).limit_denominator(_MOST_PARTS)
         return 1 - at if call.falling else at
 
     def bounded(

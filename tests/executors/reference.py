@@ -129,12 +129,12 @@ def adds(part: Part, row: Row) -> int:
 
 
 def product_of(part: LatticeProduct, first: Any, second: Any) -> int:
-    """The product of two values, each from -1 to 1 between the ends of its range, in steps of 1 / most."""
+    """The product of two values, each from -1 to 1 between the ends of its lattice, in steps of 1 / most."""
     pairs = ((part.first, first), (part.second, second))
     if part.whole:
         left, right = (2 * steps(of, held) - of.most for of, held in pairs)
         return int(left * right)
-    left, right = (2 * ((_clipped(of, held) - of.lower) / (of.upper - of.lower)) - 1 for of, held in pairs)
+    left, right = (steps(of, held) * (2 / of.most) - 1 for of, held in pairs)
     return min(max(round(left * right * part.most), -part.most), part.most)
 
 

@@ -170,7 +170,8 @@ def test_every_row_is_divided_to_the_last_step(sql: str, many: int):
     rng = np.random.default_rng(SEED)
     ends = [-1.0, 3.0, math.nextafter(-1, 3), math.nextafter(3, -1), 1.0, 1 / 3, 0.1, INF, -INF]
     rows = [(x, x, p, 1, True, w, "a", "u")
-            for x in (*ends, *rng.uniform(-1, 3, 40).tolist()) for p in (20, 21, 30, 99) for w in (0.0, 1e12, 7e11 / 3)]  # fmt: skip
+            for x in (*ends, *rng.uniform(-1, 3, 40).tolist()) for p in (20, 21, 30, 99)
+            for w in (0.0, 1e12, 7e11 / 3)]  # fmt: skip
     for row in rows[:: 2 if many == 9 else 3]:
         found = run_exactly(made, schema, SHAPE.frame([row])).parts[:, 0].tolist()
         assert min(found) >= 0
@@ -200,7 +201,8 @@ def test_products_of_integers_are_exact():
         assert found == (2 * (row[2] - 20) - 10) * (2 * (row[3] + 4) - 9)
 
 
-def test_products_of_reals_are_within_half_a_step():
+def test_products_of_reals_are_within_two_and_a_half_steps():
+    """Half a step for each factor, twice as long from -1 to 1, and half a step for the product."""
     made, schema = released("SELECT COVAR_POP(x, w) FROM t WHERE w IS NOT NULL", strategy="split")
     (part,) = [each for each in made.exact.parts if isinstance(each, LatticeProduct)]
     place, rng = made.exact.parts.index(part), np.random.default_rng(SEED)
@@ -208,7 +210,7 @@ def test_products_of_reals_are_within_half_a_step():
         found = int(run_exactly(made, schema, SHAPE.frame([(x, x, 20, 1, True, w, "a", "u")])).parts[place, 0])
         u = (Fraction(x) + 1) / 2 - 1
         v = 2 * (Fraction(w) + 10**9) / (10**12 + 10**9) - 1
-        assert abs(found - u * v * part.most) <= Fraction(1, 2) + Fraction(part.most, 2**50)
+        assert abs(found - u * v * part.most) <= Fraction(5, 2) + Fraction(part.most, 2**50)
 
 
 def test_sums_of_squares_pass_64_bits():

@@ -71,7 +71,13 @@ def _measures(unbounded: Analysis, bounded: Analysis) -> list[str]:
     for one, other in zip(unbounded.measured, bounded.measured, strict=True):
         assert (one.aggregation, one.argument) == (other.aggregation, other.argument)
         lines.append(f"{one.aggregation}: {_argument(one)}")
+        if one.of == "choice":
+            values = one.aggregation.values
+            lines.append("  drawn from its range" if values is None else f"  drawn from {len(values)} public values")
+            continue
         lines.append(f"  count  U {_norms(unbounded, one.count)}  B {_norms(bounded, other.count)}")
+        if one.other is not None:
+            lines.append(f"  second {one.other.range}")
         if one.sum is not None:
             assert other.sum is not None
             lines.append(f"  sum    U {_norms(unbounded, one.sum)}  B {_norms(bounded, other.sum)}")

@@ -501,6 +501,7 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (SQLSyntaxError, "'a'", "SELECT s, COUNT(*) FROM t GROUP BY s ORDER BY 'a'"),
     (SQLSyntaxError, '1 + 1', 'SELECT s, COUNT(*) FROM t GROUP BY s ORDER BY 1 + 1'),
     (UnsupportedSQL, 'ROLLUP', 'SELECT COUNT(*) FROM t GROUP BY s WITH ROLLUP'),
+    (UnsupportedSQL, 'CUBE', 'SELECT COUNT(*) FROM t GROUP BY s WITH CUBE'),
     # Statistics.
     (TypeMismatch, 's', 'SELECT VAR_POP(s) FROM t'),
     (TypeMismatch, 'd', 'SELECT STDDEV(d) FROM t'),
@@ -2327,6 +2328,9 @@ TAKEN = [
     "SELECT MEDIAN(age), QUANTILE(age, 0.2), QUANTILE_CONT(age, 0.3), QUANTILE_DISC(age, 0.4) FROM t",
     "SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age), PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY age) FROM t",
     "SELECT MODE(s), MODE() WITHIN GROUP (ORDER BY s), APPROX_TOP_K(s, 2), MIN(age), MAX(age) FROM t",
+    "SELECT s, b, COUNT(*), GROUPING(s), GROUPING_ID(s, b) FROM t GROUP BY ROLLUP (s, b)",
+    "SELECT s, b, COUNT(*) FROM t GROUP BY CUBE (s, b)",
+    "SELECT s, b, SUM(age) FROM t GROUP BY GROUPING SETS ((s, b), (s), ())",
 ]
 TAKEN_OF_UNITS = [
     "SELECT COUNT(DISTINCT p.pid) FROM people AS p INNER JOIN visits AS v ON p.pid = v.pid CROSS JOIN codes",

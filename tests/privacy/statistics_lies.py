@@ -461,7 +461,8 @@ LIES: list[tuple[Lie, Check]] = [
     (halve_the_sensitivity_of_products, rule("SELECT COVAR_POP(x, p) FROM t", **SPLIT)),
     (take_products_for_positive, rule("SELECT COVAR_POP(x, p) FROM t", B, **SPLIT)),
     (take_squares_as_they_are, rule("SELECT VAR_POP(x) FROM t")),
-    (count_different_values_once_a_unit, rule("SELECT COUNT(DISTINCT s) FROM (SELECT s FROM t UNION ALL SELECT g FROM t)")),
+    (count_different_values_once_a_unit, rule(
+        "SELECT COUNT(DISTINCT s) FROM (SELECT s FROM t UNION ALL SELECT g FROM t)")),
     (count_different_values_once_a_unit, of_people("SELECT COUNT(DISTINCT y) FROM e", R3)),
     (count_null_as_a_different_value, forgetting(lambda: [
         answers.check_integers(sql, answers.rows_at_random(40)) for sql in answers.QUERIES if "DISTINCT" in sql])),
@@ -484,7 +485,8 @@ LIES: list[tuple[Lie, Check]] = [
     (double_the_rate_of_draws, drawing("SELECT MODE(k) FROM t")),
     (double_the_rate_of_draws, drawing("SELECT MIN(i) FROM t", rho=0.5)),
     (draw_as_if_each_unit_had_one_row, forgetting(draws.check_unit_of_many_rows)),
-    (draw_as_if_each_unit_had_one_row, forgetting(lambda: draws.check_people("SELECT y, MODE(k) FROM e GROUP BY y", G22, {}))),
+    (draw_as_if_each_unit_had_one_row, forgetting(lambda: draws.check_people(
+        "SELECT y, MODE(k) FROM e GROUP BY y", G22, {}))),
     (draw_as_if_rows_were_added_only, drawing("SELECT MODE(i) FROM t", B)),
     (draw_as_if_rows_were_added_only, drawing("SELECT b, MEDIAN(i) FROM t GROUP BY b", B)),
     (draw_as_if_no_row_changed_its_group, drawing("SELECT b, QUANTILE_CONT(i, 0) FROM t GROUP BY b", B, epsilon=8)),

@@ -218,8 +218,8 @@ def test_searches_in_every_way(tail: str, more: dict[str, Any], how: dict[str, A
 
 
 def check_law_of_a_search() -> None:
-    """A bound B of a side is drawn with weight exp(-epsilon f(B) / spread) exp(-0.7 steps), by the exponential mechanism
-    when paid by rho; f(B) are the rows beyond it, counted here one by one."""
+    """A bound B of a side is drawn with weight exp(-epsilon f(B) / spread) exp(-0.7 steps), by the exponential
+    mechanism when paid by rho; f(B) are the rows beyond it, counted here one by one."""
     tables = [(), (0,), (4,), (0, 1, 2, 3, 4), (0, 0, 0, 4, 4), (2, 2, 2, 2, 2), (1, 1, 4, 3, 3)]
     for relation, rho in itertools.product((U, B), (0.1, 2)):
         made = calibrated_by(SHAPE.schema(), "SELECT SUM(x), SUM(n) FROM t", relation, rho=rho)
@@ -229,7 +229,7 @@ def check_law_of_a_search() -> None:
             counts = counts_of(made, executor_of(table).execute(made.searches.exact))
             for search, seen in zip(made.searches.searches, counts, strict=True):
                 values = [UNIVERSE[place][0 if search.column.name == "x" else 1] for place in table]
-                rows = [value for value in values if value is not None and value == value]
+                rows = [value for value in values if value is not None and not math.isnan(value)]
                 bounds, steps = candidates(whole=search.column.type is Type.INTEGER)
                 for side, law in zip((-1, 1), laws_of(search, seen), strict=True):
                     beyond = [sum(side * value > bound for value in rows) for bound in bounds]
@@ -319,7 +319,7 @@ class Searching:
 
 def planned_alone(world: Any, sql: str, relation: str, how: dict[str, Any]) -> Release:
     """A release whose noise `unit_checks.planned` cannot yet add up with what its search costs."""
-    with mock.patch.object(unit_checks, "check_cost", lambda *_: None):
+    with mock.patch.object(unit_checks, "check_cost", return_value=None):
         made = planned(world, sql, relation, **how)
     assert made.searches is not None
     check_costs(made, sql)
@@ -390,7 +390,7 @@ TOLD = (
     "SELECT SUM(x), VAR_POP(x), COUNT(DISTINCT x) FROM t",
     "SELECT MEDIAN(x), MIN(x), MAX(x) FROM t",
     "SELECT k, AVG(x), CORR(x, y), COUNT(*) FROM t GROUP BY k",
-    "SELECT REGR_SLOPE(y, x), REGR_INTERCEPT(x, y), REGR_R2(x, x), COVAR_SAMP(x, y), MODE(k) FROM t WHERE x IS NOT NULL",
+    "SELECT REGR_SLOPE(y, x), REGR_INTERCEPT(x, y), REGR_R2(x, x), COVAR_SAMP(x, y), MODE(k) FROM t WHERE x <> 2",
     "SELECT APPROX_TOP_K(k, 2), QUANTILE_CONT(y, 0.1), QUANTILE_CONT(y, 0.9), STDDEV_POP(y) FROM t WHERE y / x > 0",
 )  # fmt: skip
 

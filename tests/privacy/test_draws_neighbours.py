@@ -31,7 +31,7 @@ from dpsql.release_draws import Draw
 from tests.privacy import checks, unit_checks
 from tests.privacy.checks import INF, NAN, B, Group, Row, Shape, U
 from tests.privacy.test_statistics_neighbours import calibrated_by, check_cost, executor_of, schema_of
-from tests.privacy.unit_checks import G1, G22, R1, R2, R3, R3G2, Data, World, people, planned
+from tests.privacy.unit_checks import CLAUSE, G1, G22, R1, R2, R3, R3G2, Data, World, people, planned
 
 SEED = 4_021_957
 PIECES = 2
@@ -86,7 +86,7 @@ def law_of(draw: Draw, counts: tuple[int, ...], pieces: int = PIECES) -> Any:
     ways = draw.points * (pieces if draw.kind.name == "QUANTILE" and len(draw.places) > 1 else 1)
     paths = np.array(list(itertools.product(range(ways), repeat=len(draw.places))))
     found = []
-    with mock.patch.object(ranks, "_pieces", lambda _grid: pieces):
+    with mock.patch.object(ranks, "_pieces", return_value=pieces):
         for start in range(0, len(paths), 500):  # in one batch of the recursion
             follow = Paths(draw.mechanism, paths[start : start + 500])
             with mock.patch.object(release_draws, draw.mechanism, follow):
@@ -276,6 +276,8 @@ OF_PEOPLE = (
     "SELECT tag, MEDIAN(e.k) FROM e JOIN tags ON e.k = tags.k GROUP BY tag",
     "SELECT MODE(n) FROM (SELECT pid, CLAMP(COUNT(*), 0, 3) AS n FROM e GROUP BY pid)",
     "SELECT MEDIAN(v) FROM (SELECT k AS v FROM e UNION ALL SELECT k FROM e WHERE y > 0)",
+    f"{CLAUSE} (max_groups_contributed = 1, max_rows_contributed = 2) y, MODE(k), AVG(k) FROM e GROUP BY y",
+    f"{CLAUSE} (max_rows_contributed = 3, max_groups_contributed = 2) y, MEDIAN(k), SUM(k) FROM e GROUP BY y",
 )
 OF_ROWS = (
     "SELECT tag, MEDIAN(t.k), MODE(t.k) FROM t JOIN tags ON t.k = tags.k GROUP BY tag",
@@ -376,11 +378,11 @@ def check_unit_of_many_rows() -> None:
     ):
         world = people().limited(**limits)
         others = tuple((50 + n, 2, 1, n % 4) for n in range(8))
-        attained = {U: 0.0, B: 0.0}
-        for relation in attained:
+        attained = dict.fromkeys((U, B), 0.0)
+        for relation in (U, B):
             asking = Drawing(world, sql, relation, {"epsilon": 2})
             one, other = ([(10 + n, 1, 1 + 2 * (n % 2), at) for n in range(4)] for at in (3, 0))
-            databases = [world.data(e=(*others, *rows)) for rows in (one, other, ())][:: 1 if relation == U else 1]
+            databases = [world.data(e=(*others, *rows)) for rows in (one, other, ())]
             pairs = itertools.combinations(databases, 2) if relation == B else [databases[::2], databases[1:]]
             for a, b in pairs:
                 for key in unit_checks.KEYS:

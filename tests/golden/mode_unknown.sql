@@ -1,0 +1,2 @@
+-- Refused: nobody listed the values of city.
+SELECT MODE(city) FROM people
