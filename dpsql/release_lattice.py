@@ -28,16 +28,11 @@ from dpsql.intervals import Interval, point
 from dpsql.privacy.unit import ContributionBound, Neighbours
 from dpsql.release_encodings import encoded
 from dpsql.release_errors import mean_log_error
+from dpsql.release_grids import FURTHER_OUT, MOST_OF_UNITS, Fineness, Grid, far
 from dpsql.release_parts import Coordinate, Estimate, Lattice, Moments, together
-from dpsql.release_values import GridKey, argument_of, centred_name, count_of, grid_key, half, is_whole, middle
-from dpsql.sql.expressions import Fact
+from dpsql.release_values import argument_of, centred_name, count_of, grid_key, half, is_whole, middle
 from dpsql.sql.plan import PAIRS, SPREADS, AggregateKind
 
-_FINEST = 44
-"""Lattices have at most 2^44 steps over the range of a value."""
-_FURTHER_OUT = 14
-_MOST_OF_UNITS = LARGEST_STEP_COUNT >> _FURTHER_OUT
-"""Steps over the range of what a unit adds, so that its rows may lie further out."""
 _FINENESS = 2**20
 """Real values are rounded to a grid this much finer than the noise, at least."""
 
@@ -51,15 +46,6 @@ class _Selecting:
     bound: ContributionBound
     most: int
     by_unit: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Sum:
-    """One wanted sum on its grid: part, value of q = 0, worth of a step, and the range of q."""
-
-    part: LatticeSum
-    origin: float
-    step: float
 
 
 def lower(analysis: Analysis, epsilon: Fraction, *, law: str, selects: bool, of_units: bool = False) -> Lattice:
@@ -117,6 +103,7 @@ class _Builder:
         self.analysis = analysis
         self.coarse = coarse
         self.epsilon = epsilon
+        self.fineness = Fineness(epsilon, coarse=coarse)
         self.selects = wanted.selects
         self.of_units = wanted.of_units
         self.centre_all = wanted.centre_all
@@ -133,7 +120,7 @@ class _Builder:
         selecting = self._selecting()
         if self.selects:
             counted.add(selecting.part)
-        self.grids = self._grids([m for m in measured if m.sum is not None and m.of in ("rows", "mean")])
+        self.grids = self.fineness.of([m for m in measured if m.sum is not None and m.of in ("rows", "mean")])
         estimates = [self._estimate(m, counted) for m in measured]
         place = self._counted(selecting) if self.selects else 0
         steps = self._common_steps()
@@ -206,7 +193,7 @@ class _Builder:
             half(m.other.range),
         )
 
-    def _square(self, m: Measured, grid: _Sum, count: CountRows) -> int | None:
+    def _square(self, m: Measured, grid: Grid, count: CountRows) -> int | None:
         """2 u^2 - 1 of each row, from -1 to 1."""
         if grid.part.most == 0:
             return None
@@ -216,7 +203,7 @@ class _Builder:
         by = _Selecting(part, row, m.bound, part.most, by_unit=False)
         return self._add(f"sum of squares({grid.part.value})", terms, 1 / part.most, by)
 
-    def _product(self, m: Measured, own: _Sum, other: _Sum) -> int:
+    def _product(self, m: Measured, own: Grid, other: Grid) -> int:
         """u v of each row, from -1 to 1."""
         part = self._times(own, other)
         row = Contribution(Interval(-part.most, part.most), _surely(m))
@@ -225,12 +212,12 @@ class _Builder:
             f"sum of products({own.part.value}, {other.part.value})", ((self._part(part), 1),), 1 / part.most, by
         )
 
-    def _times(self, own: _Sum, other: _Sum) -> LatticeProduct:
+    def _times(self, own: Grid, other: Grid) -> LatticeProduct:
         """Exact where both lattices are of integers and the product is not too large."""
         most = own.part.most * other.part.most
-        if own.part.whole and other.part.whole and most <= self._most_exact():
+        if own.part.whole and other.part.whole and most <= self.fineness.most_exact():
             return LatticeProduct(own.part, other.part, most, whole=True)
-        return LatticeProduct(own.part, other.part, self._real_steps(), whole=False)
+        return LatticeProduct(own.part, other.part, self.fineness.real_steps(), whole=False)
 
     def _distinct(self, m: Measured) -> int:
         part = CountDistinct(argument_of(m))
@@ -251,7 +238,7 @@ class _Builder:
             by = _Selecting(count, Contribution(point(1), sure=False), m.bound, 1, by_unit=True)
             held = m.sum.range if m.sum is not None else m.argument.range
             centre = middle(held)
-            mean = UnitMean(grid.part if m.aggregation.per_unit is None else _far(grid), 0, grid.part.most)
+            mean = UnitMean(grid.part if m.aggregation.per_unit is None else far(grid), 0, grid.part.most)
             place = self._centred(m, grid, mean, count) if grid.part.most else None
             return Estimate(kind, place, self._counted(by), centre, held, whole=False)
         if m.sum is None:
@@ -270,13 +257,13 @@ class _Builder:
         """The clipped totals of units. Rows have no bounds of their own here: they are held 2^14 times further out than
         the total, for the lattice has ends."""
         argument, held = argument_of(m), total.range
-        whole = is_whole(argument_of(m)) and held.magnitude <= self._most_exact()
+        whole = is_whole(argument_of(m)) and held.magnitude <= self.fineness.most_exact()
         if whole:
             size, scale = max(1, int(held.magnitude)), 1.0
         else:
-            size = min(self._real_steps(), _MOST_OF_UNITS)
+            size = min(self.fineness.real_steps(), MOST_OF_UNITS)
             scale = size / float(held.magnitude) if held.magnitude else 1.0
-        far = min(size << _FURTHER_OUT, LARGEST_STEP_COUNT - 1)
+        far = min(size << FURTHER_OUT, LARGEST_STEP_COUNT - 1)
         reach = far if whole else far / scale
         part = LatticeSum(argument, -reach, reach, 0 if whole else 0.0, scale, -far, far, whole=whole)
         least, most = max(-size, math.floor(held.lower * scale)), min(size, math.ceil(held.upper * scale))
@@ -284,12 +271,12 @@ class _Builder:
         by = _Selecting(UnitTotal(part, least, most), row, m.bound, most, by_unit=True)
         return self._add(f"sum({argument})", ((self._part(by.part), 1),), 1 / scale, by)
 
-    def _centred_sum(self, m: Measured, grid: _Sum, count: CountRows) -> int | None:
+    def _centred_sum(self, m: Measured, grid: Grid, count: CountRows) -> int | None:
         if grid.part.most == 0:
             return None  # one value only: the sum is that value times the count
         return self._centred(m, grid, grid.part, count)
 
-    def _centred(self, m: Measured, grid: _Sum, part: Part, count: Part) -> int:
+    def _centred(self, m: Measured, grid: Grid, part: Part, count: Part) -> int:
         """2 q - N for each contribution of q in 0..N."""
         size = grid.part.most
         row = Contribution(Interval(-size, size), _surely(m) and m.of == "rows")
@@ -299,11 +286,11 @@ class _Builder:
 
     def _raw_sum(self, m: Measured) -> int:
         argument, held = argument_of(m), m.argument.range
-        if is_whole(argument_of(m)) and held.magnitude <= self._most_exact():
+        if is_whole(argument_of(m)) and held.magnitude <= self.fineness.most_exact():
             part = LatticeSum(argument, held.lower, held.upper, 0, 1.0, int(held.lower), int(held.upper), whole=True)
             step = 1.0
         else:
-            size = self._real_steps()
+            size = self.fineness.real_steps()
             scale = size / held.magnitude if held.magnitude else 1.0
             least = max(-size, math.floor(held.lower * scale))
             most = min(size, math.ceil(held.upper * scale))
@@ -312,52 +299,6 @@ class _Builder:
         row = Contribution(Interval(part.least, part.most), _surely(m))
         by = _Selecting(part, row, m.bound, part.most, by_unit=False)
         return self._add(f"sum({argument})", ((self._part(part), 1),), step, by)
-
-    def _grids(self, summed: list[Measured]) -> dict[GridKey, _Sum]:
-        """A grid for each summed argument, another where it is averaged unit by unit. Integers get the grid of all
-        integers, exact, as long as the common multiple of the grids' sizes stays small; else 2^k steps."""
-        held: dict[GridKey, Fact] = {}
-        powers: dict[GridKey, int] = {}
-        for m in summed:
-            for second, each in ((False, m.argument), (True, m.other)):
-                if each is not None:
-                    key = grid_key(m, second=second)
-                    held[key] = each
-                    power = 2 if m.aggregation.kind in SPREADS or m.aggregation.kind in PAIRS else 1
-                    powers[key] = max(power, powers.get(key, 1))
-        sizes: dict[GridKey, int] = {}
-        common = 1
-        for key, each in held.items():
-            width = max(1, int(each.range.upper - each.range.lower))
-            exact = (
-                key[1] == "rows" and is_whole(key[0]) and math.lcm(common, width ** powers[key]) <= self._most_exact()
-            )
-            sizes[key] = int(each.range.upper - each.range.lower) if exact else 0
-            common = math.lcm(common, max(1, sizes[key]) ** powers[key])
-        return {key: self._grid(key, each, sizes[key]) for key, each in held.items()}
-
-    def _grid(self, key: GridKey, argument: Fact, exact_size: int) -> _Sum:
-        expr, held = key[0], argument.range
-        if exact_size or held.lower == held.upper:
-            whole = is_whole(expr)
-            part = LatticeSum(expr, held.lower, held.upper, held.lower, 1.0, 0, exact_size, whole=whole)
-            return _Sum(part, float(held.lower), 1.0)
-        size = self._real_steps() if key[2] is None else min(self._real_steps(), _MOST_OF_UNITS)
-        lower_end, upper_end = float(held.lower), float(held.upper)
-        scale = size / (upper_end - lower_end)
-        part = LatticeSum(expr, lower_end, upper_end, lower_end, scale, 0, size, whole=False)
-        return _Sum(part, lower_end, (upper_end - lower_end) / size)
-
-    def _real_steps(self) -> int:
-        """Steps over the range of a real value: 2^30 at epsilon 1, finer for larger epsilon."""
-        return 1 << max(10, min(_FINEST, 30 + _log2(self.epsilon)))
-
-    def _most_steps(self) -> int:
-        return 1 << max(10, min(_FINEST, 40 + _log2(self.epsilon)))
-
-    def _most_exact(self) -> int:
-        """The widest range of integers that keeps its own grid; booleans always do."""
-        return 1 if self.coarse else self._most_steps()
 
     def _part(self, part: Part) -> int:
         return self.parts.setdefault(part, len(self.parts))
@@ -377,7 +318,7 @@ class _Builder:
         joint law is as good as continuous. None where only coarse grids will do."""
         each = [coordinate.sensitivity for coordinate in self.coordinates if coordinate.noisy]
         steps = math.lcm(*each) if each else 0
-        if steps > 4 * self._most_steps():
+        if steps > 4 * self.fineness.most_steps():
             return 1 << (max(each).bit_length() + 12) if self.coarse else None
         if len(each) > 1:
             fineness = math.ceil(_FINENESS * self.epsilon)
@@ -406,17 +347,6 @@ def squared(row: Contribution, bound: ContributionBound, analysis: Analysis) -> 
     if analysis.neighbours is Neighbours.UNBOUNDED:
         return Fraction(largest * largest * bound.l2_squared)
     return Fraction(l2_squared_of_change(row, bound) if analysis.grouped else (width * bound.linf) ** 2)
-
-
-def _log2(number: Fraction) -> int:
-    return math.floor(math.log2(number))
-
-
-def _far(grid: _Sum) -> LatticeSum:
-    """The grid with ends so far out that averages of units are clipped, not the values of their rows."""
-    far = min(grid.part.most << _FURTHER_OUT, LARGEST_STEP_COUNT - 1)
-    reach = far * grid.step
-    return replace(grid.part, lower=grid.origin - reach, upper=grid.origin + reach, least=-far, most=far)
 
 
 def _total_of(m: Measured) -> UnitTotal:

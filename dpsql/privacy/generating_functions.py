@@ -19,7 +19,7 @@ Complexes = NDArray[np.complex128]
 
 _MOST_CUBE_WEIGHTS = 3
 _LEAST_WEIGHT = 1 / 256
-_SERIES, _SMALL = 12, 0.3
+_SERIES, _SMALL = 12, 0.5
 
 
 class Combination(Protocol):

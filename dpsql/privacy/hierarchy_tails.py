@@ -224,7 +224,8 @@ def _solved(noise: _Sum, level: float) -> Floats:
     log_moments = sum(count * log for (_, count), log in zip(noise.terms, noise.log_moments(slopes), strict=True))
     reached = (log_moments + math.log(2) - goal) / slopes
     best = np.argmin(reached, axis=0)[None]
-    slope, t = np.take_along_axis(slopes, best, 0)[0], np.take_along_axis(reached, best, 0)[0]
+    slope: Floats = np.take_along_axis(slopes, best, 0)[0]
+    t: Floats = np.take_along_axis(reached, best, 0)[0]
     # log T falls at about this slope: both errors of the sum are about `allowed` for this c and h.
     below, above = math.log(2 / allowed) - goal, math.log(1 / allowed)
     c, h = slope * (below / (below + above)), 2 * math.pi / (below + above) * slope

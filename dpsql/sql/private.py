@@ -34,7 +34,7 @@ from dpsql.sql.plan import CHOSEN, MOST_POINTS, PAIRS, Aggregate, AggregateKind,
 from dpsql.sql.public_keys import possible, public_values
 from dpsql.sql.scopes import Answered, Scope
 from dpsql.sql.select_list import aggregate_in, items_of
-from dpsql.sql.selects import SelectBinder
+from dpsql.sql.selects import WITHOUT_INTERVAL, SelectBinder
 from dpsql.sql.statementwide import Statementwide
 from dpsql.sql.subqueries import Membership, with_marks
 
@@ -178,12 +178,10 @@ class PrivateSelect(SelectBinder):
                 span=span_of(self.sql, node),
                 hint=f"Name an output: SELECT COUNT(*) AS n, {name}(n) ...",
             )
-        chosen = [each for each, slot in self.aggregations.items() if each.kind in CHOSEN and slot in walk(expr)]
-        if chosen:
-            raise UnsupportedSQL(
-                f"{name} is about noise that is added, and the value of {chosen[0]} is chosen.",
-                span=span_of(self.sql, node),
-            )
+        for each, slot in self.aggregations.items():
+            if each.kind in WITHOUT_INTERVAL and slot in walk(expr):
+                why = "its value is chosen" if each.kind in CHOSEN else f"ask for one of {AggregateKind.REGR_SLOPE}"
+                raise UnsupportedSQL(f"{each} has no noise interval: {why}.", span=span_of(self.sql, node))
         if any(isinstance(part, IntervalEnd | Report) for part in walk(expr)):
             raise SQLSyntaxError(f"{name} is about an aggregate itself, not an interval.", span=span_of(self.sql, node))
         level = self.outer.bind(args[1]) if len(args) == 2 else Literal(0.95, Type.REAL)

@@ -42,6 +42,8 @@ _MOST_NAMED = 64
 _PLAINLY_NAMED: Mapping[type[exp.Expr], str] = {
     exp.Count: "COUNT", exp.CountIf: "COUNT_IF", exp.Sum: "SUM", exp.Avg: "AVG", exp.Min: "MIN", exp.Max: "MAX"
 }  # fmt: skip
+WITHOUT_INTERVAL = CHOSEN | {AggregateKind.REGR_INTERCEPT, AggregateKind.REGR_R2}
+"""How far off a value is that was chosen is private; of the others no interval is known."""
 _MOST_PARTS = 10**9
 """1 / 3 is meant where 0.3333333333333333 is written; ranks in so many parts of a row still fit 64 bits."""
 MOST_CHOSEN = 100
@@ -309,9 +311,9 @@ class SelectBinder:
         epsilon = None if options is None else options.epsilon
         per_unit = self.per_unit(kind, options)
         place = call.place(self.sql)
-        if options is not None and options.report_format is not None and kind in CHOSEN:
+        if options is not None and options.report_format is not None and kind in WITHOUT_INTERVAL:
             raise UnsupportedSQL(
-                f"{name_of(inner, self.sql)} has no noise interval to report: its value is chosen.",
+                f"{name_of(inner, self.sql)} has no noise interval to report.",
                 span=options.places.get("report_format"),
             )
         made = Aggregation(kind, argument, place, epsilon, per_unit, second, self.which(call))
