@@ -33,35 +33,52 @@ def _centred(part: LatticeSum, vector: Vector) -> NDArray[np.float64]:
     return np.asarray(lattice_steps(part, vector) * (2 / part.most) - 1, dtype=np.float64)
 
 
-def share_steps(part: LatticeShare, first: Vector, second: Vector) -> Steps:
-    """The integers that the rows of a block add to a share.
+def share_steps(part: LatticeShare, first: Vector, second: Vector) -> list[Steps]:
+    """The integers that the rows of a block add to all shares of the part's division, (i, j) with j running fastest.
 
     The shares of one value add up to SHARE_STEPS: all but one are rounded down, and that one is the rest, which is no
     less than its own share rounded down, hence not negative. The second value divides each share p of the first:
     floor(p w / SHARE_STEPS) for all but the last w, and the rest of p. Factors are at most 2^30, products at most 2^60.
     """
-    own = _shares(lattice_steps(part.first, first), part.degrees[0], part.index[0])
+    own = _shares(lattice_steps(part.first, first), part.degrees[0])
     if part.degrees[1] == 0:
         return own
-    other = lattice_steps(part.second, second)
-    degree, index = part.degrees[1], part.index[1]
-    if index < degree:
-        return (own * _shares(other, degree, index)) >> _BITS
-    rest = own.copy()
-    for before in range(degree):
-        rest -= (own * _shares(other, degree, before)) >> _BITS
-    return rest
+    other = _shares(lattice_steps(part.second, second), part.degrees[1])[:-1]
+    found = []
+    for each in own:
+        rest = each.copy()
+        for weight in other:
+            share = (each * weight) >> _BITS
+            rest -= share
+            found.append(share)
+        found.append(rest)
+    return found
 
 
-def _shares(steps: Steps, degree: int, index: int) -> Steps:
-    """Bernstein's polynomial B_index of this degree at steps / SHARE_STEPS, in units of 1 / SHARE_STEPS."""
+class Division:
+    """Shares of a block, kept for the parts that are shares of the same division of rows."""
+
+    def __init__(self) -> None:
+        self._found: dict[object, list[Steps]] = {}
+        self._start = -1
+
+    def steps(self, part: LatticeShare, first: Vector, second: Vector, start: int) -> Steps:
+        """The integers that the rows of the block at `start` add to a share."""
+        if start != self._start:
+            self._found.clear()
+            self._start = start
+        key = (part.first, part.second, part.degrees)
+        if key not in self._found:
+            self._found[key] = share_steps(part, first, second)
+        return self._found[key][part.index[0] * (part.degrees[1] + 1) + part.index[1]]
+
+
+def _shares(steps: Steps, degree: int) -> list[Steps]:
+    """Bernstein's polynomials of this degree at steps / SHARE_STEPS, in units of 1 / SHARE_STEPS."""
     left = SHARE_STEPS - steps
     if degree == 0:
-        return np.full(len(steps), SHARE_STEPS, dtype=np.int64)
+        return [np.full(len(steps), SHARE_STEPS, dtype=np.int64)]
     if degree == 1:
-        return steps if index else left
-    if index == 0:
-        return (left * left) >> _BITS
-    if index == 2:
-        return (steps * steps) >> _BITS
-    return SHARE_STEPS - ((left * left) >> _BITS) - ((steps * steps) >> _BITS)
+        return [left, steps]
+    least, most = (left * left) >> _BITS, (steps * steps) >> _BITS
+    return [least, SHARE_STEPS - least - most, most]

@@ -31,7 +31,7 @@ from dpsql.executors.columns import ColumnStore
 from dpsql.executors.database import Database
 from dpsql.executors.evaluation import BLOCK, Evaluator, evaluator
 from dpsql.executors.groups import Codes, Groups, group_rows
-from dpsql.executors.moments import LARGEST_MOMENT, moment_steps, share_steps
+from dpsql.executors.moments import LARGEST_MOMENT, Division, moment_steps
 from dpsql.executors.points import DistinctPart, GridPart
 from dpsql.executors.relations import Relation
 from dpsql.executors.unit_totals import unit_means, unit_totals
@@ -96,6 +96,7 @@ class _Run:
     def sums(self, first: int, last: int) -> list[NDArray[Any]]:
         """For rows first..last: how many each group has, and each part's integers."""
         rows = np.zeros(self.cells, dtype=np.int64)
+        self.division = Division()
         parts = [self._part(part) for part in self.plan.parts]
         grids = [GridPart(grid, self.cells, self.rows) for grid in self.plan.grids]
         for start in range(first, last, BLOCK):
@@ -121,7 +122,7 @@ class _Run:
         if isinstance(part, CountRows):
             return _CountPart(part, self.cells)
         if isinstance(part, LatticeProduct | LatticeShare):
-            return _MomentPart(part, self.cells)
+            return _MomentPart(part, self.cells, self.division)
         if isinstance(part, CountDistinct):
             return _DistinctPart(DistinctPart(part, self.cells, self.rows))
         assert self.chosen is not None  # parts of units ask for it
@@ -244,8 +245,9 @@ class _SumPart:
 class _MomentPart:
     """Accumulates products of values, or shares of rows: below 2^45 each, as those of a sum."""
 
-    def __init__(self, part: LatticeProduct | LatticeShare, cells: int) -> None:
+    def __init__(self, part: LatticeProduct | LatticeShare, cells: int, division: Division) -> None:
         self.part = part
+        self.division = division
         first, second = part.first, part.second
         self.sum = _SumPart(replace(first, least=-LARGEST_MOMENT, most=LARGEST_MOMENT), cells)
         self.exprs = (first.value, second.value)
@@ -256,7 +258,7 @@ class _MomentPart:
         if isinstance(self.part, LatticeProduct):
             self.sum.add_steps(block, moment_steps(self.part, first, second), valid)
         else:
-            self.sum.add_steps(block, share_steps(self.part, first, second), valid)
+            self.sum.add_steps(block, self.division.steps(self.part, first, second, block.start), valid)
 
     def values(self) -> NDArray[Any]:
         return self.sum.values()

@@ -41,6 +41,8 @@ def _sets(term: exp.Expr, place: Callable[[exp.Expr], int], sql: str) -> Iterato
             yield from _sets(inner, place, sql) if isinstance(inner, SEVERAL) else [_together(inner, place)]
     elif isinstance(term, exp.Rollup):
         items = [_together(inner, place) for inner in term.expressions]
+        if len(items) >= MOST_SETS:
+            raise UnsupportedSQL(f"ROLLUP of {len(items)} has more than {MOST_SETS} sets.", span=span_of(sql, term))
         for length in range(len(items), -1, -1):
             yield _joined(items[:length])
     elif isinstance(term, exp.Cube):

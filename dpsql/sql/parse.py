@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
@@ -51,35 +52,45 @@ def parse(sql: object) -> Statement:
 
 
 def _goal(sql: str, tokens: list[Token]) -> tuple[list[Token], Goal | None]:
-    """The words before a trailing WITHIN error [CONFIDENCE percent], and the goal that it sets."""
-    words = [token.text.upper() if token.token_type is not TokenType.STRING else "" for token in tokens]
-    place = len(words) - 4 if words[-2:-1] == ["CONFIDENCE"] else len(words) - 2
-    if place < 1 or words[place] != "WITHIN":
-        ends = list(zip(words[-6:], tokens[-5:], strict=False))
-        late = next((at for at, (word, after) in enumerate(ends) if word == "WITHIN" and _is_number(after)), None)
-        if late is None:
-            return tokens, None
-        raise SQLSyntaxError(
-            "WITHIN takes an error, and CONFIDENCE a percentage, at the end of the query.",
-            span=_at(sql, tokens[-6:][late]),
-            hint="Write WITHIN 5 CONFIDENCE 95.",
-        )
-    numbers = tokens[place + 1 :: 2]
-    if not all(map(_is_number, numbers)):
-        raise SQLSyntaxError(
-            "WITHIN and CONFIDENCE take numbers.", span=_at(sql, numbers[0]), hint="Write WITHIN 5 CONFIDENCE 95."
-        )
+    """The words before a trailing WITHIN error [CONFIDENCE percent], and the goal that it sets. Raises SQLSyntaxError.
+
+    A number that begins with its point is two words."""
+    last = range(max(1, len(tokens) - 6), len(tokens) - 1)
+    place = next((at for at in last if _is_word(tokens[at], "WITHIN") and _begins_a_number(tokens[at + 1 :])), None)
+    if place is None:
+        return tokens, None
+    error, rest = _number_of(tokens[place + 1 :])
+    percent: Decimal | None = Decimal(95)
+    if rest and _is_word(rest[0], "CONFIDENCE"):
+        percent, rest = _number_of(rest[1:])
+    if error is not None and percent is not None and not rest:
+        with suppress(InvalidPrivacyParameter):
+            return tokens[:place], Goal.of(error, percent / 100)
+    raise SQLSyntaxError(
+        "WITHIN takes an error above 0, and CONFIDENCE a percentage between 0 and 100, at the end of the query.",
+        span=_at(sql, tokens[place]),
+        hint="Write WITHIN 5 CONFIDENCE 95.",
+    )
+
+
+def _is_word(token: Token, word: str) -> bool:
+    return token.text.upper() == word and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)
+
+
+def _begins_a_number(tokens: list[Token]) -> bool:
+    signs = (TokenType.DOT, TokenType.DASH, TokenType.PLUS, TokenType.L_PAREN)
+    return _is_number(tokens[0]) or (tokens[0].token_type in signs and any(_is_number(token) for token in tokens[1:3]))
+
+
+def _number_of(tokens: list[Token]) -> tuple[Decimal | None, list[Token]]:
+    """The number at the start of some words, and the words after it; None where there is none."""
+    size = 2 if tokens and tokens[0].token_type is TokenType.DOT else 1
+    text = "".join(token.text for token in tokens[:size])
     try:
-        error, percent = Decimal(numbers[0].text), Decimal(numbers[1].text if len(numbers) > 1 else 95)
-        return tokens[:place], Goal.of(error, percent / 100)
+        found = Decimal(text) if tokens[size - 1 : size] and _is_number(tokens[size - 1]) else None
     except InvalidOperation:
-        raise SQLSyntaxError("WITHIN and CONFIDENCE take numbers.", span=_at(sql, numbers[0])) from None
-    except InvalidPrivacyParameter:
-        raise SQLSyntaxError(
-            "WITHIN takes an error above 0, and CONFIDENCE a percentage between 0 and 100.",
-            span=_at(sql, tokens[place]),
-            hint="Write WITHIN 5 CONFIDENCE 95.",
-        ) from None
+        found = None
+    return found, tokens[size:]
 
 
 def _is_number(token: Token) -> bool:

@@ -80,6 +80,12 @@ class PrivateSelect(SelectBinder):
         if not plan.sets:
             return
         group = self.select.args["group"]
+        if self.rows.public or not plan.aggregations:
+            raise UnsupportedSQL(
+                "ROLLUP, CUBE and GROUPING SETS are of aggregates of people's rows.",
+                span=span_of(self.sql, group),
+                hint="Write a plain GROUP BY." if self.rows.public else "Count something: SELECT COUNT(*) ...",
+            )
         if plan.public_cells is None:
             unknown = next((key for key in plan.keys if key.values is None), plan.keys[0])
             raise UnknownGroups(
@@ -103,7 +109,7 @@ class PrivateSelect(SelectBinder):
             key = rebuild(self.inner.bind(item), self.keys)
             if not isinstance(key, Slot):
                 raise SQLSyntaxError(
-                    f"GROUPING({item.name}): that is no key of GROUP BY.", span=span_of(self.sql, item)
+                    f"GROUPING({self.text(item)}): that is no key of GROUP BY.", span=span_of(self.sql, item)
                 )
             bits.append(Slot(-1 - key.index, f"GROUPING({key.name})", Type.INTEGER) if self.sets else _ZERO)
         found: Expr = _ZERO

@@ -13,6 +13,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from pandas.api.types import is_float_dtype, is_integer_dtype, is_string_dtype
 from sqlglot import exp
 
 import dpsql
@@ -28,10 +29,10 @@ from dpsql.sql.functions.dates import NODES as PART_NODES
 from dpsql.sql.functions.dates import PARTS, UNITS
 from dpsql.sql.options import AggregateOptions, Options
 from dpsql.sql.parse import MOST_CHARACTERS, MOST_NESTING, MOST_TOKENS
-from dpsql.sql.plan import MOST_DERIVED_CELLS, AggregateKind, Query
+from dpsql.sql.plan import EXACT, MOST_DERIVED_CELLS, MOST_POINTS, PAIRS, SPREADS, Query
 from dpsql.sql.private import shown_type
 from dpsql.sql.refusals import CLAUSES, NAMED
-from dpsql.sql.selects import MOST_AGGREGATES
+from dpsql.sql.selects import MOST_AGGREGATES, MOST_CHOSEN
 from dpsql.sql.spellings import NAMES, NODES
 from dpsql.sql.worded import RULES
 from tests.test_units_page import shop
@@ -364,16 +365,20 @@ OUTER_ROWS = under("Aggregate over an answer")
 INNER_ROWS = under("Aggregate per person")
 
 
+ALSO_CALLED = {"QUANTILE_CONT", "QUANTILE_DISC"}
+"""Names that the parser reads as PERCENTILE_CONT and PERCENTILE_DISC."""
+
+
 def test_every_aggregate_has_a_row():
-    of_people = {name for row in AGGREGATE_ROWS for name in row.codes("Aggregate")}
-    of_answers = {name for row in OUTER_ROWS for name in row.codes("Aggregate over an answer")}
-    only_of_answers = {AggregateKind.MIN, AggregateKind.MAX}
-    names = {node: node.sql_names() for node in AGGREGATES}
-    assert of_people == {n for node, kind in AGGREGATES.items() if kind not in only_of_answers for n in names[node]}
-    assert of_answers == {each[0] for each in names.values()}
-    assert {name for row in INNER_ROWS for name in row.codes("Aggregate per person")} == {
-        name for listed in names.values() for name in listed
-    }
+    def listed(rows: list[Row], column: str) -> set[str]:
+        return {name for row in rows for name in row.codes(column)}
+
+    exact = {name for node, kind in AGGREGATES.items() if kind in EXACT for name in node.sql_names()}
+    assert listed(AGGREGATE_ROWS, "Aggregate") == ALSO_CALLED.union(*(node.sql_names() for node in AGGREGATES))
+    assert listed(OUTER_ROWS, "Aggregate over an answer") == exact
+    assert listed(INNER_ROWS, "Aggregate per person") == exact
+    statistics = {*map(str, SPREADS | PAIRS)}
+    assert listed(under("Statistic"), "Statistic") == statistics
 
 
 @pytest.mark.parametrize("row", AGGREGATE_ROWS, ids=ids(AGGREGATE_ROWS))
@@ -383,8 +388,9 @@ def test_aggregate_runs_and_has_this_type(row: Row):
             text = re.sub(r"^\w+", name, example)
             query = bound(f"SELECT {text} FROM people")
             assert shown_type(query, query.finish.outputs[0].expr) == row.cells["Result"], text
-            kind = ask(f"SELECT {text} AS x FROM people").df["x"].dtype.kind
-            assert kind == {"integer": "i", "real": "f"}[row.cells["Result"]], text
+            column = ask(f"SELECT {text} AS x FROM people").df["x"]
+            kinds = {"integer": is_integer_dtype, "real": is_float_dtype, "text": is_string_dtype}
+            assert kinds[row.cells["Result"]](column), text
 
 
 @pytest.mark.parametrize("row", OUTER_ROWS, ids=ids(OUTER_ROWS))
@@ -405,6 +411,37 @@ def test_aggregate_per_person_runs_and_has_this_type(row: Row):
         (column,) = bound(f"SELECT COUNT(x + 0) FROM ({inner})").plan.input.columns[1:]
         assert column.type == row.cells["Result"], example
         assert_is_duckdbs(f"SELECT COUNT(*) AS n FROM ({inner}) WHERE x > 1")
+
+
+def test_parts_of_epsilon_are_as_they_say():
+    (sql,) = re.findall(r"`(SELECT COUNT\(\*\), MEDIAN.*?)` has three parts", " ".join(MANUAL.split()))
+    release = ask(f"{sql} FROM people", epsilon=3).explanation.release
+    assert [float(share.epsilon) for share in release.shares] == [1]
+    assert [float(draw.epsilon) for draw in release.draws] == [1, 1]
+    assert [len(draw.places) for draw in release.draws] == [2, 1]
+
+
+def test_min_is_of_the_rank_that_is_said():
+    (draw,) = ask("SELECT MIN(age) FROM people").explanation.release.draws
+    assert draw.rank == 15
+    (draw,) = ask("SELECT MIN(age) FROM people", epsilon=30).explanation.release.draws
+    assert draw.rank == 1
+
+
+def test_bounds_cost_what_is_said():
+    guests = {"guests": dpsql.Table(frame(), bounds="auto")}
+    for sql, searched in (("AVG(income), SUM(hours)", 2), ("AVG(income)", 1), ("SUM(CLAMP(income, 0, 9))", 0)):
+        release = dpsql.query(guests, f"SELECT {sql} FROM guests", epsilon=1).explanation.release
+        assert len(release.bounds) == searched
+        assert float(release.cost.epsilon) == 1
+        assert float(sum(share.epsilon for share in release.shares)) == pytest.approx(0.7 if searched else 1)
+
+
+def test_errors_that_are_asked_for_are_met():
+    result = ask(examples_of("An error instead of an epsilon")[0])
+    intervals = result.intervals(0.9)
+    assert 0 < result.loss.epsilon < 1
+    assert len(result.df) == len(intervals.df if hasattr(intervals, "df") else intervals)
 
 
 # Several tables
@@ -640,7 +677,7 @@ def test_named_argument_is_refused(call: str):
 
 @pytest.mark.parametrize("bounds", ["per_row", "per_group"])
 def test_counts_of_people_have_no_bounds(bounds: str):
-    with pytest.raises(UnsupportedSQL, match="each unit counts once"):
+    with pytest.raises(UnsupportedSQL, match="a value counts once"):
         ask(f"SELECT COUNT(DISTINCT customer, contribution_bounds_{bounds} => (0, 1)) FROM orders")
 
 
@@ -731,11 +768,17 @@ def test_limits_are_those_of_the_code():
     from dpsql.sql.bind import MOST_SUBQUERIES, MOST_TABLES
     from dpsql.sql.domains import MOST_UNDECLARED
     from dpsql.sql.functions.text import MOST_CHARACTERS as LONGEST_TEXT
+    from dpsql.sql.grouping import MOST_SETS
     from dpsql.sql.scalars import MOST_DEPTH, MOST_SIZE
 
     limits = MANUAL.split("## Limits")[1]
     for number in (MOST_CHARACTERS, MOST_TOKENS, MOST_SIZE, MOST_NESTING, MOST_SUBQUERIES, MOST_DEPTH, MOST_AGGREGATES):
         assert f"{number:,}" in limits
+    for number in (MOST_POINTS, MOST_CHOSEN):
+        assert f"{number:,}" in MANUAL.split("### Aggregates")[1].split("\n### ")[0]
+    assert f"among at most {MOST_POINTS:,}" in " ".join(limits.split())
+    assert f"APPROX_TOP_K gives at most {MOST_CHOSEN}" in " ".join(limits.split())
+    assert f"{MOST_SETS} grouping sets" in " ".join(limits.split())
     assert f"{MOST_TABLES} tables in one FROM" in " ".join(limits.split())
     assert f"more than {MOST_PAIRS:,} pairs" in " ".join(limits.split())
     tables = MANUAL.split("## Several tables")[1].split("\n## ")[0]
