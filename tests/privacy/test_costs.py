@@ -475,9 +475,7 @@ def give_the_noise_the_whole_delta(patch: pytest.MonkeyPatch) -> None:
 
 def forget_the_l2_norm_of_several_groups(patch: pytest.MonkeyPatch) -> None:
     honest = release_lattice.squared
-    patch.setattr(
-        release_lattice, "squared", lambda row, bound, found: honest(row, replace(bound, groups=1), found)
-    )
+    patch.setattr(release_lattice, "squared", lambda row, bound, found: honest(row, replace(bound, groups=1), found))
 
 
 TWO_GROUPS = {"max_groups": 2, "max_rows_per_group": 1}
