@@ -249,16 +249,16 @@ def test_changed_texts_are_answered_or_refused_alike_on_any_data(part: int):
 def plan(sql: str) -> tuple[str, Any] | None:
     """The plan and the options of a text, None where it is refused."""
     try:
-        bound, explain = plan_of(sql, CATALOG, params_of(given(sql)))
+        bound, explain, goal = plan_of(sql, CATALOG, params_of(given(sql)))
     except DPSQLError:
         return None
-    return f"{explain} {format_plan(bound.query)}", bound.options
+    return f"{explain} {goal} {format_plan(bound.query)}", bound.options
 
 
 def unnamed(sql: str) -> tuple[str, Any] | None:
     """The plan without the names of its columns: those that the text leaves open are its words as they are written."""
     try:
-        bound, _ = plan_of(sql, CATALOG, params_of(given(sql)))
+        bound, _, _ = plan_of(sql, CATALOG, params_of(given(sql)))
     except DPSQLError:
         return None
     query = bound.query

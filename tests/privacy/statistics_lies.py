@@ -103,10 +103,10 @@ def count_null_as_a_different_value(patch: Patch) -> None:
 def round_shares_to_the_nearest(patch: Patch) -> None:
     """Each by itself: they add up to more than a row."""
 
-    def shares(steps: Any, degree: int, index: int) -> Any:
+    def shares(steps: Any, degree: int) -> Any:
         y = steps / SHARE_STEPS
-        weights = {1: (1 - y, y), 2: ((1 - y) ** 2, 2 * y * (1 - y), y**2)}[degree]
-        return np.rint(weights[index] * SHARE_STEPS).astype(np.int64)
+        weights = {0: (1 + 0 * y,), 1: (1 - y, y), 2: ((1 - y) ** 2, 2 * y * (1 - y), y**2)}[degree]
+        return [np.rint(each * SHARE_STEPS).astype(np.int64) for each in weights]
 
     patch.setattr(moments, "_shares", shares)
 
@@ -116,9 +116,9 @@ def round_shares_up(patch: Patch) -> None:
     honest = moments.share_steps
 
     def steps(part: Any, first: Vector, second: Vector) -> Any:
-        return honest(part, first, second) + 1
+        return [each + 1 for each in honest(part, first, second)]
 
-    patch.setattr(engine, "share_steps", steps)
+    patch.setattr(moments, "share_steps", steps)
 
 
 def share_a_row_that_comes_twice_once(patch: Patch) -> None:
