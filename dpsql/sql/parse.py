@@ -44,6 +44,10 @@ def parse(sql: object) -> Statement:
         raise SQLSyntaxError(f"the query must be text, got {type(sql).__name__}.")
     if len(sql) > MOST_CHARACTERS:
         raise SQLSyntaxError(f"the query is longer than {MOST_CHARACTERS:,} characters.")
+    try:
+        sql.encode()
+    except UnicodeEncodeError:  # its words could neither be shown nor written down
+        raise SQLSyntaxError("the query holds half of a character (a lone surrogate).") from None
     explain = _EXPLAIN.match(sql)
     if explain:  # blanked here, so that places stay: the tokenizer would make one opaque command of it
         sql = " " * explain.end() + sql[explain.end() :]

@@ -2177,11 +2177,16 @@ def test_odd_text_is_refused(sql: str):
     assert isinstance(refusal(_q(data={"t": EMPTY}, sql=sql)), QueryRefused)
 
 
-@pytest.mark.parametrize(
-    "sql", ["SELECT COUNT(*) FROM t WHERE s <> '😀\ud800\0'", 'SELECT COUNT(*) AS "😀" FROM t -- \0']
-)
+@pytest.mark.parametrize("sql", ["SELECT COUNT(*) FROM t WHERE s <> '😀\0'", 'SELECT COUNT(*) AS "😀" FROM t -- \0'])
 def test_odd_characters_inside_quotes_are_characters(sql: str):
     assert answers(table(), sql) == [(3,)]
+
+
+@pytest.mark.parametrize("sql", ["SELECT COUNT(*) FROM t WHERE s <> '\ud800'", "SELECT COUNT(*) AS \udfff FROM t"])
+def test_half_characters_are_refused(sql: str):
+    error = refusal(_q(data={"t": EMPTY}, sql=sql))
+    assert isinstance(error, SQLSyntaxError)
+    assert str(error).isascii()
 
 
 WORDS = """SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT OFFSET t age r s b d COUNT SUM AVG ( ) ( ) ( ) , , * + - / // %
