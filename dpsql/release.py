@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +33,6 @@ from dpsql.release_parts import Coordinate, Estimate, Lattice
 from dpsql.release_shares import Share
 from dpsql.sql.expressions import Vector
 from dpsql.sql.plan import Query
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -150,8 +147,10 @@ class Release:
     def at_level(self, keys: tuple[int, ...]) -> Release:
         """The release as one level of it sees it, for its noise; it is not to be run."""
         assert self.levels is not None
+        if not self.levels.measured:
+            return replace(self, levels=None)
         noise: Any = self.levels.noise_of(keys)
-        places = tuple(range(len(self.coordinates)))
+        places = self.levels.noisy
         share = Share(
             Reach(self.lattice.steps, Fraction(0), len(places)), noise, places, Fraction(0), FREE, Pure(Fraction(1))
         )

@@ -19,6 +19,7 @@ from dpsql.privacy.partitions import threshold
 from dpsql.release import Release, Selector
 from dpsql.release_choice import Choice, crossover
 from dpsql.release_draws import Draw, Family, draws_of
+from dpsql.release_lattice import Wanted
 from dpsql.release_levels import levels_of
 from dpsql.release_parts import Lattice
 from dpsql.release_selection import GEOMETRIC, PUBLIC, Selection, selection_of, unknown_groups
@@ -79,9 +80,10 @@ def _calibrate(
             hint="Ask with epsilon= instead, or leave the aggregate's out.",
         )
     law = "gaussian" if gaussian else strategy
-    parts, found, drawn = _dealt(analysis, chosen, allowed, own, law=law)
+    wanted = Wanted(of_units=chosen.least is not None, levels=bool(query.plan.sets))
+    parts, found, drawn = _dealt(analysis, chosen, allowed, own, wanted, law=law)
     if drawn and not any(map(_is_noisy, found)):  # what needs no noise leaves its part to what does
-        parts, found, drawn = _dealt(analysis, chosen, allowed, own, law=law, quiet=True)
+        parts, found, drawn = _dealt(analysis, chosen, allowed, own, wanted, law=law, quiet=True)
     lattice = joined(found, parts)
     draws, grids, estimates = draws_of(analysis, query.plan, drawn, allowed, first=lattice.width)
     if draws:
@@ -131,7 +133,14 @@ def _calibrate(
 
 
 def _dealt(
-    analysis: Analysis, chosen: Selection, allowed: Allowance, own: Fraction, *, law: str, quiet: bool = False
+    analysis: Analysis,
+    chosen: Selection,
+    allowed: Allowance,
+    own: Fraction,
+    wanted: Wanted,
+    *,
+    law: str,
+    quiet: bool = False,
 ) -> tuple[tuple[Batch, ...], tuple[Lattice, ...], list[Family]]:
     """Epsilon dealt out: batches of sums and counts with their lattices, and families of draws."""
     parts = batches(
@@ -145,7 +154,7 @@ def _dealt(
         parts = (Batch((), own, selects=True), *parts)
     drawn = [Family(batch.places, batch.epsilon) for batch in parts if batch.drawn]
     parts = tuple(batch for batch in parts if not batch.drawn) or (Batch((), Fraction(1), selects=False),)
-    found = lattices(analysis, parts, law, of_units=chosen.least is not None)
+    found = lattices(analysis, parts, law, wanted)
     return parts, found, drawn
 
 

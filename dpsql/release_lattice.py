@@ -48,30 +48,32 @@ class _Selecting:
     by_unit: bool
 
 
-def lower(analysis: Analysis, epsilon: Fraction, *, law: str, selects: bool, of_units: bool = False) -> Lattice:
-    """Lower an analysed plan's aggregations. `selects`: a count is needed to decide which groups are shown, and with
-    `of_units` it has to be one of units.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`selects`: a count is needed to decide which groups are shown, and with `of_units` it has to be one of units.
+    `levels`: sums of the coordinates over groups get noise too. `centre_all`: every sum beside a count of its own."""
+
+    selects: bool = False
+    of_units: bool = False
+    levels: bool = False
+    centre_all: bool = False
+
+
+def lower(analysis: Analysis, epsilon: Fraction, wanted: Wanted, *, law: str) -> Lattice:
+    """Lower an analysed plan's aggregations.
 
     A SUM whose count nobody asks for can be taken as it is, or centred beside a count of its own: whichever has less
     error by public facts. law: "gaussian", "split" (Laplace noise, the budget split), else the joint Laplace law.
     """
-    wanted = _Wanted(selects, of_units, centre_all=False)
     designs = [_lattice(analysis, epsilon, wanted)]
     if any(each.count is None for each in designs[0].estimates):
         designs.append(_lattice(analysis, epsilon, replace(wanted, centre_all=True)))
-    if law not in ("gaussian", "split") and not selects:
+    if law not in ("gaussian", "split") and not wanted.selects and not wanted.levels:
         designs += encoded(analysis)
     return designs[0] if len(designs) == 1 else min(designs, key=lambda lattice: _error(lattice, law))
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    selects: bool
-    of_units: bool
-    centre_all: bool
-
-
-def _lattice(analysis: Analysis, epsilon: Fraction, wanted: _Wanted) -> Lattice:
+def _lattice(analysis: Analysis, epsilon: Fraction, wanted: Wanted) -> Lattice:
     """The lattice on the integers themselves where their common multiple allows it, else on coarser grids.
 
     Noise grows with the contributions of a unit, so the grid may be as much coarser."""
@@ -99,12 +101,13 @@ def _error(lattice: Lattice, law: str) -> float:
 class _Builder:
     """Collects parts and coordinates, each once."""
 
-    def __init__(self, analysis: Analysis, epsilon: Fraction, wanted: _Wanted, *, coarse: bool) -> None:
+    def __init__(self, analysis: Analysis, epsilon: Fraction, wanted: Wanted, *, coarse: bool) -> None:
         self.analysis = analysis
         self.coarse = coarse
         self.epsilon = epsilon
         self.fineness = Fineness(epsilon, coarse=coarse)
         self.selects = wanted.selects
+        self.levels = wanted.levels
         self.of_units = wanted.of_units
         self.centre_all = wanted.centre_all
         self.parts: dict[Part, int] = {}
@@ -314,13 +317,13 @@ class _Builder:
 
     def _common_steps(self) -> int | None:
         """The common sensitivity of all noisy coordinates: a multiple of each, or, on coarse grids, so much larger that
-        a whole factor for each comes within 2^-12 of it. Two and more coordinates share a fine lattice, on which the
-        joint law is as good as continuous. None where only coarse grids will do."""
+        a whole factor for each comes within 2^-12 of it. Two and more coordinates, and those of levels, share a fine
+        lattice, on which their laws are as good as continuous. None where only coarse grids will do."""
         each = [coordinate.sensitivity for coordinate in self.coordinates if coordinate.noisy]
         steps = math.lcm(*each) if each else 0
         if steps > 4 * self.fineness.most_steps():
             return 1 << (max(each).bit_length() + 12) if self.coarse else None
-        if len(each) > 1:
+        if len(each) > 1 or (each and self.levels):
             fineness = math.ceil(_FINENESS * self.epsilon)
             steps <<= max(0, math.ceil(fineness / steps) - 1).bit_length()
         return steps

@@ -6,7 +6,8 @@ that groups add up to the levels above, and every level tells something about th
 
 Privacy. Summing cells together moves no more in L1 distance than the cells move, so each level has the sensitivity of
 the finest one, or less: its share of epsilon pays for it, and the shares add up (sequential composition). In L2
-distance a unit's rows that come together count together: `l2_squared_of` takes all of a unit's rows to be in one cell.
+distance a unit's contributions that come together count together (`_merged`). Coordinates that neighbours have in
+common are summed as they are.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpsql.analysis.sensitivity import Analysis
 from dpsql.privacy.conversion import rho_for
-from dpsql.privacy.cost import Cost
+from dpsql.privacy.cost import FREE, Cost
 from dpsql.privacy.events import Concentrated, Event, Pure
 from dpsql.privacy.hierarchies import GroupingSet, allocation, consistent, variances_of
 from dpsql.privacy.loss import Allowance
@@ -83,11 +84,13 @@ class Levels:
     sizes: tuple[int, ...]
     wanted: tuple[GroupingSet, ...]
     measured: tuple[Level, ...]
+    noisy: tuple[int, ...]
+    """The coordinates that have noise; without any there are no measured levels."""
 
     @property
     def cost(self) -> Cost:
         """All levels together."""
-        return sum((level.cost for level in self.measured[1:]), self.measured[0].cost)
+        return sum((level.cost for level in self.measured), FREE)
 
     def rows(self) -> Iterator[tuple[GroupingSet, slice]]:
         """Each level of the answer and its rows."""
@@ -99,14 +102,25 @@ class Levels:
 
     def privatise(self, steps: NDArray[Any]) -> NDArray[np.float64]:
         """Exact coordinates of the finest groups, (coordinates, groups), to noisy ones of all rows of the answer."""
-        finest = steps.reshape(len(steps), *self.sizes)
-        noisy = {level.keys: self._measure(finest, level) for level in self.measured}
-        found = consistent(noisy, self._variances(), self.wanted)
-        return np.concatenate([found[each].reshape(len(steps), -1) for each in self.wanted], axis=1)
+        known = [place for place in range(len(steps)) if place not in self.noisy]
+        noisy = {level.keys: self._measure(steps, level) for level in self.measured}
+        found = consistent(noisy, self._variances(), self.wanted) if noisy else {}
+        out = np.zeros((len(steps), sum(rows.stop - rows.start for _, rows in self.rows())))
+        for keys, rows in self.rows():
+            size = rows.stop - rows.start
+            out[known, rows] = self._summed(steps[known], keys).reshape(len(known), size)
+            if noisy:
+                out[list(self.noisy), rows] = found[keys].reshape(len(self.noisy), size)
+        return out
 
-    def _measure(self, finest: NDArray[Any], level: Level) -> NDArray[np.float64]:
-        others = tuple(1 + key for key in range(len(self.sizes)) if key not in level.keys)
-        exact = np.asarray(finest.astype(object).sum(axis=others) if others else finest, dtype=object)
+    def _summed(self, steps: NDArray[Any], keys: GroupingSet) -> NDArray[Any]:
+        """Exact coordinates of a level, with one axis for each of its keys."""
+        finest = steps.reshape(len(steps), *self.sizes)
+        others = tuple(1 + key for key in range(len(self.sizes)) if key not in keys)
+        return np.asarray(finest.astype(object).sum(axis=others) if others else finest, dtype=object)
+
+    def _measure(self, steps: NDArray[Any], level: Level) -> NDArray[np.float64]:
+        exact = self._summed(steps[list(self.noisy)], level.keys)
         drawn = level.noise.draw(math.prod(self.sizes[key] for key in level.keys))
         return np.asarray(exact + drawn.astype(object).reshape(exact.shape), dtype=np.float64)
 
@@ -156,11 +170,15 @@ def levels_of(
     """The levels of a plan with grouping sets. law: "laplace", "split" (an equal share for each level, and for each
     sum) or "gaussian"."""
     sizes = tuple(len(key.values or ()) for key in plan.keys)
-    dimension = len(lattice.coordinates)
+    noisy = tuple(place for place, each in enumerate(lattice.coordinates) if each.noisy)
+    if not noisy:
+        return Levels(sizes, plan.sets, (), noisy)
 
     def l2_squared(keys: GroupingSet) -> Fraction:
-        bound = _merged(analysis.bounds.rows, math.prod(sizes[key] for key in keys))
-        return sum((squared(each.row, bound, analysis) for each in lattice.coordinates), Fraction(0))
+        cells = math.prod(sizes[key] for key in keys)
+        finest = math.prod(sizes) // cells
+        moved = [lattice.coordinates[place] for place in noisy]
+        return sum((squared(each.row, _merged(each.bound, cells, finest), analysis) for each in moved), Fraction(0))
 
     if law == "split":
         shares = dict.fromkeys(plan.sets, Fraction(1, len(plan.sets)))
@@ -173,17 +191,17 @@ def levels_of(
     if law == "gaussian" and rho is None:
         rho = rho_for(allowed.pure, delta)
     for keys, share in shares.items():
-        reach = Reach(lattice.steps, l2_squared(keys), dimension)
+        reach = Reach(lattice.steps, l2_squared(keys), len(noisy))
         if law == "gaussian":
             assert rho is not None
             noise: Noise = DiscreteGaussian.of_rho(reach, rho * share)
             cost, event = Cost(None, rho=rho * share), Concentrated(rho * share)
         else:
-            kind = SplitLaplace if law == "split" and dimension > 1 else CubeLaplace
+            kind = SplitLaplace if law == "split" and len(noisy) > 1 else CubeLaplace
             noise = kind.calibrate(reach, allowed.pure * share)
             cost, event = Cost.of(allowed.pure * share), Pure(allowed.pure * share)  # type: ignore[assignment]
         measured.append(Level(keys, share, drawable(noise), cost, event))
-    found = Levels(sizes, plan.sets, tuple(measured))
+    found = Levels(sizes, plan.sets, tuple(measured), noisy)
     if law == "gaussian" and allowed.rho is None and rho is not None:
         first = replace(measured[0], cost=Cost(allowed.pure, delta, measured[0].cost.rho))
         rest = tuple(replace(each, cost=Cost(Fraction(0), rho=each.cost.rho)) for each in measured[1:])
@@ -191,6 +209,8 @@ def levels_of(
     return found
 
 
-def _merged(bound: ContributionBound, cells: int) -> ContributionBound:
-    """What a unit adds to a level: its rows may all come together in one cell."""
-    return ContributionBound(bound.rows, min(bound.groups, cells), bound.rows)
+def _merged(bound: ContributionBound, cells: int, finest: int) -> ContributionBound:
+    """What a unit adds to a level of so many cells, each of so many of the finest: what it adds to those comes
+    together."""
+    together = bound.per_group * min(bound.groups, finest)
+    return ContributionBound(bound.rows, min(bound.groups, cells), min(bound.rows, together))

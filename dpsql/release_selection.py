@@ -85,7 +85,7 @@ def selection_of(query: Query, analysis: Analysis, options: Options | None, mech
         strategy = GAUSSIAN
     else:
         strategy = LAPLACE if analysis.measured else GEOMETRIC  # by itself the optimal one, beside a count a free one
-    _check(query, options, strategy)
+    _check(query, options, PUBLIC if query.plan.sets else strategy)
     if strategy == PUBLIC and not public:
         raise unknown_groups(query)
     wanted = {LAPLACE: "laplace", GAUSSIAN: "gaussian"}.get(strategy)
@@ -130,6 +130,12 @@ def _check(query: Query, options: Options | None, strategy: str) -> None:
                     f"{name} has no use for {what}.", span=options.places.get(name), hint="Leave it out."
                 )
         said, place = options.group_selection_strategy, options.places.get("group_selection_strategy")
+        if said not in (None, PUBLIC) and query.plan.sets:
+            raise UnsupportedSQL(
+                f"{said} hides groups, and those of ROLLUP, CUBE and GROUPING SETS add up: all are shown.",
+                span=place,
+                hint="Leave it out.",
+            )
         if said not in (None, PUBLIC) and not query.plan.keys:
             raise UnsupportedSQL(f"{said} chooses groups, and there is no GROUP BY.", span=place, hint="Leave it out.")
 

@@ -17,7 +17,7 @@ from dpsql.privacy.events import Event
 from dpsql.privacy.loss import root_below, show
 from dpsql.privacy.mechanisms import Noise, Reach
 from dpsql.release_draws import families
-from dpsql.release_lattice import lower
+from dpsql.release_lattice import Wanted, lower
 from dpsql.release_parts import Coordinate, Estimate, Feature, Lattice, moved
 
 
@@ -78,15 +78,14 @@ def batches(
     return (*first, *(Batch(places, share, selects=False, drawn=True) for places in chosen), *alone)
 
 
-def lattices(analysis: Analysis, parts: Sequence[Batch], law: str, *, of_units: bool = False) -> tuple[Lattice, ...]:
-    """The lattice of each batch."""
+def lattices(analysis: Analysis, parts: Sequence[Batch], law: str, wanted: Wanted) -> tuple[Lattice, ...]:
+    """The lattice of each batch; it is the batch that says whether its count selects groups."""
     return tuple(
         lower(
             replace(analysis, measured=tuple(analysis.measured[place] for place in batch.places)),
             batch.epsilon,
+            replace(wanted, selects=batch.selects),
             law=law,
-            selects=batch.selects,
-            of_units=of_units,
         )
         for batch in parts
     )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-_MOST_CUBE_WEIGHTS = 3
+MOST_CUBE_WEIGHTS = 3
 _LEAST_WEIGHT = 1 / 256
 _SERIES, _SMALL = 12, 0.5
 
@@ -108,7 +108,7 @@ class CubeCombination:
     @classmethod
     def of(cls, dimension: int, weights: Floats) -> CubeCombination:
         d, k = dimension, len(weights)
-        if not k <= min(d, _MOST_CUBE_WEIGHTS):
+        if not k <= min(d, MOST_CUBE_WEIGHTS):
             raise ValueError("more weights than the law on the cube has coordinates, or than can be summed accurately")
         weights = np.maximum(weights, _LEAST_WEIGHT)
         signs = np.array([(1, *rest) for rest in product((1, -1), repeat=k - 1)], dtype=np.float64)

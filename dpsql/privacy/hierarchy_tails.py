@@ -40,6 +40,7 @@ import numpy as np
 
 from dpsql.privacy import linear_tails
 from dpsql.privacy.generating_functions import (
+    MOST_CUBE_WEIGHTS,
     Combination,
     Complexes,
     CubeCombination,
@@ -117,9 +118,10 @@ def half_widths(terms: Iterable[tuple[float, int]], law: str, dimension: int, we
     law: "cube" (density proportional to exp(-max |x_i|) in `dimension` coordinates, of which the k are some), "laplace"
     or "gaussian" (k independent coordinates), at scale 1. A factor is |a| b_M for `count` cells of weight a in the set
     M with noise of scale b_M. Never narrower than exact, and at most 0.3 % wider for dimensions up to 20 and levels
-    from 0.05. Weights, factors and counts of 0 drop out. Raises ValueError for an unknown law, a level outside (0, 1),
-    weights or factors that are not finite, counts below 0, and for "cube" more than 3 weights other than 0 or more than
-    `dimension` of them, but for a single copy, where `linear_tails.half_widths` says what it can do.
+    from 0.05, and for "cube" up to 3 weights other than 0: of more the smallest are put together
+    (`linear_tails.fewer`). Weights, factors and counts of 0 drop out. Raises ValueError for an unknown law, a level
+    outside (0, 1), weights or factors that are not finite, counts below 0, and for "cube" more than `dimension`
+    weights other than 0.
     """
     size = np.abs(np.asarray(weights, dtype=np.float64))
     counts: dict[float, int] = {}
@@ -145,14 +147,16 @@ def half_widths(terms: Iterable[tuple[float, int]], law: str, dimension: int, we
     part = min(1.0, level / _LEAST_LEVEL)
     relative = _merged([(max(factor / largest, _LEAST_FACTOR), count) for factor, count in present])
     widths = np.zeros(size.shape[1])
-    loudest = size.max(axis=0, initial=0.0)
     others = (size > 0).sum(axis=0)
     for k in np.unique(others[others > 0]).tolist():
         columns = np.flatnonzero(others == k)
         for chunk in np.split(columns, range(_CHUNK, len(columns), _CHUNK)):
-            ordered = -np.sort(-size[:, chunk], axis=0)[:k] / loudest[chunk]
+            ordered = -np.sort(-size[:, chunk], axis=0)[:k]
+            if law == "cube":
+                ordered = linear_tails.fewer(ordered, dimension, MOST_CUBE_WEIGHTS)
+            loudest, ordered = ordered[0], ordered / ordered[0]
             one = CubeCombination.of(dimension, ordered) if law == "cube" else LaplaceCombination(ordered)
-            widths[chunk] = _solved(_Sum(one, relative), max(level, _LEAST_LEVEL)) * loudest[chunk]
+            widths[chunk] = _solved(_Sum(one, relative), max(level, _LEAST_LEVEL)) * loudest
     return widths * (largest * part)
 
 

@@ -48,9 +48,9 @@ def half_widths(law: str, dimension: int, weights: Floats, level: float) -> Floa
 
     law: "cube" (density proportional to exp(-max |x_i|) in `dimension` coordinates, of which the k are some), "laplace"
     or "gaussian" (k independent coordinates). Never narrower than exact, and at most 0.1 % wider, for dimensions up to
-    20 and levels from 0.05 to 1 - 1e-9. Weights of 0 drop out. Raises ValueError for an unknown law, a level
-    outside (0, 1), weights that are not finite, and for "cube" more than 6 weights other than 0 or more than
-    `dimension` of them.
+    20 and levels from 0.05 to 1 - 1e-9, and for "cube" up to 6 weights other than 0: of more the smallest are put
+    together (`fewer`). Weights of 0 drop out. Raises ValueError for an unknown law, a level outside (0, 1), weights
+    that are not finite, and for "cube" more than `dimension` of them.
     """
     size = np.abs(np.asarray(weights, dtype=np.float64))
     if size.ndim != 2 or not np.isfinite(size).all():
@@ -64,22 +64,37 @@ def half_widths(law: str, dimension: int, weights: Floats, level: float) -> Floa
     if law not in {"cube", "laplace"}:
         raise ValueError(f"unknown law {law!r}")
     widths = np.zeros(size.shape[1])
-    largest = size.max(axis=0, initial=0.0)
     present = (size > 0).sum(axis=0)
     for count in np.unique(present[present > 0]).tolist():
         columns = np.flatnonzero(present == count)
         for chunk in np.split(columns, range(_CHUNK, len(columns), _CHUNK)):
-            relative = -np.sort(-size[:, chunk], axis=0)[:count] / largest[chunk]
-            widths[chunk] = largest[chunk] * _relative_widths(law, dimension, relative, level)
+            ordered = -np.sort(-size[:, chunk], axis=0)[:count]
+            if law == "cube":
+                ordered = fewer(ordered, dimension, _MOST_CUBE_WEIGHTS)
+            widths[chunk] = ordered[0] * _relative_widths(law, dimension, ordered / ordered[0], level)
     return widths
+
+
+def fewer(weights: Floats, dimension: int, most: int) -> Floats:
+    """At most so many weights of the law on the cube that are no less spread out, in decreasing order as those given.
+    Raises ValueError for more weights than coordinates.
+
+    X is R U with U uniform on the cube, and given R the sum has independent symmetric unimodal terms. Two of them lie
+    on [-r, r], with r the sum of their weights times R, and any symmetric unimodal law there has at least t / r of its
+    probability within t: it is more peaked than the one term r U, and so is the sum with all others (Birnbaum, "On
+    random variables with comparable peakedness", 1948, lemma). So the smallest two become one, while there are too
+    many."""
+    if len(weights) > dimension:
+        raise ValueError("more weights than the law on the cube has coordinates")
+    while len(weights) > most:
+        weights = -np.sort(-np.concatenate([weights[:-2], weights[-2:].sum(axis=0, keepdims=True)]), axis=0)
+    return weights
 
 
 def _relative_widths(law: str, dimension: int, weights: Floats, level: float) -> Floats:
     """Half-widths for weights other than 0 in decreasing order, the first of which is 1."""
     if law == "laplace":
         return _solve(_LaplaceSum.of(weights, level), -math.log1p(-level), weights, level)
-    if not len(weights) <= min(dimension, _MOST_CUBE_WEIGHTS):
-        raise ValueError("more weights than the law on the cube has coordinates, or than can be summed accurately")
     weights = np.maximum(weights, _LEAST_WEIGHT)
     return _solve(_CubeSum.of(dimension, weights), cube_quantile(dimension, level), weights, level)
 

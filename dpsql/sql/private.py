@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import NoReturn
 
@@ -87,7 +88,14 @@ class PrivateSelect(SelectBinder):
                 hint="Write a plain GROUP BY." if self.rows.public else "Count something: SELECT COUNT(*) ...",
             )
         if plan.public_cells is None:
-            unknown = next((key for key in plan.keys if key.values is None), plan.keys[0])
+            unknown = next((key for key in plan.keys if key.values is None), None)
+            if unknown is None:
+                raise UnknownGroups(
+                    f"ROLLUP, CUBE and GROUPING SETS over {math.prod(len(key.values or ()) for key in plan.keys):,} "
+                    "combinations of public values are more than are shown at once.",
+                    span=span_of(self.sql, group),
+                    hint="Group by fewer columns at once.",
+                )
             raise UnknownGroups(
                 f"ROLLUP, CUBE and GROUPING SETS need public groups, and those of {unknown.expr} are not.",
                 span=unknown.span,

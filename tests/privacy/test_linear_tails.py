@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import norm
 
 from dpsql.privacy import tails
-from dpsql.privacy.linear_tails import half_widths
+from dpsql.privacy.linear_tails import fewer, half_widths
 
 LEVELS = [0.05, 0.5, 0.9, 0.95, 0.999, 1 - 1e-6, 1 - 1e-9]
 FINE = 1 + 1.2e-4  # where no weight is rounded up
@@ -220,7 +220,6 @@ def test_a_thousand_vectors_take_milliseconds() -> None:
         ("cube", 3, np.ones((3, 1)), 0.0, "level"),
         ("cube", 3, np.ones((3, 1)), np.nan, "level"),
         ("cube", 2, np.ones((3, 1)), 0.9, "more weights"),
-        ("cube", 9, np.ones((7, 1)), 0.9, "more weights"),
         ("cauchy", 3, np.ones((3, 1)), 0.9, "unknown law"),
         ("laplace", 3, np.array([[np.nan]]), 0.9, "finite"),
         ("gaussian", 3, np.array([[np.inf]]), 0.9, "finite"),
@@ -230,3 +229,28 @@ def test_a_thousand_vectors_take_milliseconds() -> None:
 def test_what_has_no_width_is_refused(law: str, dimension: int, weights: Any, level: float, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         half_widths(law, dimension, weights, level)
+
+
+# More weights than are summed
+
+
+def test_more_weights_than_are_summed_are_put_together_to_the_safe_side() -> None:
+    """4.9 standard errors below the level for each of 8 shares: a false alarm once in a quarter of a million runs."""
+    k, draws = 9, 10**6
+    rng = np.random.default_rng()
+    noise = rng.gamma(k + 1, size=draws) * rng.uniform(-1, 1, (k, draws))
+    weights = np.column_stack([np.ones(k), 0.7 ** np.arange(k), rng.normal(size=k), rng.normal(size=k)])
+    size = np.abs(weights.T @ noise)
+    for level in (0.5, 0.95):
+        shares = (size <= half_widths("cube", k, weights, level)[:, None]).mean(axis=1)
+        assert np.all(shares >= level - 4.9 * (level * (1 - level) / draws) ** 0.5)
+        assert np.all(shares <= 1 - 0.25 * (1 - level))  # of nine equal ones, three pairs and three are left
+
+
+def test_the_smallest_weights_are_put_together() -> None:
+    weights = np.array([[8.0, 1.0], [4.0, 1.0], [2.0, 1.0], [1.0, 1.0]])
+    np.testing.assert_array_equal(fewer(weights, 4, 4), weights)
+    np.testing.assert_array_equal(fewer(weights, 4, 3), [[8, 2], [4, 1], [3, 1]])
+    np.testing.assert_array_equal(fewer(weights, 4, 2), [[8, 2], [7, 2]])
+    with pytest.raises(ValueError, match="more weights"):
+        fewer(weights, 3, 2)
