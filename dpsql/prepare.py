@@ -77,25 +77,26 @@ class Terms:
             )
         return goal
 
-    def delta_with(self, options: Options | None) -> Fraction:
-        """What one query may spend of delta."""
-        said = None if options is None else options.delta
-        return _first(said, self.delta, self.default_delta) or Fraction(0)
-
-    def allowance(self, options: Options | None) -> Allowance:
-        """What one query may cost. Raises InvalidPrivacyParameter."""
-        said = (options.epsilon, options.delta) if options is not None else (None, None)
-        for name, word, allowed in (("epsilon", said[0], self.epsilon), ("delta", said[1], self.delta)):
+    def said(self, options: Options | None) -> tuple[Fraction | None, Fraction | None]:
+        """The text's epsilon and delta. Raises InvalidPrivacyParameter for more than the call allows."""
+        if options is None:
+            return None, None
+        for name, word, allowed in (("epsilon", options.epsilon, self.epsilon), ("delta", options.delta, self.delta)):
             if word is not None and allowed is not None and word > allowed:
                 raise InvalidPrivacyParameter(
                     f"the text's {name} {show(word)} is above the {show(allowed)} that the call allows.",
-                    span=options.places.get(name) if options is not None else None,
+                    span=options.places.get(name),
                     hint="OPTIONS can lower what a call allows, never raise it.",
                 )
-        delta = self.delta_with(options)
+        return options.epsilon, options.delta
+
+    def allowance(self, options: Options | None) -> Allowance:
+        """What one query may cost. Raises InvalidPrivacyParameter."""
+        epsilon, delta = self.said(options)
+        delta = _first(delta, self.delta, self.default_delta) or Fraction(0)
         if self.rho is None:
-            allowance = Allowance(as_epsilon(_first(said[0], self.epsilon, self.default_epsilon)), delta)
-        elif said[0] is not None:
+            allowance = Allowance(as_epsilon(_first(epsilon, self.epsilon, self.default_epsilon)), delta)
+        elif epsilon is not None:
             raise InvalidPrivacyParameter(
                 "the text says epsilon, and the call says rho.",
                 span=options.places.get("epsilon") if options is not None else None,
@@ -181,9 +182,10 @@ def prepare(
 
 def _within(goal: Goal, terms: Terms, options: Options | None, made: Callable[[Allowance | None], Release]) -> Release:
     """The release that reaches a goal at the least epsilon, which must not be more than is allowed."""
-    delta = terms.delta_with(options)
+    said, delta = terms.said(options)
+    delta = _first(delta, terms.delta, terms.default_delta) or Fraction(0)
     release = replace(reached(lambda epsilon: made(Allowance(epsilon, delta)), goal), goal=goal)
-    caps = (terms.epsilon, terms.max_epsilon, None if options is None else options.epsilon)
+    caps = (terms.epsilon, terms.max_epsilon, said)
     cap = min((each for each in caps if each is not None), default=None)
     if cap is not None and release.allowed.pure > cap:
         raise InvalidPrivacyParameter(

@@ -90,9 +90,10 @@ class Release:
         """The release with bounds for its columns; itself where none are to be chosen. Costs what this one does."""
         if self.searches is None:
             return self
-        made: Release = self.searches.settle(bounds)
-        searches = zip(self.searches.searches, bounds, strict=True)
-        found = tuple(Bounded(search.column, held, search.cost) for search, held in searches)
+        made: Release
+        made, held = self.searches.settle(bounds)
+        searches = zip(self.searches.searches, held, strict=True)
+        found = tuple(Bounded(search.column, each, search.cost) for search, each in searches)
         return replace(made, cost=self.cost, allowed=self.allowed, events=self.events, bounds=found)
 
     @property

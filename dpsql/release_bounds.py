@@ -32,7 +32,7 @@ from dpsql.privacy.events import Concentrated, Event, Pure
 from dpsql.privacy.loss import Allowance, root_below
 from dpsql.privacy.unit import ContributionBound, Neighbours
 from dpsql.schema import Type
-from dpsql.sql.expressions import Column, Expr, Literal, call, columns, rebuild
+from dpsql.sql.expressions import Call, Column, Expr, Literal, call, call_of, columns
 from dpsql.sql.facts import Known, fact
 from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.plan import CHOSEN, RANKED, Aggregate, AggregateKind, Query, scans_of
@@ -168,14 +168,28 @@ def clipped(query: Query, bounds: dict[Column, Interval]) -> Query:
     aggregations = tuple(
         replace(
             each,
-            argument=None if each.argument is None else rebuild(each.argument, held),
-            second=None if each.second is None else rebuild(each.second, held),
+            argument=None if each.argument is None else _values_clipped(each.argument, held),
+            second=None if each.second is None else _values_clipped(each.second, held),
         )
         if each.kind not in _UNSUMMED
         else each
         for each in query.plan.aggregations
     )
     return replace(query, plan=replace(query.plan, aggregations=aggregations))
+
+
+def _values_clipped(expr: Expr, held: dict[Expr, Expr]) -> Expr:
+    """An expression of clipped columns; its conditions (of FILTER, CASE, NULLIF) are of the columns as they are."""
+    if expr in held:
+        return held[expr]
+    if not isinstance(expr, Call) or expr.type is Type.BOOLEAN:
+        return expr
+    if expr.function.name == "nullif":
+        same, value = call(FUNCTIONS["eq"], *expr.args), _values_clipped(expr.args[0], held)
+        made = None if same is None else call(FUNCTIONS["case"], same, Literal(None, value.type), value)
+        assert made is not None  # what NULLIF compares can be compared
+        return made
+    return call_of(expr.function, tuple(_values_clipped(arg, held) for arg in expr.args), expr.type)
 
 
 def clamped(column: Column, held: Interval) -> Expr:

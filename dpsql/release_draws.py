@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.analysis.sensitivity import Analysis, Measured
+from dpsql.errors import InvalidPrivacyParameter
 from dpsql.executors.base import Grid, GridCounts, LatticeSum
 from dpsql.intervals import point
 from dpsql.privacy.choosing import Chooser, exponential, gaps_of, permute_and_flip, top_k
@@ -35,6 +36,7 @@ _MOST_CELLS = 1 << 22
 _FEWEST_POINTS = 256
 _POINTS_OF_UNKNOWN = 4_096
 _CHUNK = 1 << 20
+_LARGEST_RANK = 1 << 40
 EXACT = "exact"
 """What is asked of nobody's rows needs no chance."""
 
@@ -191,22 +193,27 @@ def draws_of(
             cost, event = Cost(None, rho=share), Concentrated(share)
         if not analysis.private:
             mechanism, cost = EXACT, FREE
-        draws.append(
-            Draw(
-                kind,
-                grids.setdefault(grid, len(grids)),
-                grid.points,
-                places,
-                tuple(wanted),
-                epsilon,
-                measured[0].bound.l1,
-                analysis.neighbours is Neighbours.BOUNDED,
-                not plan.keys,
-                mechanism,
-                cost,
-                event,
-            )
+        draw = Draw(
+            kind,
+            grids.setdefault(grid, len(grids)),
+            grid.points,
+            places,
+            tuple(wanted),
+            epsilon,
+            measured[0].bound.l1,
+            analysis.neighbours is Neighbours.BOUNDED,
+            not plan.keys,
+            mechanism,
+            cost,
+            event,
         )
+        if kind in RANKED and draw.rank > _LARGEST_RANK:
+            raise InvalidPrivacyParameter(
+                f"{kind} would be asked for by a rank beyond any table's rows: epsilon is too small for how much one "
+                "person adds.",
+                hint="Give it more epsilon, or set lower limits (max_rows).",
+            )
+        draws.append(draw)
     return tuple(draws), tuple(grids), estimates
 
 

@@ -52,19 +52,21 @@ def planned(
 
     limits = tuple(widest(column) for column in loose)
     first = made(limits, mechanism)
-    gaussian = any(isinstance(share.noise, DiscreteGaussian) for share in first.shares)
+    measured = first.levels.measured if first.levels is not None else first.shares
+    gaussian = any(isinstance(each.noise, DiscreteGaussian) for each in measured)
 
-    def settle(bounds: tuple[Interval, ...]) -> Release:
-        """The release with chosen bounds. Conditions and bounds can contradict each other, so that an expression loses
-        a range that it had; then they are widened, which depends on what is public by now, up to those of `first`."""
+    def settle(bounds: tuple[Interval, ...]) -> tuple[Release, tuple[Interval, ...]]:
+        """The release with chosen bounds, and these. Conditions and bounds can contradict each other, so that an
+        expression loses a range that it had; then they are widened, which depends on what is public by now, up to those
+        of `first`."""
         for held in _wider(bounds, limits):
             try:
                 after = made(held, "gaussian" if gaussian else "laplace")
             except (QueryRefused, InvalidPrivacyParameter):
                 continue
             if after.cost.join(first.cost) == first.cost:
-                return after
-        return first
+                return after, held
+        return first, limits
 
     searches = searches_of(loose, query.plan, first.analysis, allowed(), settle)
     return replace(

@@ -221,7 +221,10 @@ def _edges(counts: IntArray, unit: int, factor: int = 1) -> IntArray:
     such, stay below 2^62; else of Python's integers."""
     if counts.dtype.kind not in "iO" or counts.ndim != 2 or not counts.shape[1] or (counts < 0).any():
         raise ValueError("counts must be integers of at least 0, shape (groups, places)")
-    highest = int(counts.max(initial=0)) * counts.shape[1] * unit * factor * 2
+    rows = int(counts.max(initial=0)) * counts.shape[1]
+    if rows < 2 * _LARGEST:  # so that the sum is exact
+        rows = int(counts.sum(axis=1).max(initial=0))
+    highest = rows * unit * factor * 2
     exact = counts.astype(object if highest >= _LARGEST else np.int64)
     edges = np.zeros((len(counts), counts.shape[1] + 1), dtype=exact.dtype)
     np.cumsum(exact * unit, axis=1, out=edges[:, 1:])

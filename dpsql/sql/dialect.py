@@ -94,6 +94,20 @@ class PrivateParser(DuckDBParser):
         self._named = None
         self._parameters = {}
 
+    # Keys of GROUP BY: inside ROLLUP, CUBE and GROUPING SETS any expression too, as DuckDB has it
+
+    def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
+        if with_prefix:
+            return super()._parse_cube_or_rollup(with_prefix)
+        kinds: dict[TokenType, type[exp.Cube | exp.Rollup]] = {TokenType.CUBE: exp.Cube, TokenType.ROLLUP: exp.Rollup}
+        kind = next((kinds[token] for token in kinds if self._match(token)), None)
+        if kind is None:
+            return None
+        return self.expression(kind(expressions=self._parse_wrapped_csv(self._parse_disjunction)))
+
+    def _parse_grouping_set(self) -> exp.Expr | None:
+        return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
+
     # SELECT WITH DIFFERENTIAL_PRIVACY
 
     def _parse_hint(self) -> exp.Hint | None:

@@ -44,8 +44,9 @@ _PLAINLY_NAMED: Mapping[type[exp.Expr], str] = {
 }  # fmt: skip
 WITHOUT_INTERVAL = CHOSEN | {AggregateKind.REGR_INTERCEPT, AggregateKind.REGR_R2}
 """How far off a value is that was chosen is private; of the others no interval is known."""
-_MOST_PARTS = 10**9
-"""1 / 3 is meant where 0.3333333333333333 is written; ranks in so many parts of a row still fit 64 bits."""
+PARTS = 10**6
+"""Quantiles are read to the nearest millionth. With one denominator for all of them the integers that ranks are
+compared by have one size, so that how long that takes does not tell how many rows there are."""
 MOST_CHOSEN = 100
 """APPROX_TOP_K gives at most so many values."""
 
@@ -351,7 +352,7 @@ class SelectBinder:
                 span=span_of(self.sql, call.at) or span_of(self.sql, call.node),
                 hint="Several quantiles are several calls: QUANTILE(x, 0.25), QUANTILE(x, 0.75).",
             )
-        at = Fraction(repr(value)).limit_denominator(_MOST_PARTS)
+        at = Fraction(round(Fraction(repr(value)) * PARTS), PARTS)
         return 1 - at if call.falling else at
 
     def bounded(

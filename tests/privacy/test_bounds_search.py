@@ -177,7 +177,7 @@ def check_costs(made: Release, where: str) -> None:
     else:
         assert sum(part * part / 8 for part in parts) <= found.cost.rho, where
     for bounds in INTERVALS:
-        after = found.settle((bounds,) * len(found.searches))
+        after, _ = found.settle((bounds,) * len(found.searches))
         check_cost(after)
         for name in ("delta", "rho"):
             spent = getattr(found.cost, name) + getattr(after.cost, name)
