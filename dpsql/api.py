@@ -40,7 +40,7 @@ def query(
     strategy: str = "auto",
     mechanism: str = "auto",
     error: float | None = None,
-    confidence: float = 0.95,
+    confidence: float | None = None,
 ) -> Result | Explanation:
     """One private answer. Remembers nothing: epsilons add up over calls; `Session` keeps count and holds a budget.
 
@@ -52,9 +52,9 @@ def query(
     from what is known beforehand, never looked up in the data. unit: the column that says whose row it is (None: each
     row is one person's), of which at most max_rows rows count, in at most max_groups groups. neighbours: "unbounded"
     protects the presence of a person, "bounded" what a person's rows say (the number of rows, where each is a unit, is
-    then public). error: in place of epsilon, how far answers may be off, each with probability `confidence`: the least
-    epsilon that reaches it is found and spent (then epsilon, if given, is the most that may be). strategy: "auto" or
-    "split"; mechanism: "laplace", "gaussian", or "auto", whichever has less error.
+    then public). error: in place of epsilon, how far answers may be off, each with probability `confidence` (0.95 if
+    left out): the least epsilon that reaches it is found and spent (then epsilon, if given, is the most that may be).
+    strategy: "auto" or "split"; mechanism: "laplace", "gaussian", or "auto", whichever has less error.
 
     Raises a QueryRefused (the question), InvalidPrivacyParameter, InvalidSchema or InvalidArgument, before any row is
     read.

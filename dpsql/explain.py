@@ -96,6 +96,8 @@ class Explanation:
         return lines
 
     def _has_interval(self, output: Output) -> bool:
+        if half_width(self.release, output) is not None:
+            return True
         estimate = estimate_of(self.release, output)
         return estimate is not None and self._interval(estimate, _SIZES[0]) is not None
 

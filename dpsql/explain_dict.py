@@ -30,7 +30,7 @@ def as_dict(release: Release) -> dict[str, Any]:
         "rho": float(release.cost.rho) if concentrated(release) else None,
         "goal": None
         if release.goal is None
-        else {"error": float(release.goal.error), "confidence": float(release.goal.confidence)},
+        else {"error": float(release.goal.error), "confidence": float(release.goal.sure)},
         "strategy": release.strategy,
         "choice": None if release.choice is None else asdict(release.choice),
         "groups": {

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
-from dpsql.noise_intervals import linear_half_width
+from dpsql.noise_intervals import constant_half_width
 from dpsql.release import Release
 from dpsql.release_parts import Coordinate, Estimate
 from dpsql.sql.expressions import Slot
-from dpsql.sql.plan import AggregateKind, Output
+from dpsql.sql.plan import Output
 
 LEVEL = 0.95
 
@@ -41,16 +39,9 @@ def concentrated(release: Release) -> bool:
 
 def half_width(release: Release, output: Output) -> float | None:
     """Of an output's 95 % noise interval; None where it depends on private counts, or there is none."""
-    release = of_one_level(release)
-    estimate = estimate_of(release, output)
-    if (
-        estimate is None
-        or estimate.kind not in (AggregateKind.COUNT, AggregateKind.SUM)
-        or release.searches is not None
-    ):
+    if release.searches is not None:
         return None
-    width = linear_half_width(release, estimate, LEVEL)
-    return float(max(0, math.ceil(width - 0.5))) if estimate.whole else width
+    return constant_half_width(of_one_level(release), output.expr, LEVEL)
 
 
 def of_one_level(release: Release) -> Release:

@@ -3,6 +3,7 @@ and quotients of two such. Their noise has a law of its own, so that their inter
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -68,6 +69,8 @@ def form_of(release: Release, expr: Expr) -> Linear | Ratio | None:
         return None
     parts = (found,) if isinstance(found, Linear) else (found.above, found.below)
     places = [place for part in parts for place in part.weights]
+    if not all(math.isfinite(each) for part in parts for each in (part.constant, *part.weights.values())):
+        return None
     return found if places and len(shares_of(release, places)) <= 1 else None
 
 
@@ -118,11 +121,21 @@ def form_interval(form: Linear | Ratio, release: Release, released: Released, le
         value, width = form.value(released.values), form.half_width(release, level)
         return value - width, value + width
     above, below = form.above.value(released.values), form.below.value(released.values)
-    chords = Chords.of(release, *_both(form), level)
-    ends = list(_chunks(above, below, chords))
+    scale = _scale(form, release, level)
+    places, above_weights, below_weights = _both(form)
+    chords = Chords.of(release, places, above_weights / scale, below_weights, level)
+    ends = list(_chunks(above / scale, below, chords))
     if not ends:
         return np.zeros(0), np.zeros(0)
-    return np.concatenate([low for low, _ in ends]), np.concatenate([high for _, high in ends])
+    return scale * np.concatenate([low for low, _ in ends]), scale * np.concatenate([high for _, high in ends])
+
+
+def _scale(form: Ratio, release: Release, level: float) -> float:
+    """What makes the noise above as wide as that below, so that quotients of both signs and all sizes lie between the
+    angles that widths are known at."""
+    above, below = (part.half_width(release, level) if part.weights else 0.0 for part in (form.above, form.below))
+    scale = above / below if above and below else 1.0
+    return scale if 0 < scale < math.inf else 1.0
 
 
 def _both(form: Ratio) -> tuple[tuple[int, ...], Floats, Floats]:

@@ -6,7 +6,6 @@ is computed from released values and public facts.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from dpsql.intervals import EVERYTHING, Interval
 from dpsql.noise_expressions import Linear, form_interval, form_of
 from dpsql.noise_of_moments import moments_interval
-from dpsql.noise_widths import half_widths, noisy_coordinates
+from dpsql.noise_widths import half_widths, noisy_coordinates, of_whole
 from dpsql.release import Release, Released
 from dpsql.release_levels import Levels
 from dpsql.release_parts import Estimate
@@ -77,7 +76,7 @@ def constant_half_width(release: Release, expr: Expr, level: float) -> float | N
         place = expr.index - len(release.query.plan.keys)
         each = release.estimates[place] if place >= 0 else None
         if each is not None and each.whole and each.kind in (AggregateKind.COUNT, AggregateKind.SUM):
-            return float(max(0, math.ceil(linear_half_width(release, each, level) - 0.5)))
+            return of_whole(linear_half_width(release, each, level))
     form = form_of(release, expr)
     return form.half_width(release, level) if isinstance(form, Linear) else None
 
@@ -127,8 +126,8 @@ def aggregate_interval(release: Release, released: Released, index: int, level: 
         return moments_interval(release, released, estimate, level)
     value = _linear_value(estimate, released.values)
     width = linear_half_width(release, estimate, level)
-    if estimate.whole:  # shown rounded: |round(value) - exact| <= k whenever |noise| < k + 1/2
-        value, width = np.rint(value), max(0.0, math.ceil(width - 0.5))
+    if estimate.whole:
+        value, width = np.rint(value), of_whole(width)
     return value - width, value + width
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -36,6 +37,12 @@ def shares_of(release: Release, places: Sequence[int | None]) -> set[int]:
     """The noise vectors (by their place in the release) that the features at `places` have noise of."""
     used = _of_coordinates(release, places, np.ones((len(places), 1)))
     return {number for number, share in enumerate(release.shares) if any(place in share.places for place in used)}
+
+
+def of_whole(width: float) -> float:
+    """The half-width of an answer that is shown rounded: |round(exact + noise) - exact| <= k whenever |noise| < k +
+    1/2, and noise may come in half steps."""
+    return float(math.floor(width + 0.5))
 
 
 @dataclass(frozen=True)

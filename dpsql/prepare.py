@@ -10,17 +10,18 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpsql.errors import InvalidPrivacyParameter, SQLSyntaxError
-from dpsql.privacy.goal import Goal
+from dpsql.privacy.goal import Goal, confidence_of
 from dpsql.privacy.loss import Allowance, as_delta, as_epsilon, as_rho, show
 from dpsql.privacy.unit import Neighbours
 from dpsql.release import Release
-from dpsql.release_goal import reached
+from dpsql.release_goal import LAWS, reached
 from dpsql.release_planned import planned
 from dpsql.sql import plan_of
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.parameters import Params, params_of
 
 if TYPE_CHECKING:
+    from dpsql.sql.bind import Bound
     from dpsql.sql.options import Options
 
 _MOST_CACHED = 256
@@ -43,6 +44,8 @@ class Terms:
     """The rho that converts to max_epsilon."""
     goal: Goal | None = None
     """What error the answers may have; the epsilons are then limits, not what is spent."""
+    confidence: Fraction | None = None
+    """Of the error, wherever that is said."""
 
     @classmethod
     def of(
@@ -51,11 +54,12 @@ class Terms:
         delta: object,
         rho: object,
         error: object = None,
-        confidence: object = 0.95,
+        confidence: object = None,
         **defaults: Any,
     ) -> Terms:
         """What a caller wrote. Raises InvalidPrivacyParameter."""
         goal = None if error is None else Goal.of(error, confidence)
+        sure = None if confidence is None else confidence_of(confidence)
         if epsilon is not None and rho is not None:
             raise InvalidPrivacyParameter("a query is paid by epsilon or by rho, got both.", hint="Leave one out.")
         return cls(
@@ -63,6 +67,7 @@ class Terms:
             None if delta is None else as_delta(delta),
             rho=None if rho is None else as_rho(rho),
             goal=goal,
+            confidence=sure,
             **defaults,
         )
 
@@ -71,6 +76,12 @@ class Terms:
         if said is not None and self.goal is not None:
             raise InvalidPrivacyParameter("both the text and the call say an error.", hint="Leave one out.")
         goal = said or self.goal
+        if goal is None and self.confidence is not None:
+            raise InvalidPrivacyParameter("confidence is that of an error, and none is asked for.", hint="Add error=5.")
+        if said is not None and said.confidence is not None and self.confidence is not None:
+            raise InvalidPrivacyParameter("both the text and the call say a confidence.", hint="Leave one out.")
+        if said is not None and said.confidence is None:
+            goal = replace(said, confidence=self.confidence)
         if goal is not None and self.rho is not None:
             raise InvalidPrivacyParameter(
                 "a query is paid by rho, or by what its error needs of epsilon, not both.", hint="Leave one out."
@@ -163,28 +174,32 @@ def prepare(
     try:
         bound, explain_only, said = plan_of(sql, catalog, given)
 
-        def made(allowed: Allowance | None = None) -> Release:
+        def made(allowed: Allowance | None = None, law: str = mechanism) -> Release:
             return planned(
                 bound.query,
                 neighbours,
                 lambda: allowed or terms.allowance(bound.options),
                 bound.options,
                 strategy=strategy,
-                mechanism=mechanism,
+                mechanism=law,
             )
 
         goal = terms.goal_with(said)
-        release = made() if goal is None else _within(goal, terms, bound.options, made)
+        release = made() if goal is None else _within(goal, terms, bound, made, mechanism)
     except RecursionError:
         raise SQLSyntaxError("the query is nested too deeply.") from None
     return _remember(key, Prepared(release, explain_only))
 
 
-def _within(goal: Goal, terms: Terms, options: Options | None, made: Callable[[Allowance | None], Release]) -> Release:
+def _within(
+    goal: Goal, terms: Terms, bound: Bound, made: Callable[[Allowance, str], Release], mechanism: str
+) -> Release:
     """The release that reaches a goal at the least epsilon, which must not be more than is allowed."""
-    said, delta = terms.said(options)
+    said, delta = terms.said(bound.options)
     delta = _first(delta, terms.delta, terms.default_delta) or Fraction(0)
-    release = replace(reached(lambda epsilon: made(Allowance(epsilon, delta)), goal), goal=goal)
+    laws = LAWS if mechanism == "auto" and delta else (mechanism,)
+    release = reached(bound.query, lambda epsilon, law: made(Allowance(epsilon, delta), law), goal, laws)
+    release = replace(release, goal=goal)
     caps = (terms.epsilon, terms.max_epsilon, said)
     cap = min((each for each in caps if each is not None), default=None)
     if cap is not None and release.allowed.pure > cap:

@@ -3,25 +3,47 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
-from dpsql.errors import InvalidPrivacyParameter, UnsupportedSQL
+from dpsql.errors import DPSQLError, InvalidArgument, InvalidPrivacyParameter, QueryRefused, UnsupportedSQL
 from dpsql.noise_intervals import constant_half_width
 from dpsql.privacy.goal import Goal
 from dpsql.privacy.loss import LARGEST_EPSILON, SMALLEST_EPSILON, show
 from dpsql.release import Release
-from dpsql.sql.expressions import Slot, walk
-from dpsql.sql.plan import Output
+from dpsql.sql.expressions import Expr, Report, Slot, walk
+from dpsql.sql.plan import Query
 
+LAWS = ("laplace", "gaussian")
 _DIGITS = Context(prec=4, rounding=ROUND_CEILING)
 """An epsilon that is found has so many digits, the last one rounded up."""
 _STEPS = 40
 _CLOSE = 1 + 1e-5
+_LEAST, _MOST = float(SMALLEST_EPSILON), float(LARGEST_EPSILON)
 
 
-def reached(make: Callable[[Fraction], Release], goal: Goal) -> Release:
+def reached(query: Query, make: Callable[[Fraction, str], Release], goal: Goal, laws: Sequence[str]) -> Release:
+    """The release with the least epsilon at which every output's noise is within the goal, with whichever law of noise
+    needs less of it. Raises what the first law is refused for, where all are."""
+    _check_own(query)
+
+    def made_with(law: str) -> Callable[[Fraction], Release]:
+        return lambda epsilon: make(epsilon, law)
+
+    found: list[Release] = []
+    refused: list[DPSQLError] = []
+    for law in laws:
+        try:
+            found.append(_reached(made_with(law), goal))
+        except (QueryRefused, InvalidArgument, InvalidPrivacyParameter) as error:
+            refused.append(error)
+    if not found:
+        raise refused[0]
+    return min(found, key=lambda release: release.allowed.pure)
+
+
+def _reached(make: Callable[[Fraction], Release], goal: Goal) -> Release:
     """The release with the least epsilon, to four digits, at which every output's noise is within the goal.
 
     The half-width of noise falls as epsilon grows, and depends on public facts alone; where it does not, the question
@@ -30,21 +52,25 @@ def reached(make: Callable[[Fraction], Release], goal: Goal) -> Release:
     first = make(Fraction(1))
     outputs = _noisy(first)
     _check(first, outputs)
-    level = float(goal.confidence)
+    level = float(goal.sure)
 
     def wide(epsilon: float) -> bool:
-        release = make(Fraction(Decimal(repr(epsilon))))
-        return any((constant_half_width(release, each.expr, level) or 0.0) > goal.error for each in outputs)
+        try:
+            release = make(Fraction(Decimal(repr(epsilon))))
+        except InvalidPrivacyParameter:  # noise beyond the samplers
+            return True
+        widths = (constant_half_width(release, expr, level) for _, expr in outputs)
+        return not all(width is not None and width <= goal.error for width in widths)
 
-    low, high = 1.0, 1.0
+    low = high = 1.0
     while wide(high):
-        low, high = high, 4 * high
-        if high > LARGEST_EPSILON:
+        if high >= _MOST:
             raise InvalidPrivacyParameter(f"no epsilon up to {show(LARGEST_EPSILON)} brings these answers {goal}.")
+        low, high = high, min(4 * high, _MOST)
     while low == high or not wide(low):
-        low, high = low / 4, low
-        if low < SMALLEST_EPSILON:
-            break
+        if low <= _LEAST:
+            return make(SMALLEST_EPSILON)
+        low, high = max(low / 4, _LEAST), low
     for _ in range(_STEPS):
         if high <= low * _CLOSE:
             break
@@ -53,31 +79,56 @@ def reached(make: Callable[[Fraction], Release], goal: Goal) -> Release:
     return make(Fraction(_DIGITS.create_decimal(Decimal(repr(high)))))
 
 
-def _noisy(release: Release) -> list[Output]:
-    """The outputs that are more than keys and constants."""
+def _check_own(query: Query) -> None:
+    """Refuse aggregates that have an epsilon of their own. Raises InvalidPrivacyParameter."""
+    own = [each for each in query.plan.aggregations if each.epsilon is not None]
+    if own:
+        raise InvalidPrivacyParameter(
+            f"WITHIN finds the epsilon of all aggregates, and {own[0].word} has its own.", span=own[0].span
+        )
+
+
+def _noisy(release: Release) -> list[tuple[str, Expr]]:
+    """The outputs that are more than keys and constants, with their names."""
     first = len(release.query.plan.keys)
-    return [
-        output
-        for output in release.query.finish.outputs
-        if any(isinstance(part, Slot) and part.index >= first for part in walk(output.expr))
-    ]
+    found: list[tuple[str, Expr]] = []
+    for output in release.query.finish.outputs:
+        expr = output.expr.expr if isinstance(output.expr, Report) else output.expr
+        if any(isinstance(part, Slot) and part.index >= first for part in walk(expr)):
+            found.append((output.name, expr))
+    return found
 
 
-def _check(release: Release, outputs: list[Output]) -> None:
+def _check(release: Release, outputs: list[tuple[str, Expr]]) -> None:
     """Only COUNT, SUM and their sums and differences have noise whose size is public."""
+    if release.threshold is not None:
+        raise UnsupportedSQL(
+            "WITHIN cannot promise the error of groups that are shown for their own noisy counts: small ones that are "
+            "shown have large noise.",
+            hint='List the groups: keys={"name": [...]}, or write\n'
+            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = TRUNCATED_GEOMETRIC) ...",
+        )
     if release.searches is not None:
         raise UnsupportedSQL(
             "WITHIN needs bounds that are declared: those that are chosen decide how large the noise is.",
             hint="Declare bounds for the columns, or give an epsilon.",
         )
-    own = [each for each in release.query.plan.aggregations if each.epsilon is not None]
-    if own:
-        raise InvalidPrivacyParameter(f"WITHIN finds the epsilon of all aggregates, and {own[0].word} has its own.")
-    for output in outputs:
-        if constant_half_width(release, output.expr, 0.5) is None:
-            raise UnsupportedSQL(
-                f"WITHIN cannot promise the error of {output.name}: it depends on private counts.",
-                hint="Ask for COUNT and SUM within an error and divide them, or give an epsilon.",
-            )
+    keys = len(release.query.plan.keys)
+    for name, expr in outputs:
+        if constant_half_width(release, expr, 0.5) is not None:
+            continue
+        slots = [part.index - keys for part in walk(expr) if isinstance(part, Slot) and part.index >= keys]
+        drawn = any(release.estimates[slot].chosen is not None for slot in slots)
+        raise UnsupportedSQL(
+            f"WITHIN cannot promise the error of {name}: "
+            + (
+                "how far off a value is that is chosen depends on the rows."
+                if drawn
+                else "it depends on private counts."
+            ),
+            hint="Give an epsilon."
+            if drawn
+            else "Ask for COUNT and SUM within an error and divide them, or give an epsilon.",
+        )
     if not outputs:
         raise UnsupportedSQL("WITHIN is about noisy answers, and there is none.", hint="Leave it out.")

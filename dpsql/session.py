@@ -103,15 +103,15 @@ class Session:
         strategy: str = "auto",
         mechanism: str = "auto",
         error: float | None = None,
-        confidence: float = 0.95,
+        confidence: float | None = None,
     ) -> Result | Explanation:
         """Answer a query with noise, charged to the budget before any row is read.
 
         epsilon, delta: what the whole query may cost; `delta` is spent only where it is needed. rho: what it may cost
         in zero-concentrated privacy, in place of epsilon. error: in place of epsilon too, how far answers may be off,
-        each with probability `confidence`: the least epsilon that reaches it is found and spent (then epsilon, if
-        given, is the most that may be). params: values for `:name` in the text. strategy: "auto" or "split"; mechanism:
-         "laplace", "gaussian", or "auto", whichever has less error. Text that begins with EXPLAIN
+        each with probability `confidence` (0.95 if left out): the least epsilon that reaches it is found and spent
+        (then epsilon, if given, is the most that may be). params: values for `:name` in the text. strategy: "auto" or
+        "split"; mechanism: "laplace", "gaussian", or "auto", whichever has less error. Text that begins with EXPLAIN
         PRIVACY gives the Explanation.
 
         A query that this session has answered at the same loss is answered with the same numbers again, free; over
@@ -133,7 +133,7 @@ class Session:
             return finished(release, before, self._footer(release, "answered before: spent nothing"), replayed=True)
         parts = self._parts(release)
         also = "" if release.choice is None else f", mechanism={release.choice.chosen!r}"
-        asked = Asked(by_rho=release.allowed.rho is not None, also=also)
+        asked = Asked(by_rho=release.allowed.rho is not None, also=also, within=release.goal is not None)
         self._ledger.charge(release.cost, str.__str__(sql), events=release.events, parts=parts, asked=asked)
         released = run(release, self._stores)
         note = self._replay.keep(question, released)
@@ -150,7 +150,7 @@ class Session:
         strategy: str = "auto",
         mechanism: str = "auto",
         error: float | None = None,
-        confidence: float = 0.95,
+        confidence: float | None = None,
     ) -> Explanation:
         """What `query` would do and cost. Free; reads no row; refuses what `query` would refuse, save for the
         budget."""
@@ -169,7 +169,7 @@ class Session:
         strategy: str = "auto",
         mechanism: str = "auto",
         error: float | None = None,
-        confidence: float = 0.95,
+        confidence: float | None = None,
     ) -> int | float:
         """How many more queries of this cost the budget admits, each drawn anew; `math.inf` for one that costs nothing.
         Free. Raises what `explain` raises."""

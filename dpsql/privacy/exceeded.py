@@ -20,10 +20,11 @@ _ZERO = Fraction(0)
 @dataclass(frozen=True, slots=True)
 class Asked:
     """How a query was asked: by rho, or else by epsilon; `also`: what to repeat when it is asked for less, such as the
-    mechanism that was chosen."""
+    mechanism that was chosen; `within`: by an error, which decides the epsilon."""
 
     by_rho: bool = False
     also: str = ""
+    within: bool = False
 
 
 ASKED = Asked()
@@ -125,6 +126,8 @@ def _refusal(
 def _hint(word: str, left: Fraction, asked: Asked) -> str:
     if not left:
         return "Reuse an earlier answer, or ask the data owner."
+    if asked.within and word == "epsilon":
+        return "Ask for a larger error, reuse an earlier answer, or ask the data owner."
     return f"Run it with {word}={show(left)}{asked.also}, reuse an earlier answer, or ask the data owner."
 
 

@@ -68,9 +68,7 @@ def _run(argv: Sequence[str] | None) -> int:
         say(f"note: {note}", sys.stderr)
     if asked is None:
         return Prompt(Asker(session, said.epsilon, said.delta, said.rho), __version__).run()
-    return run_batch(
-        Asker(session, None if said.rho is None else said.epsilon, None, said.rho), asked, fresh=said.fresh
-    )
+    return run_batch(Asker(session, said.epsilon, None, said.rho), asked, fresh=said.fresh)
 
 
 def run_batch(asker: Asker, asked: Sequence[str], *, fresh: bool = False) -> int:

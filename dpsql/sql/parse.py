@@ -64,12 +64,12 @@ def _goal(sql: str, tokens: list[Token]) -> tuple[list[Token], Goal | None]:
     if place is None:
         return tokens, None
     error, rest = _number_of(tokens[place + 1 :])
-    percent: Decimal | None = Decimal(95)
-    if rest and _is_word(rest[0], "CONFIDENCE"):
+    percent, said = None, bool(rest) and _is_word(rest[0], "CONFIDENCE")
+    if said:
         percent, rest = _number_of(rest[1:])
-    if error is not None and percent is not None and not rest:
+    if error is not None and said == (percent is not None) and not rest:
         with suppress(InvalidPrivacyParameter):
-            return tokens[:place], Goal.of(error, percent / 100)
+            return tokens[:place], Goal.of(error, None if percent is None else percent / 100)
     raise SQLSyntaxError(
         "WITHIN takes an error above 0, and CONFIDENCE a percentage between 0 and 100, at the end of the query.",
         span=_at(sql, tokens[place]),
