@@ -34,6 +34,8 @@ from dpsql.privacy.tails import cube_quantile, gaussian_tail, solve
 
 Floats = NDArray[np.float64]
 
+EXACT_LEVELS = (0.05, 1 - 1e-9)
+"""Widths at these levels are at most 0.1 % wider than exact."""
 _LEAST_RATIO, _MOST_RATIO = 1 - 4e-6, 1 + 1e-4
 _INFLATION = 1 + 1e-5
 _ROUNDS = 100  # Newton needs about five; bisection, its reserve, fifty

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -323,9 +324,20 @@ def _linear(law: str, dimension: int, weights: NDArray[np.float64], level: float
     if len(sizes) == 2 and law != "gaussian":  # by a table, for there may be a million of them
         large, small = sizes.max(axis=0), sizes.min(axis=0)
         ratio = np.divide(small, large, out=np.zeros_like(small), where=large > 0)
-        wide = large * tails.quantiles(ratio, tails.quantile_table(law, dimension, level))
+        wide = large * tails.quantiles(ratio, _table(law, dimension, level))
     else:
         from dpsql.privacy.linear_tails import half_widths  # only some intervals need it
 
         wide = half_widths(law, dimension, sizes, level)
     return np.asarray(wide * scale + sizes.sum(axis=0), dtype=np.float64)
+
+
+@lru_cache(maxsize=256)
+def _table(law: str, dimension: int, level: float) -> NDArray[np.float64]:
+    """The half-widths of pairs with the weights 1 and the table's ratios: all at once where they are as exact so."""
+    from dpsql.privacy.linear_tails import EXACT_LEVELS, half_widths  # as above
+
+    if not EXACT_LEVELS[0] <= level <= EXACT_LEVELS[1]:
+        return tails.quantile_table(law, dimension, level)
+    ratios = tails.table_ratios()
+    return half_widths(law, dimension, np.stack([np.ones_like(ratios), ratios]), level)

@@ -90,8 +90,13 @@ it may be up to 3e-4 wider at levels beyond .99999."""
 
 def quantiles(ratios: Any, table: NDArray[np.float64]) -> NDArray[np.float64]:
     """Half-widths for an array of ratios in [0, 1] by interpolation in a table of `quantile_table`."""
-    inside = np.interp(ratios, np.linspace(0, 1, _GRID + 1), table)
+    inside = np.interp(ratios, table_ratios(), table)
     return np.asarray(inside * _INTERPOLATION, dtype=np.float64)
+
+
+def table_ratios() -> NDArray[np.float64]:
+    """The ratios of a `quantile_table`."""
+    return np.linspace(0, 1, _GRID + 1)
 
 
 @lru_cache(maxsize=1024)
@@ -105,7 +110,7 @@ def cube_quantile(dimension: int, level: float) -> float:
 def quantile_table(law: str, dimension: int, level: float) -> NDArray[np.float64]:
     """The t with P(|X + ratio Y| > t) = 1 - level at 65 ratios from 0 to 1, for the law "cube" or "laplace"."""
     tail = cube_pair_tail(dimension) if law == "cube" else laplace_pair_tail
-    ratios = np.linspace(0, 1, _GRID + 1)
+    ratios = table_ratios()
     return np.array([solve(lambda t, r=ratio: tail(r, t), 1 - level) for ratio in ratios])  # type: ignore[misc]
 
 
