@@ -12,6 +12,7 @@ from dpsql.calendar import DAYS, MICROSECONDS
 from dpsql.errors import RawColumn, Span, SQLSyntaxError, TypeMismatch, UnknownGroups, UnsupportedSQL
 from dpsql.intervals import EVERYTHING, Interval
 from dpsql.schema import Type
+from dpsql.sql.aggregates import WITHOUT_INTERVAL
 from dpsql.sql.domains import Domains
 from dpsql.sql.expressions import (
     Column,
@@ -35,7 +36,7 @@ from dpsql.sql.plan import CHOSEN, MOST_POINTS, PAIRS, Aggregate, AggregateKind,
 from dpsql.sql.public_keys import possible, public_values
 from dpsql.sql.scopes import Answered, Scope
 from dpsql.sql.select_list import aggregate_in, items_of
-from dpsql.sql.selects import WITHOUT_INTERVAL, SelectBinder
+from dpsql.sql.selects import SelectBinder
 from dpsql.sql.statementwide import Statementwide
 from dpsql.sql.subqueries import Membership, with_marks
 

@@ -7,21 +7,19 @@ that is a GROUP BY term becomes that key's slot.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from sqlglot import ErrorLevel, exp
 
-from dpsql.errors import Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL
-from dpsql.intervals import Interval
+from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.schema import Type
-from dpsql.sql.aggregate_calls import AGGREGATES, Written, called, is_aggregate, name_of, written
-from dpsql.sql.dialect import Named, Private
-from dpsql.sql.expressions import Call, Column, Expr, Literal, Report, Slot, rebuild, walk
+from dpsql.sql.aggregate_calls import AGGREGATES, called, is_aggregate, name_of
+from dpsql.sql.aggregates import AggregateBinder
+from dpsql.sql.dialect import Private
+from dpsql.sql.expressions import Call, Column, Expr, Literal, Slot, rebuild, walk
 from dpsql.sql.grouping import SEVERAL, GroupingSet, grouping_sets
-from dpsql.sql.options import AggregateOptions, read_aggregate_options
 from dpsql.sql.parse import span_of
-from dpsql.sql.plan import CHOSEN, EXACT, PAIRS, SPREADS, AggregateKind, Aggregation, Finish, Order, Output
+from dpsql.sql.plan import Finish, Order, Output
 from dpsql.sql.scalars import ScalarBinder
 from dpsql.sql.scopes import Scope
 from dpsql.sql.select_list import aggregate_in, fresh
@@ -31,10 +29,8 @@ if TYPE_CHECKING:
     from dpsql.sql.people import People
     from dpsql.sql.subqueries import Marking, Membership
 
-MOST_AGGREGATES = 100
 MOST_ROWS = 10**18
 _DIALECT = Private()
-REPORT_LEVEL = 0.95
 _MOST_NAMED = 64
 """Columns inside a name for a larger expression are not remembered by it: a text could say it thousands of times."""
 
@@ -42,23 +38,15 @@ _MOST_NAMED = 64
 _PLAINLY_NAMED: Mapping[type[exp.Expr], str] = {
     exp.Count: "COUNT", exp.CountIf: "COUNT_IF", exp.Sum: "SUM", exp.Avg: "AVG", exp.Min: "MIN", exp.Max: "MAX"
 }  # fmt: skip
-WITHOUT_INTERVAL = CHOSEN | {AggregateKind.REGR_INTERCEPT, AggregateKind.REGR_R2}
-"""How far off a value is that was chosen is private; of the others no interval is known."""
-PARTS = 10**6
-"""Quantiles are read to the nearest millionth. With one denominator for all of them the integers that ranks are
-compared by have one size, so that how long that takes does not tell how many rows there are."""
-MOST_CHOSEN = 100
-"""APPROX_TOP_K gives at most so many values."""
 
 
 def _is_membership(node: exp.Expr) -> bool:
     return isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None)
 
 
-class SelectBinder:
+class SelectBinder(AggregateBinder):
     """Binds one aggregating SELECT. Subclasses say what its rows are, and which aggregates there are."""
 
-    kinds: frozenset[AggregateKind] = EXACT
     levels = False
     """Whether GROUP BY may have several grouping sets."""
 
@@ -76,15 +64,12 @@ class SelectBinder:
         """The SELECT in one of whose expressions this one stands: names that are none here may be some there."""
         self.marks: list[Marking] = []
         self.memberships: dict[exp.Expr, Expr] = {}
-        self.sql = whole.sql
         self.select = select
         self.scope = scope
-        self.inner = ScalarBinder(self.sql, self.inner_leaf, whole.params, whole.used)
+        super().__init__(whole.sql, ScalarBinder(whole.sql, self.inner_leaf, whole.params, whole.used))
         self.outer = ScalarBinder(self.sql, self.outer_leaf, whole.params, whole.used)
-        self.keys: dict[Expr, Slot] = {}
         self.key_spans: list[Span | None] = []
         self.sets: tuple[GroupingSet, ...] = ()
-        self.aggregations: dict[Aggregation, Slot] = {}
         self.outputs: list[Output] = []
         self.named: dict[Expr, exp.Column] = {}
         """Where each column is first named, for messages."""
@@ -103,13 +88,6 @@ class SelectBinder:
                 hint="Conditions on an aggregate go into HAVING.",
             )
         return self.condition(self.inner.bind(clause.this), clause.this, "WHERE")
-
-    def condition(self, expr: Expr, node: exp.Expr, clause: str) -> Expr:
-        if isinstance(expr, Literal) and expr.value is None:
-            return Literal(None, Type.BOOLEAN)
-        if expr.type is not Type.BOOLEAN:
-            raise TypeMismatch(f"{clause} wants a condition, got {expr.type}.", span=span_of(self.sql, node))
-        return expr
 
     def bind_keys(self, items: list[tuple[exp.Expr, str]]) -> None:
         group = self.select.args.get("group")
@@ -280,162 +258,7 @@ class SelectBinder:
                     return output.expr
         return None
 
-    # Aggregates.
-
-    def aggregate(self, node: exp.Expr) -> Expr | None:
-        """The slot of an aggregate, with its FILTER and named arguments; None for any other node."""
-        inner = node.this if isinstance(node, exp.Filter) else node
-        ordered = inner.this if isinstance(inner, exp.WithinGroup) else inner
-        named = ordered if isinstance(ordered, Named) else None
-        inner = inner.this if isinstance(inner, Named) else inner
-        if not is_aggregate(inner):
-            if isinstance(node, exp.Filter | Named):
-                what = "FILTER" if isinstance(node, exp.Filter) else "a named argument"
-                raise SQLSyntaxError(f"{what} belongs to an aggregate.", span=span_of(self.sql, node))
-            return None
-        condition = None
-        if isinstance(node, exp.Filter):
-            where = node.expression.this
-            condition = self.condition(self.inner.bind(where), where, "FILTER")
-        call = written(inner, self.sql)
-        kind = call.kind
-        if kind not in self.kinds:
-            raise UnsupportedSQL(
-                f"{name_of(node, self.sql)} is supported over people's rows, where the answer is made.",
-                span=span_of(self.sql, node),
-            )
-        argument = self.argument(call, condition)
-        second = None if call.second is None else self.second_argument(call)
-        options = None if named is None else read_aggregate_options(named, self.sql)
-        if options is not None:
-            argument = self.bounded(kind, argument, options, inner)
-        epsilon = None if options is None else options.epsilon
-        per_unit = self.per_unit(kind, options)
-        place = call.place(self.sql)
-        if options is not None and options.report_format is not None and kind in WITHOUT_INTERVAL:
-            raise UnsupportedSQL(
-                f"{name_of(inner, self.sql)} has no noise interval to report.",
-                span=options.places.get("report_format"),
-            )
-        made = Aggregation(kind, argument, place, epsilon, per_unit, second, self.which(call))
-        slot = self.slot_of(made, node)
-        return slot if options is None or options.report_format is None else Report(slot, REPORT_LEVEL)
-
-    def second_argument(self, call: Written) -> Expr:
-        """The x of an aggregate of two arguments (y, x)."""
-        assert call.second is not None
-        if isinstance(call.operand, exp.Distinct):
-            word = name_of(call.node, self.sql)
-            raise UnsupportedSQL(f"DISTINCT inside {word} is not supported.", span=span_of(self.sql, call.node))
-        expr = self.inner.bind(call.second)
-        self.check_argument(call.kind, expr, call.second)
-        return expr
-
-    def which(self, call: Written) -> Fraction | None:
-        """The quantile that is asked for, from the bottom, or how many values."""
-        if call.at is None:
-            return None
-        literal = self.inner.bind(call.at)
-        value = literal.value if isinstance(literal, Literal) and literal.type.numeric else None
-        if value is None or isinstance(value, bool) or not isinstance(value, int | float):
-            value = None
-        if call.kind is AggregateKind.TOP_K:
-            if not isinstance(value, int) or not 1 <= value <= MOST_CHOSEN:
-                raise SQLSyntaxError(
-                    f"APPROX_TOP_K takes how many values, a whole number from 1 to {MOST_CHOSEN}.",
-                    span=span_of(self.sql, call.at) or span_of(self.sql, call.node),
-                )
-            return Fraction(value)
-        if value is None or not 0 <= value <= 1:
-            raise SQLSyntaxError(
-                "a quantile is a number from 0 to 1, such as 0.5.",
-                span=span_of(self.sql, call.at) or span_of(self.sql, call.node),
-                hint="Several quantiles are several calls: QUANTILE(x, 0.25), QUANTILE(x, 0.75).",
-            )
-        at = Fraction(round(Fraction(repr(value)) * PARTS), PARTS)
-        return 1 - at if call.falling else at
-
-    def bounded(
-        self,
-        kind: AggregateKind,  # noqa: ARG002
-        argument: Expr | None,  # noqa: ARG002
-        options: AggregateOptions,  # noqa: ARG002
-        node: exp.Expr,
-    ) -> Expr | None:
-        """The argument within an aggregate's own contribution bounds."""
-        raise UnsupportedSQL("named arguments belong to aggregates of people's rows.", span=span_of(self.sql, node))
-
-    def per_unit(self, kind: AggregateKind, options: AggregateOptions | None) -> Interval | None:  # noqa: ARG002
-        """The bounds of what one privacy unit adds to a group, where the text gives some."""
-        return None
-
-    def slot_of(self, aggregation: Aggregation, node: exp.Expr) -> Slot:
-        if aggregation not in self.aggregations:
-            if len(self.aggregations) == MOST_AGGREGATES:
-                raise UnsupportedSQL(
-                    f"more than {MOST_AGGREGATES} different aggregates share one epsilon.",
-                    span=span_of(self.sql, node),
-                    hint="Ask in several queries.",
-                )
-            place = len(self.keys) + len(self.aggregations)
-            self.aggregations[aggregation] = Slot(place, str(aggregation), self.slot_type(aggregation))
-        return self.aggregations[aggregation]
-
-    def slot_type(self, aggregation: Aggregation) -> Type:
-        """The type of an exact aggregate."""
-        argument = aggregation.argument
-        if aggregation.kind in (AggregateKind.COUNT, AggregateKind.DISTINCT) or argument is None:
-            return Type.INTEGER
-        if aggregation.kind is AggregateKind.AVG or aggregation.kind in SPREADS or aggregation.kind in PAIRS:
-            return Type.REAL
-        if aggregation.kind is AggregateKind.TOP_K:
-            return Type.TEXT
-        if aggregation.kind is AggregateKind.SUM:
-            return Type.INTEGER if argument.type in (Type.INTEGER, Type.BOOLEAN) else Type.REAL
-        return argument.type
-
-    def argument(self, call: Written, condition: Expr | None) -> Expr | None:
-        """What is aggregated; rows where the FILTER is not true have NULL there. None: all rows are counted."""
-        kind, node, inner, word = call.kind, call.node, call.operand, name_of(call.node, self.sql)
-        if isinstance(inner, exp.Distinct):
-            if kind is AggregateKind.DISTINCT and len(inner.expressions) != 1:
-                raise SQLSyntaxError("COUNT(DISTINCT ...) takes one argument.", span=span_of(self.sql, node))
-            if kind is not AggregateKind.DISTINCT:
-                raise UnsupportedSQL(
-                    f"DISTINCT inside {word} is not supported. COUNT(DISTINCT x) is.", span=span_of(self.sql, node)
-                )
-            inner = inner.expressions[0]
-        if inner is None:
-            raise SQLSyntaxError(f"{word} takes one argument.", span=span_of(self.sql, node))
-        if isinstance(node, exp.CountIf):
-            bound = self.condition(self.inner.bind(inner), inner, "COUNT_IF")
-            condition = bound if condition is None else self.inner.apply("and", node, [condition, bound])
-            expr: Expr = Literal(1, Type.INTEGER)
-        elif isinstance(inner, exp.Star):
-            if kind is not AggregateKind.COUNT:
-                star = "DISTINCT *" if kind is AggregateKind.DISTINCT and word == "COUNT" else "*"
-                raise SQLSyntaxError(f"{word}({star}) is not a thing; only COUNT(*) is.", span=span_of(self.sql, node))
-            expr = Literal(1, Type.INTEGER)
-        else:
-            expr = self.inner.bind(inner)
-            self.check_argument(kind, expr, inner)
-        if condition is not None:
-            expr = self.inner.apply("case", node, [condition, expr, Literal(None, Type.INTEGER)])
-        if kind is AggregateKind.COUNT:
-            return None if isinstance(expr, Literal) and expr.value is not None else expr
-        return expr
-
-    def check_argument(self, kind: AggregateKind, expr: Expr, node: exp.Expr) -> None:
-        summed = kind in (AggregateKind.SUM, AggregateKind.AVG) or kind in SPREADS or kind in PAIRS
-        if summed and not expr.type.numeric and expr.type is not Type.BOOLEAN:
-            name = expr.name if isinstance(expr, Column) else str(expr)
-            raise TypeMismatch(
-                f'{kind}({expr}): "{name}" is {expr.type}.',
-                span=span_of(self.sql, node),
-                hint=f"Did you mean COUNT({expr}) or GROUP BY {expr}?",
-            )
-        if kind is AggregateKind.QUANTILE and not expr.type.ordered_number and expr.type is not Type.BOOLEAN:
-            raise TypeMismatch(f"a quantile of {expr}: it is {expr.type}.", span=span_of(self.sql, node))
+    # Texts.
 
     def text(self, node: exp.Expr) -> str:
         """The words of an item as written: the name of a column without an alias."""

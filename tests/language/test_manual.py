@@ -22,6 +22,7 @@ from dpsql.executors.columns import ColumnStore
 from dpsql.public_tables import public_data, resolved
 from dpsql.sql import plan_of
 from dpsql.sql.aggregate_calls import AGGREGATES
+from dpsql.sql.aggregates import MOST_AGGREGATES, MOST_CHOSEN
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.expressions import Call, Expr, Function, walk
 from dpsql.sql.functions import FUNCTIONS
@@ -32,7 +33,6 @@ from dpsql.sql.parse import MOST_CHARACTERS, MOST_NESTING, MOST_TOKENS
 from dpsql.sql.plan import EXACT, MOST_DERIVED_CELLS, MOST_POINTS, PAIRS, SPREADS, Query
 from dpsql.sql.private import shown_type
 from dpsql.sql.refusals import CLAUSES, NAMED
-from dpsql.sql.selects import MOST_AGGREGATES, MOST_CHOSEN
 from dpsql.sql.spellings import NAMES, NODES
 from dpsql.sql.worded import RULES
 from tests.test_units_page import shop
