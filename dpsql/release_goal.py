@@ -80,7 +80,14 @@ def _reached(make: Callable[[Fraction], Release], goal: Goal) -> Release:
 
 
 def _check_own(query: Query) -> None:
-    """Refuse aggregates that have an epsilon of their own. Raises InvalidPrivacyParameter."""
+    """Refuse aggregates that have an epsilon of their own, and answers that are made of noisy ones. Raises
+    InvalidPrivacyParameter, UnsupportedSQL."""
+    if query.stages:
+        raise UnsupportedSQL(
+            "WITHIN is of the answers to one SELECT, and here another one reads these.",
+            span=next((each.span for each in query.plan.aggregations), None),
+            hint="Ask for the inner answers within an error, or give an epsilon.",
+        )
     own = [each for each in query.plan.aggregations if each.epsilon is not None]
     if own:
         raise InvalidPrivacyParameter(
@@ -126,6 +133,7 @@ def _check(release: Release, outputs: list[tuple[str, Expr]]) -> None:
                 if drawn
                 else "it depends on private counts."
             ),
+            span=release.query.plan.aggregations[slots[0]].span,
             hint="Give an epsilon."
             if drawn
             else "Ask for COUNT and SUM within an error and divide them, or give an epsilon.",

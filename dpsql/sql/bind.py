@@ -11,6 +11,7 @@ from dpsql.intervals import BOOLEAN
 from dpsql.schema import Type
 from dpsql.sql import worded as _worded  # noqa: F401 - its rules register themselves
 from dpsql.sql.allow import check
+from dpsql.sql.answered import answered, unread
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.expressions import Column, Expr, Fact
 from dpsql.sql.nodes import Scan
@@ -19,7 +20,7 @@ from dpsql.sql.parameters import Params, check_all_used
 from dpsql.sql.parse import Statement, span_of
 from dpsql.sql.people import People, Step, beside_no_match, conjuncts, rows_of
 from dpsql.sql.plan import Query
-from dpsql.sql.private import PrivateSelect, answered, unread
+from dpsql.sql.private import PrivateSelect
 from dpsql.sql.released import ReleasedSelect
 from dpsql.sql.row_wise import RowWise
 from dpsql.sql.scalars import ScalarBinder

@@ -8,21 +8,18 @@ from typing import NoReturn
 
 from sqlglot import exp
 
-from dpsql.calendar import DAYS, MICROSECONDS
 from dpsql.errors import RawColumn, Span, SQLSyntaxError, TypeMismatch, UnknownGroups, UnsupportedSQL
-from dpsql.intervals import EVERYTHING, Interval
+from dpsql.intervals import Interval
 from dpsql.schema import Type
 from dpsql.sql.aggregates import WITHOUT_INTERVAL
 from dpsql.sql.domains import Domains
 from dpsql.sql.expressions import (
     Column,
     Expr,
-    Fact,
     IntervalEnd,
     Literal,
     Report,
     Slot,
-    between_integers,
     columns,
     rebuild,
     walk,
@@ -34,7 +31,6 @@ from dpsql.sql.parse import span_of
 from dpsql.sql.people import People, origins
 from dpsql.sql.plan import CHOSEN, MOST_POINTS, PAIRS, Aggregate, AggregateKind, Aggregation, GroupKey, Query, Source
 from dpsql.sql.public_keys import possible, public_values
-from dpsql.sql.scopes import Answered, Scope
 from dpsql.sql.select_list import aggregate_in, items_of
 from dpsql.sql.selects import SelectBinder
 from dpsql.sql.statementwide import Statementwide
@@ -327,41 +323,3 @@ def refuse_star(sql: str, node: exp.Expr, *, public: bool = False) -> NoReturn:
         span=span_of(sql, node),
         hint="Name aggregates, for example COUNT(*), or columns of GROUP BY.",
     )
-
-
-def unread(query: Query) -> Answered:
-    """The outermost answer, whose columns no SELECT reads."""
-    return Answered(Scope("", "", ()), query)
-
-
-def answered(query: Query, name: str) -> Answered:
-    """The answer of a query as rows that another SELECT may read."""
-    finish = query.stages[-1].finish if query.stages else query.finish
-    outputs = tuple(
-        (output.name, Column(output.name, kind, shown_fact(kind)))
-        for output in finish.outputs
-        for kind in [shown_type(query, output.expr)]
-    )
-    return Answered(Scope(name, name, outputs), query)
-
-
-LARGEST_SHOWN = 2**60
-
-
-def shown_fact(kind: Type) -> Fact:
-    """What is known of a column of an answer; whole numbers are held within +/-2^60, so that sums of two still fit."""
-    ranges = {Type.INTEGER: Interval(-LARGEST_SHOWN, LARGEST_SHOWN), Type.DATE: DAYS, Type.TIMESTAMP: MICROSECONDS}
-    return between_integers(Fact(ranges.get(kind, EVERYTHING)), kind)
-
-
-def shown_type(query: Query, expr: Expr) -> Type:
-    """The type of an output as it is shown: COUNT and sums of whole numbers are integers again."""
-    if query.stages or not isinstance(expr, Slot) or expr.index < len(query.plan.keys) or query.plan.sets:
-        return expr.type
-    aggregation = query.plan.aggregations[expr.index - len(query.plan.keys)]
-    argument = aggregation.argument
-    whole = argument is not None and argument.type in (Type.INTEGER, Type.BOOLEAN)
-    counted = aggregation.kind in (AggregateKind.COUNT, AggregateKind.DISTINCT)
-    if aggregation.kind in CHOSEN:
-        return expr.type
-    return Type.INTEGER if counted or (whole and aggregation.kind is AggregateKind.SUM) else expr.type

@@ -23,6 +23,7 @@ from dpsql.public_tables import public_data, resolved
 from dpsql.sql import plan_of
 from dpsql.sql.aggregate_calls import AGGREGATES
 from dpsql.sql.aggregates import MOST_AGGREGATES, MOST_CHOSEN
+from dpsql.sql.answered import shown_type
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.expressions import Call, Expr, Function, walk
 from dpsql.sql.functions import FUNCTIONS
@@ -31,7 +32,6 @@ from dpsql.sql.functions.dates import PARTS, UNITS
 from dpsql.sql.options import AggregateOptions, Options
 from dpsql.sql.parse import MOST_CHARACTERS, MOST_NESTING, MOST_TOKENS
 from dpsql.sql.plan import EXACT, MOST_DERIVED_CELLS, MOST_POINTS, PAIRS, SPREADS, Query
-from dpsql.sql.private import shown_type
 from dpsql.sql.refusals import CLAUSES, NAMED
 from dpsql.sql.spellings import NAMES, NODES
 from dpsql.sql.worded import RULES

@@ -599,6 +599,15 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (SQLSyntaxError, "'a'", "SELECT COUNT(*) FROM t WITHIN 'a'"),
     (SQLSyntaxError, 'WITHIN', 'SELECT COUNT(*) FROM t WITHIN 5 CONFIDENCE 100'),
     (SQLSyntaxError, 'WITHIN', 'SELECT COUNT(*) FROM t WITHIN 0 CONFIDENCE 95'),
+    (SQLSyntaxError, 'WITHIN', 'SELECT COUNT(*) FROM t WITHIN 5 CONFIDENCE 99.9999999999'),
+    (SQLSyntaxError, 'WITHIN', 'SELECT COUNT(*) FROM t WITHIN 1e999'),
+    (InvalidPrivacyParameter, '*', 'SELECT COUNT(*, epsilon => 2), SUM(age) FROM t WITHIN 5'),
+    (UnsupportedSQL, 'age', 'SELECT AVG(age) FROM t WITHIN 5'),
+    (UnsupportedSQL, 'age', 'SELECT MEDIAN(age) FROM t WITHIN 5'),
+    (UnsupportedSQL, 'age', 'SELECT SUM(n) FROM (SELECT s, SUM(age) AS n FROM t GROUP BY s) WITHIN 5'),
+    (UnsupportedSQL, 'LAPLACE_THRESHOLD',
+     'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (delta = 1e-6, group_selection_strategy = LAPLACE_THRESHOLD) s, COUNT(*) '
+     'FROM t GROUP BY ROLLUP (s)'),
     # DISTINCT.
     (UnknownGroups, 'city', 'SELECT DISTINCT city FROM t'),
     (UnknownGroups, 'age', 'SELECT DISTINCT age, year, hours FROM t'),
