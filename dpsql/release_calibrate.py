@@ -18,8 +18,8 @@ from dpsql.privacy.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach
 from dpsql.privacy.partitions import threshold
 from dpsql.release import Release, Selector
 from dpsql.release_choice import Choice, crossover
+from dpsql.release_coordinates import Wanted
 from dpsql.release_draws import Draw, Family, draws_of
-from dpsql.release_lattice import Wanted
 from dpsql.release_levels import levels_of
 from dpsql.release_parts import Lattice
 from dpsql.release_selection import GEOMETRIC, PUBLIC, Selection, selection_of, unknown_groups

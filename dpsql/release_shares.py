@@ -16,8 +16,9 @@ from dpsql.privacy.cost import Cost
 from dpsql.privacy.events import Event
 from dpsql.privacy.loss import root_below, show
 from dpsql.privacy.mechanisms import Noise, Reach
+from dpsql.release_coordinates import Wanted
 from dpsql.release_draws import families
-from dpsql.release_lattice import Wanted, lower
+from dpsql.release_lattice import lower
 from dpsql.release_parts import Coordinate, Estimate, Feature, Lattice, moved
 
 

@@ -25,7 +25,7 @@ from dpsql import (
     public_tables,
     release,
     release_calibrate,
-    release_lattice,
+    release_coordinates,
     release_planned,
     release_shares,
     session,
@@ -76,9 +76,9 @@ def forget_the_second_group_of_a_changed_row(patch: Patch) -> None:
 
 
 def forget_the_second_group_in_l2(patch: Patch) -> None:
-    honest = release_lattice.squared
+    honest = release_coordinates.squared
     patch.setattr(
-        release_lattice, "squared", lambda row, bound, found: honest(row, bound, replace(found, grouped=False))
+        release_coordinates, "squared", lambda row, bound, found: honest(row, bound, replace(found, grouped=False))
     )
 
 
@@ -862,7 +862,7 @@ def count_rows_for_units(patch: Patch) -> None:
 
 def forget_groups_without_kept_rows(patch: Patch) -> None:
     """A unit is taken to have a kept row in each of its groups."""
-    patch.setattr(release_lattice, "together", lambda _noisy, _analysis, steps: steps)
+    patch.setattr(release_coordinates, "together", lambda _noisy, _analysis, steps: steps)
 
 
 def _say_of_rows(patch: Patch, rule: Callable[[Any, Any], Any]) -> None:

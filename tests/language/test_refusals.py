@@ -606,8 +606,8 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (UnsupportedSQL, 'age', 'SELECT MEDIAN(age) FROM t WITHIN 5'),
     (UnsupportedSQL, 'age', 'SELECT SUM(n) FROM (SELECT s, SUM(age) AS n FROM t GROUP BY s) WITHIN 5'),
     (UnsupportedSQL, 'LAPLACE_THRESHOLD',
-     'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (delta = 1e-6, group_selection_strategy = LAPLACE_THRESHOLD) s, COUNT(*) '
-     'FROM t GROUP BY ROLLUP (s)'),
+     ('SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (delta = 1e-6, group_selection_strategy = LAPLACE_THRESHOLD) s, '
+      'COUNT(*) FROM t GROUP BY ROLLUP (s)')),
     # DISTINCT.
     (UnknownGroups, 'city', 'SELECT DISTINCT city FROM t'),
     (UnknownGroups, 'age', 'SELECT DISTINCT age, year, hours FROM t'),

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsql import prepare, release_draws, release_lattice, release_planned
+from dpsql import prepare, release_coordinates, release_draws, release_lattice, release_planned
 from dpsql.analysis import sensitivity
 from dpsql.analysis.sensitivity import Contribution, Measured
 from dpsql.executors import choosing, columns, moments, points
@@ -46,12 +46,12 @@ Check = Callable[[], None]
 
 def _each_added(patch: Patch, name: str, change: Callable[[Any, Any], Any]) -> None:
     """Change what is said of the coordinates whose name begins so."""
-    honest = release_lattice._Builder._add
+    honest = release_coordinates.Builder._add
 
     def add(self: Any, called: str, terms: Any, unit: float, by: Any) -> int:
         return honest(self, called, terms, unit, change(self, by) if called.startswith(name) else by)
 
-    patch.setattr(release_lattice._Builder, "_add", add)
+    patch.setattr(release_coordinates.Builder, "_add", add)
 
 
 def _halved(_builder: Any, by: Any) -> Any:
@@ -78,12 +78,12 @@ def take_products_for_positive(patch: Patch) -> None:
 
 def take_squares_as_they_are(patch: Patch) -> None:
     """2 u^2 in place of 2 u^2 - 1, at the same sensitivity."""
-    honest = release_lattice._Builder._add
+    honest = release_coordinates.Builder._add
 
     def add(self: Any, called: str, terms: Any, unit: float, by: Any) -> int:
         return honest(self, called, terms[:1] if called.startswith("sum of squares") else terms, unit, by)
 
-    patch.setattr(release_lattice._Builder, "_add", add)
+    patch.setattr(release_coordinates.Builder, "_add", add)
 
 
 def count_different_values_once_a_unit(patch: Patch) -> None:

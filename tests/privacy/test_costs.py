@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql import prepare, release_calibrate, release_lattice
+from dpsql import prepare, release_calibrate, release_coordinates
 from dpsql.errors import DPSQLError, InvalidPrivacyParameter
 from dpsql.privacy.conversion import epsilon_of, rho_for
 from dpsql.privacy.cost import FREE, Cost
@@ -474,8 +474,10 @@ def give_the_noise_the_whole_delta(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_the_l2_norm_of_several_groups(patch: pytest.MonkeyPatch) -> None:
-    honest = release_lattice.squared
-    patch.setattr(release_lattice, "squared", lambda row, bound, found: honest(row, replace(bound, groups=1), found))
+    honest = release_coordinates.squared
+    patch.setattr(
+        release_coordinates, "squared", lambda row, bound, found: honest(row, replace(bound, groups=1), found)
+    )
 
 
 TWO_GROUPS = {"max_groups": 2, "max_rows_per_group": 1}

@@ -23,7 +23,7 @@ from dpsql.executors import evaluation, groups, pairing, pandas
 from dpsql.executors.columns import ColumnStore
 from dpsql.privacy.unit import ContributionBound
 from dpsql.public_tables import resolved
-from dpsql.release_lattice import together
+from dpsql.release_parts import together
 from dpsql.sql.catalog import Catalog
 from tests.privacy import checks, unit_checks
 from tests.privacy.checks import B, U
