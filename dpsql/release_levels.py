@@ -5,9 +5,9 @@ share of the budget; a level of the answer is the least-squares estimate from al
 that groups add up to the levels above, and every level tells something about the others.
 
 Privacy. Summing cells together moves no more in L1 distance than the cells move, so each level has the sensitivity of
-the finest one, or less: its share of epsilon pays for it, and the shares add up (sequential composition). In L2
-distance a unit's contributions that come together count together (`_merged`). Coordinates that neighbours have in
-common are summed as they are.
+the finest one, or less: its share of epsilon pays for it, and the shares add up (sequential composition). A query paid by
+rho is shared out by rho, half the square of an epsilon. In L2 distance a unit's contributions that come together count
+together (`_merged`). Coordinates that neighbours have in common are summed as they are.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dpsql.privacy.conversion import rho_for
 from dpsql.privacy.cost import FREE, Cost
 from dpsql.privacy.events import Concentrated, Event, Pure
 from dpsql.privacy.hierarchies import GroupingSet, allocation, consistent, variances_of
-from dpsql.privacy.loss import Allowance
+from dpsql.privacy.loss import Allowance, root_below
 from dpsql.privacy.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace, drawable
 from dpsql.privacy.unit import ContributionBound
 from dpsql.release_coordinates import squared
@@ -184,6 +184,8 @@ def levels_of(
         shares = dict.fromkeys(plan.sets, Fraction(1, len(plan.sets)))
     elif law == "gaussian":
         shares = allocation(sizes, plan.sets, "gaussian", guard=_GUARD, whole=lambda keys: float(l2_squared(keys)))
+    elif allowed.rho is not None:  # shares of rho, which are the squares of those of epsilon
+        shares = allocation(sizes, plan.sets, "gaussian", guard=_GUARD)
     else:
         shares = allocation(sizes, plan.sets, "laplace", guard=_GUARD)
     measured = []
@@ -198,8 +200,9 @@ def levels_of(
             cost, event = Cost(None, rho=rho * share), Concentrated(rho * share)
         else:
             kind = SplitLaplace if law == "split" and len(noisy) > 1 else CubeLaplace
-            noise = kind.calibrate(reach, allowed.pure * share)
-            cost, event = Cost.of(allowed.pure * share), Pure(allowed.pure * share)  # type: ignore[assignment]
+            epsilon = allowed.pure * (share if allowed.rho is None else root_below(share))
+            noise = kind.calibrate(reach, epsilon)
+            cost, event = Cost.of(epsilon), Pure(epsilon)  # type: ignore[assignment]
         measured.append(Level(keys, share, drawable(noise), cost, event))
     found = Levels(sizes, plan.sets, tuple(measured), noisy)
     if law == "gaussian" and allowed.rho is None and rho is not None:

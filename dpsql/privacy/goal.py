@@ -45,5 +45,6 @@ def confidence_of(value: object) -> Fraction:
     if 0 < sure <= _SUREST:
         return sure
     hint = f"Write confidence={show(sure / 100)}." if 1 < sure < 100 else ""
-    most = " (at most 0.999999999)" if _SUREST < sure < 1 else ""
-    raise InvalidPrivacyParameter(f"confidence must lie between 0 and 1{most}, got {show(sure)}.", hint=hint)
+    if _SUREST < sure < 1:
+        raise InvalidPrivacyParameter("confidence goes up to 0.999999999.")
+    raise InvalidPrivacyParameter(f"confidence must lie between 0 and 1, got {show(sure)}.", hint=hint)
