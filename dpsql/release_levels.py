@@ -5,9 +5,9 @@ share of the budget; a level of the answer is the least-squares estimate from al
 that groups add up to the levels above, and every level tells something about the others.
 
 Privacy. Summing cells together moves no more in L1 distance than the cells move, so each level has the sensitivity of
-the finest one, or less: its share of epsilon pays for it, and the shares add up (sequential composition). A query paid by
-rho is shared out by rho, half the square of an epsilon. In L2 distance a unit's contributions that come together count
-together (`_merged`). Coordinates that neighbours have in common are summed as they are.
+the finest one, or less: its share of epsilon pays for it, and the shares add up (sequential composition). A query paid
+by rho is shared out by rho, half the square of an epsilon. In L2 distance a unit's contributions that come together
+count together (`_merged`). Coordinates that neighbours have in common are summed as they are.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.analysis.sensitivity import Analysis
+from dpsql.privacy import tails
 from dpsql.privacy.conversion import rho_for
 from dpsql.privacy.cost import FREE, Cost
 from dpsql.privacy.events import Concentrated, Event, Pure
@@ -59,11 +61,27 @@ class LevelNoise:
 
     def half_widths(self, weights: NDArray[np.float64], level: float) -> NDArray[np.float64]:
         """As of `Noise`; the lattices of the measured levels are as fine as their noise is wide."""
+        size = np.abs(weights)
+        if len(size) == 2:  # by a table, for each group has its own weights; a norm is below its chords
+            large, small = size.max(axis=0), size.min(axis=0)
+            ratio = np.divide(small, large, out=np.zeros_like(small), where=large > 0)
+            found = large * tails.quantiles(ratio, _pairs(self, level))
+        else:
+            found = self._exact(size, level)
+        slack = sum(factor * count for factor, count in self.terms if count == 1) * 2.0**-20
+        return np.asarray(found + slack * size.sum(axis=0))
+
+    def _exact(self, size: NDArray[np.float64], level: float) -> NDArray[np.float64]:
         from dpsql.privacy.hierarchy_tails import half_widths  # only intervals need it
 
-        slack = sum(factor * count for factor, count in self.terms if count == 1) * 2.0**-20
-        found = half_widths(self.terms, _LAWS[self.name], self.dimension, weights, level)
-        return np.asarray(found + slack * np.abs(weights).sum(axis=0))
+        return half_widths(self.terms, _LAWS[self.name], self.dimension, size, level)
+
+
+@lru_cache(maxsize=256)
+def _pairs(noise: LevelNoise, level: float) -> NDArray[np.float64]:
+    """The half-widths of pairs with the weights 1 and the table's ratios."""
+    ratios = tails.table_ratios()
+    return noise._exact(np.stack([np.ones_like(ratios), ratios]), level)
 
 
 @dataclass(frozen=True)

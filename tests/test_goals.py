@@ -410,7 +410,7 @@ def test_an_error_is_a_number_above_zero(error: object):
 
 @pytest.mark.parametrize("confidence", [0, 1, -0.5, 95, 100, math.nan, math.inf, "0.95", True, [0.5], 1 - 1e-12])
 def test_a_confidence_lies_between_zero_and_one(confidence: object):
-    with pytest.raises(InvalidPrivacyParameter, match="confidence must"):
+    with pytest.raises(InvalidPrivacyParameter, match="^confidence (must|goes)"):
         session().query(COUNT, error=5, confidence=confidence)
 
 

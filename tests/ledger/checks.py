@@ -372,9 +372,12 @@ def charging(path: Path) -> Callable[[int, str], object]:
 
 
 def check_kills_of_chargers(folder: Path, kills: int = 40, seed: int = 5) -> None:
-    path = folder / "killed.ledger"
-    open_ledger(path, rules(10**6)).close()
-    assert check_kills(path, kills, seed, charging(path)) > kills / 4
+    for longest in (0.008, 0.03, 0.1):  # a busy machine needs more time for as many charges
+        path = folder / f"killed{longest}.ledger"
+        open_ledger(path, rules(10**6)).close()
+        if check_kills(path, kills, seed, charging(path), longest) > kills / 4:
+            return
+    raise AssertionError("too few charges were made before the kills")
 
 
 def written(path: Path) -> Path:
