@@ -99,7 +99,8 @@ def _draw_step(release: Release, draw: Draw) -> Step:
         end = "least" if draw.kind is AggregateKind.MIN else "largest"
         what = f"value number {draw.rank} from the {end} one, so that it is hardly ever beyond all"
     else:
-        what = f"within {rows} of the right one (95 %)"
+        about = "about " if len(draw.wanted) > 1 else ""
+        what = f"within {about}{rows} of the right one (95 %)"
     return ("choose", f"{', '.join(names)}: one of {draw.points:,} values by {how}; {what}", cost)
 
 

@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.analysis.sensitivity import Analysis, Measured
-from dpsql.errors import InvalidPrivacyParameter
+from dpsql.errors import InvalidPrivacyParameter, UnsupportedSQL
 from dpsql.executors.base import Grid, GridCounts, LatticeSum
 from dpsql.intervals import point
 from dpsql.privacy.choosing import Chooser, exponential, gaps_of, permute_and_flip, top_k
 from dpsql.privacy.cost import FREE, Cost
 from dpsql.privacy.events import Concentrated, Event, Pure
 from dpsql.privacy.loss import Allowance, root_below
-from dpsql.privacy.ranks import extreme_rank, fixed_rank_spread, quantiles, rank_gaps, rank_gaps_at, rank_spread
+from dpsql.privacy.ranks import extreme_rank, fixed_rank_spread, quantiles, rank_gaps, rank_gaps_at, rows_off
 from dpsql.privacy.unit import Neighbours
 from dpsql.release_parts import Chosen, Estimate
 from dpsql.release_values import argument_of
@@ -37,6 +37,8 @@ _FEWEST_POINTS = 256
 _POINTS_OF_UNKNOWN = 4_096
 _CHUNK = 1 << 20
 _LARGEST_RANK = 1 << 40
+_MOST_WORK = 1 << 28
+"""Points of all groups and draws together."""
 EXACT = "exact"
 """What is asked of nobody's rows needs no chance."""
 
@@ -81,11 +83,18 @@ class Draw:
     def rows_off(self, level: float) -> int:
         """How many rows the drawn value's rank, or its count, may be off from the best one's, with this probability
         and whatever the data are: the utility theorem of the exponential mechanism, exactly (see `extreme_rank`)."""
-        rate = self.rate
+        beta = Fraction(1) - Fraction(repr(level))
         if self.kind is AggregateKind.QUANTILE:
-            spread = max(rank_spread(q, self.bounded, self.one_group) for q in self.wanted)
-            rate = self.epsilon / (len(self.wanted).bit_length() * spread * self.rows)
-        return extreme_rank(self.points, rate, Fraction(1) - Fraction(repr(level)))
+            return rows_off(
+                self.points,
+                self.wanted,
+                self.epsilon,
+                rows=self.rows,
+                bounded=self.bounded,
+                beta=beta,
+                one_group=self.one_group,
+            )
+        return extreme_rank(self.points, self.rate, beta)
 
     def draw(self, counts: NDArray[Any]) -> NDArray[Any]:
         """Points for counts of shape (groups, points), shape (len(places), groups); -1 of a public group without rows,
@@ -212,6 +221,14 @@ def draws_of(
                 f"{kind} would be asked for by a rank beyond any table's rows: epsilon is too small for how much one "
                 "person adds.",
                 hint="Give it more epsilon, or set lower limits (max_rows).",
+            )
+        work = grid.points * (plan.public_cells or 1) * (many if kind is AggregateKind.TOP_K else 1)
+        if work > _MOST_WORK:
+            raise UnsupportedSQL(
+                f"{measured[0].aggregation.word} of {grid.points:,} values in {plan.public_cells or 1:,} groups would "
+                "take too long.",
+                span=measured[0].aggregation.span,
+                hint="Choose among fewer values, or group by fewer.",
             )
         draws.append(draw)
     return tuple(draws), tuple(grids), estimates

@@ -153,6 +153,39 @@ def quantiles(
     return places
 
 
+def rows_off(
+    grid: int,
+    qs: Sequence[Fraction],
+    epsilon: Fraction,
+    *,
+    rows: int,
+    bounded: bool,
+    beta: Fraction,
+    one_group: bool = False,
+) -> int:
+    """How many rows the rank of any one of `quantiles` may be off, with probability 1 - beta and whatever the data are,
+    but for half of the rows of the pieces where parts are cut. Arguments as there, on a grid of so many places.
+
+    A draw is off by at most what `extreme_rank` says for its rate and all pieces as candidates. The rank that it aims
+    at lies between those of its part's ends, as the ideal one does, at the same proportion: it is off by at most the
+    worse of the two. So errors add up along the draws that lead to a quantile, which share beta (union bound)."""
+    share = Fraction(epsilon) / len(qs).bit_length() / rows
+    candidates = grid * (_pieces(grid) if len(qs) > 1 else 1)
+
+    def worst(first: int, last: int, low: Fraction, high: Fraction, before: tuple[Fraction, ...]) -> int:
+        if first == last:
+            return 0
+        middle = (first + last) // 2
+        q = qs[middle]
+        inside = (q - low) / (high - low)
+        whole = last - first == len(qs)
+        rates = (*before, share / rank_spread(inside, bounded, whole and one_group))
+        own = sum(extreme_rank(candidates, rate, beta / len(rates)) for rate in rates)
+        return max(own, worst(first, middle, low, q, rates), worst(middle + 1, last, q, high, rates))
+
+    return worst(0, len(qs), Fraction(0), Fraction(1), ())
+
+
 def _pieces(grid: int) -> int:
     """Pieces of a place, 16 to 64, fewer on larger grids: an upper quantile's rank can be off by half a piece of the
     rows at the place of a middle one."""
