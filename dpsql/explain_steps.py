@@ -16,6 +16,7 @@ from dpsql.release_draws import EXACT, Draw
 from dpsql.release_levels import Levels
 from dpsql.release_parts import Coordinate
 from dpsql.release_shares import Share
+from dpsql.release_subcounts import name_of
 from dpsql.sql.expressions import columns
 from dpsql.sql.plan import AggregateKind, Output, filters_of, scans_of
 
@@ -229,6 +230,8 @@ def _formula(release: Release, output: Output) -> str:
 def _feature(release: Release, place: int | None) -> str:
     """What stands for a feature: the coordinate that it is, or that it is made of shares."""
     weights = release.lattice.weights(place)
+    if release.lattice.l1 is None and len(weights) == 2:
+        return name_of(release.coordinates[weights[0][0]])
     if len(weights) > 1:
         return "(sum of shares)"
     return release.coordinates[weights[0][0]].name if weights else ""

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpsql.analysis.sensitivity import Analysis, Contribution, Measured, l2_squared_of_change
+from dpsql.analysis.sensitivity import Analysis, Contribution, Measured
 from dpsql.executors.base import (
     LARGEST_STEP_COUNT,
     CountDistinct,
@@ -21,7 +21,8 @@ from dpsql.executors.base import (
 from dpsql.intervals import Interval, point
 from dpsql.privacy.unit import ContributionBound, Neighbours
 from dpsql.release_grids import FURTHER_OUT, MOST_OF_UNITS, Fineness, Grid, far
-from dpsql.release_parts import Coordinate, Estimate, Lattice, Moments, together
+from dpsql.release_parts import Coordinate, Estimate, Lattice, Moments, squared, together
+from dpsql.release_subcounts import around_the_count
 from dpsql.release_values import argument_of, centred_name, count_of, grid_key, half, is_whole, middle
 from dpsql.sql.plan import PAIRS, SPREADS, AggregateKind
 
@@ -43,12 +44,14 @@ class _Selecting:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """`selects`: a count is needed to decide which groups are shown, and with `of_units` it has to be one of units.
-    `levels`: sums of the coordinates over groups get noise too. `centre_all`: every sum beside a count of its own."""
+    `levels`: sums of the coordinates over groups get noise too. `centre_all`: every sum beside a count of its own;
+    `around`: counts of some rows less half the count of all."""
 
     selects: bool = False
     of_units: bool = False
     levels: bool = False
     centre_all: bool = False
+    around: bool = False
 
 
 class Builder:
@@ -63,6 +66,7 @@ class Builder:
         self.levels = wanted.levels
         self.of_units = wanted.of_units
         self.centre_all = wanted.centre_all
+        self.around = wanted.around
         self.parts: dict[Part, int] = {}
         self.coordinates: list[Coordinate] = []
 
@@ -79,6 +83,11 @@ class Builder:
         self.grids = self.fineness.of([m for m in measured if m.sum is not None and m.of in ("rows", "mean")])
         estimates = [self._estimate(m, counted) for m in measured]
         place = self._counted(selecting) if self.selects else 0
+        if self.around and CountRows(None) not in self.parts:
+            self._count_all()
+        features = None
+        if self.around:
+            self.coordinates, features = around_the_count(tuple(self.parts), self.coordinates, self.analysis)
         steps = self._common_steps()
         if steps is None:
             return None
@@ -90,7 +99,15 @@ class Builder:
         groups = self.analysis.bounds.units.groups * (2 if self.analysis.neighbours is Neighbours.BOUNDED else 1)
         joint = together([each for each in coordinates if each.noisy], self.analysis, steps)
         return Lattice(
-            tuple(self.parts), coordinates, tuple(estimates), joint, place, one_unit, groups, one_row=one_row
+            tuple(self.parts), coordinates, tuple(estimates), joint, place, one_unit, groups, one_row, features
+        )
+
+    def _count_all(self) -> None:
+        """A count of all rows, for the sake of those of some."""
+        row = Contribution(point(1), sure=False)
+        bound = self.analysis.bounds.rows
+        self._add(
+            "count", ((self._part(CountRows(None)), 1),), 1.0, _Selecting(CountRows(None), row, bound, 1, by_unit=False)
         )
 
     def _selecting(self) -> _Selecting:
@@ -293,16 +310,6 @@ def _times(each: Coordinate, factor: int) -> Coordinate:
         sensitivity=each.sensitivity * factor,
         l2_squared=each.l2_squared * factor * factor,
     )
-
-
-def squared(row: Contribution, bound: ContributionBound, analysis: Analysis) -> Fraction:
-    """The squared L2 norm of `norms`, in exact integers."""
-    if not analysis.private:
-        return Fraction(0)
-    largest, width = int(max(abs(row.least), abs(row.most))), int(row.most - row.least)
-    if analysis.neighbours is Neighbours.UNBOUNDED:
-        return Fraction(largest * largest * bound.l2_squared)
-    return Fraction(l2_squared_of_change(row, bound) if analysis.grouped else (width * bound.linf) ** 2)
 
 
 def _total_of(m: Measured) -> UnitTotal:

@@ -16,6 +16,10 @@ from dpsql.release_coordinates import Builder, Wanted
 from dpsql.release_encodings import encoded
 from dpsql.release_errors import mean_log_error
 from dpsql.release_parts import Lattice
+from dpsql.release_subcounts import worth_a_count
+
+_EXACT = Fraction(2**20)
+"""What is asked of nobody's rows is taken as exactly as at this epsilon."""
 
 
 def lower(analysis: Analysis, epsilon: Fraction, wanted: Wanted, *, law: str) -> Lattice:
@@ -27,6 +31,8 @@ def lower(analysis: Analysis, epsilon: Fraction, wanted: Wanted, *, law: str) ->
     designs = [_lattice(analysis, epsilon, wanted)]
     if any(each.count is None for each in designs[0].estimates):
         designs.append(_lattice(analysis, epsilon, replace(wanted, centre_all=True)))
+    if worth_a_count(designs[0].parts, designs[0].coordinates):
+        designs += [_lattice(analysis, epsilon, replace(wanted, around=True))]
     if law not in ("gaussian", "split") and not wanted.selects and not wanted.levels:
         designs += encoded(analysis)
     return designs[0] if len(designs) == 1 else min(designs, key=lambda lattice: _error(lattice, law))
@@ -36,7 +42,7 @@ def _lattice(analysis: Analysis, epsilon: Fraction, wanted: Wanted) -> Lattice:
     """The lattice on the integers themselves where their common multiple allows it, else on coarser grids.
 
     Noise grows with the contributions of a unit, so the grid may be as much coarser."""
-    scaled = epsilon / analysis.bounds.rows.l1
+    scaled = epsilon / analysis.bounds.rows.l1 if analysis.private else _EXACT
     lattice = Builder(analysis, scaled, wanted, coarse=False).build()
     if lattice is None:
         lattice = Builder(analysis, scaled, wanted, coarse=True).build()

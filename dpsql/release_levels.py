@@ -31,8 +31,7 @@ from dpsql.privacy.hierarchies import GroupingSet, allocation, consistent, varia
 from dpsql.privacy.loss import Allowance, root_below
 from dpsql.privacy.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace, drawable
 from dpsql.privacy.unit import ContributionBound
-from dpsql.release_coordinates import squared
-from dpsql.release_parts import Lattice
+from dpsql.release_parts import Lattice, squared
 from dpsql.sql.expressions import Vector
 from dpsql.sql.plan import Aggregate
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpsql.analysis.sensitivity import Analysis, Contribution
+from dpsql.analysis.sensitivity import Analysis, Contribution, l2_squared_of_change
 from dpsql.executors.base import Part
 from dpsql.intervals import Interval, Number
 from dpsql.privacy.unit import ONE_ROW, ContributionBound, Neighbours
@@ -140,6 +140,16 @@ class Lattice:
         if place is None:
             return ()
         return ((place, 1.0),) if self.features is None else self.features[place]
+
+
+def squared(row: Contribution, bound: ContributionBound, analysis: Analysis) -> Fraction:
+    """The squared L2 norm of `norms`, in exact integers."""
+    if not analysis.private:
+        return Fraction(0)
+    largest, width = int(max(abs(row.least), abs(row.most))), int(row.most - row.least)
+    if analysis.neighbours is Neighbours.UNBOUNDED:
+        return Fraction(largest * largest * bound.l2_squared)
+    return Fraction(l2_squared_of_change(row, bound) if analysis.grouped else (width * bound.linf) ** 2)
 
 
 def together(noisy: list[Coordinate], analysis: Analysis, steps: int) -> int:
