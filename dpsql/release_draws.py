@@ -3,21 +3,25 @@
 Rows are counted on a public grid of values, and one point of it is drawn for each group: the better it fits, the
 likelier (`privacy.choosing`, `privacy.ranks`). Quantiles of one argument are drawn together, so that they do not
 cross. MIN and MAX are values of a low and a high rank, far enough from the end that the answer is hardly ever beyond
-all rows. A draw paid by epsilon is permute-and-flip, which is never worse than the exponential mechanism at the same
-epsilon; one paid by rho is the exponential mechanism, whose rho is a quarter of what its epsilon alone would imply.
+all rows. Of several values a row counts for one only, so the counts of all values together have noise for one row, and
+the values with the largest ones are taken: that costs as much for any number of them, where one draw after the other
+would share epsilon. A draw paid by epsilon is permute-and-flip, which is never worse than the exponential mechanism at
+the same epsilon; one paid by rho is the exponential mechanism, whose rho is a quarter of what its epsilon alone would
+imply.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.analysis.sensitivity import Analysis, Measured
+from dpsql.analysis.sensitivity import Analysis, Contribution, Measured
 from dpsql.errors import InvalidPrivacyParameter, UnsupportedSQL
 from dpsql.executors.base import Grid, GridCounts, LatticeSum
 from dpsql.intervals import point
@@ -25,9 +29,10 @@ from dpsql.privacy.choosing import Chooser, exponential, gaps_of, permute_and_fl
 from dpsql.privacy.cost import FREE, Cost
 from dpsql.privacy.events import Concentrated, Event, Pure
 from dpsql.privacy.loss import Allowance, root_below
+from dpsql.privacy.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, drawable
 from dpsql.privacy.ranks import extreme_rank, fixed_rank_spread, quantiles, rank_gaps, rank_gaps_at, rows_off
 from dpsql.privacy.unit import Neighbours
-from dpsql.release_parts import Chosen, Estimate
+from dpsql.release_parts import Chosen, Estimate, squared
 from dpsql.release_values import argument_of
 from dpsql.sql.plan import MOST_POINTS, RANKED, Aggregate, AggregateKind, GroupKey
 
@@ -62,6 +67,8 @@ class Draw:
     mechanism: str
     cost: Cost
     event: Event
+    noise: Noise | None = None
+    """Of each count, where values are chosen by noisy counts."""
 
     @property
     def chooser(self) -> Chooser:
@@ -94,6 +101,8 @@ class Draw:
                 beta=beta,
                 one_group=self.one_group,
             )
+        if self.noise is not None:  # no count is off by more than that, so none taken is behind by twice as much
+            return 2 * math.ceil(self.noise.half_width(float(1 - beta / self.points)))
         return extreme_rank(self.points, self.rate, beta)
 
     def draw(self, counts: NDArray[Any]) -> NDArray[Any]:
@@ -118,6 +127,8 @@ class Draw:
             return self.chooser(gaps, self.rate)[None]
         if len(self.places) == 1:
             return self.chooser(gaps_of(counts), self.rate)[None]
+        if self.noise is not None:
+            return _largest(counts + self.noise.draw(counts.size).reshape(counts.shape), len(self.places))
         return top_k(counts, len(self.places), self.rate, self.chooser).T
 
     def _best(self, counts: NDArray[Any]) -> NDArray[Any]:
@@ -128,7 +139,7 @@ class Draw:
             return np.asarray((counts > 0).argmax(axis=1)[None])
         if self.kind is AggregateKind.MAX:
             return np.asarray((self.points - 1 - (counts[:, ::-1] > 0).argmax(axis=1))[None])
-        return np.argsort(-counts, axis=1, kind="stable")[:, : len(self.places)].T
+        return _largest(counts, len(self.places))
 
     def run(self, grid: Grid, shown: NDArray[Any]) -> NDArray[np.float64]:
         """Points of the groups `shown` (numbers of groups), shape (len(places), len(shown))."""
@@ -137,6 +148,11 @@ class Draw:
         for start in range(0, len(shown), step):
             found[:, start : start + step] = self.draw(_dense(grid, shown[start : start + step], self.points))
         return found
+
+
+def _largest(counts: NDArray[Any], many: int) -> NDArray[Any]:
+    """The places of the largest counts of each group, in their order, shape (many, groups)."""
+    return np.argsort(-counts, axis=1, kind="stable")[:, :many].T
 
 
 def _dense(grid: Grid, groups: NDArray[Any], points: int) -> NDArray[np.int64]:
@@ -200,8 +216,12 @@ def draws_of(
             after = many if kind is AggregateKind.TOP_K else many.bit_length()
             epsilon, mechanism = root_below(8 * after * share), "exponential"
             cost, event = Cost(None, rho=share), Concentrated(share)
+        noise = None
+        if kind is AggregateKind.TOP_K and many > (1 if allowed.rho is None else 2):
+            noise = _noise_of_counts(measured[0], analysis, epsilon if allowed.rho is None else None, cost.rho)
+            mechanism = noise.name
         if not analysis.private:
-            mechanism, cost = EXACT, FREE
+            mechanism, cost, noise = EXACT, FREE, None
         draw = Draw(
             kind,
             grids.setdefault(grid, len(grids)),
@@ -215,6 +235,7 @@ def draws_of(
             mechanism,
             cost,
             event,
+            noise,
         )
         if kind in RANKED and draw.rank > _LARGEST_RANK:
             raise InvalidPrivacyParameter(
@@ -232,6 +253,15 @@ def draws_of(
             )
         draws.append(draw)
     return tuple(draws), tuple(grids), estimates
+
+
+def _noise_of_counts(m: Measured, analysis: Analysis, epsilon: Fraction | None, rho: Fraction) -> Noise:
+    """The noise of the counts of all values, in all groups, for an epsilon or else a rho. Values are to the rows of a
+    unit what groups are: each row is in one, and one that changes leaves one for another."""
+    row = Contribution(point(1), sure=False)
+    split = replace(analysis, grouped=True)
+    reach = Reach(round(split.of(row, m.bound).l1), squared(row, m.bound, split), 1)
+    return drawable(DiscreteGaussian.of_rho(reach, rho) if epsilon is None else CubeLaplace.calibrate(reach, epsilon))
 
 
 def _grid_of(m: Measured, plan: Aggregate) -> tuple[GridCounts, Chosen]:

@@ -24,7 +24,7 @@ from dpsql.executors.base import SHARE_STEPS
 from dpsql.intervals import Interval
 from dpsql.privacy import mechanisms, ranks, sampling
 from dpsql.privacy.cost import Cost
-from dpsql.privacy.unit import ONE_ROW
+from dpsql.privacy.unit import ONE_ROW, Neighbours
 from dpsql.release_bounds import Search
 from dpsql.release_draws import Draw
 from dpsql.replay import Replay
@@ -226,6 +226,19 @@ def draw_as_if_each_unit_had_one_row(patch: Patch) -> None:
 
 def draw_as_if_rows_were_added_only(patch: Patch) -> None:
     _drawn_as(patch, bounded=False)
+
+
+def count_values_as_if_rows_were_added_only(patch: Patch) -> None:
+    _noise_for(patch, lambda m, analysis: (m, replace(analysis, neighbours=Neighbours.UNBOUNDED)))
+
+
+def count_values_as_if_each_unit_had_one_row(patch: Patch) -> None:
+    _noise_for(patch, lambda m, analysis: (replace(m, bound=ONE_ROW), analysis))
+
+
+def _noise_for(patch: Patch, change: Callable[[Any, Any], tuple[Any, Any]]) -> None:
+    honest = release_draws._noise_of_counts
+    patch.setattr(release_draws, "_noise_of_counts", lambda m, analysis, *price: honest(*change(m, analysis), *price))
 
 
 def draw_as_if_no_row_changed_its_group(patch: Patch) -> None:
@@ -490,7 +503,11 @@ LIES: list[tuple[Lie, Check]] = [
     (draw_as_if_rows_were_added_only, drawing("SELECT MODE(i) FROM t", B)),
     (draw_as_if_rows_were_added_only, drawing("SELECT b, MEDIAN(i) FROM t GROUP BY b", B)),
     (draw_as_if_no_row_changed_its_group, drawing("SELECT b, QUANTILE_CONT(i, 0) FROM t GROUP BY b", B, epsilon=8)),
-    (give_every_value_of_the_top_the_whole_epsilon, drawing("SELECT APPROX_TOP_K(i, 2) FROM t", most=3)),
+    (give_every_value_of_the_top_the_whole_epsilon, drawing("SELECT APPROX_TOP_K(i, 2) FROM t", most=3, rho=0.5)),
+    (count_values_as_if_rows_were_added_only, drawing("SELECT APPROX_TOP_K(i, 2) FROM t", B)),
+    (count_values_as_if_rows_were_added_only, drawing("SELECT APPROX_TOP_K(i, 3) FROM t", B, rho=0.5)),
+    (count_values_as_if_each_unit_had_one_row, forgetting(lambda: draws.check_people(
+        "SELECT APPROX_TOP_K(k, 2) FROM e", R3, {}))),
     (give_every_level_the_whole_epsilon, drawing("SELECT QUANTILE_CONT(i, 0), QUANTILE_CONT(i, 1) FROM t", B)),
     (score_ranks_by_the_number_of_rows, drawing("SELECT QUANTILE_CONT(i, 0) FROM t")),
     (draw_permute_and_flip_for_the_exponential, drawing("SELECT MODE(k) FROM t", rho=0.5)),

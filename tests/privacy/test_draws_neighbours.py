@@ -26,6 +26,7 @@ from dpsql import release_draws
 from dpsql.executors.base import ExactTable
 from dpsql.privacy import ranks
 from dpsql.privacy.choice_laws import exponential_law, permute_and_flip_law
+from dpsql.privacy.mechanisms import CubeLaplace, DiscreteGaussian
 from dpsql.release import Release
 from dpsql.release_draws import Draw
 from tests.privacy import checks, unit_checks
@@ -160,6 +161,11 @@ def compare(made: Release, one: Counts, other: Counts, where: str) -> float:
         pairs = [pair for pair in pairs if pair[0] != pair[1]]
         if not pairs:
             continue
+        if draw.noise is not None:
+            spent, charged = cost_of_noisy_counts(draw, pairs)
+            assert spent <= charged, f"{draw.kind.name}: {spent} spent, {charged} charged: {where}"
+            attained = max(attained, float(spent / charged))
+            continue
         if draw.cost.epsilon is not None:
             charged = float(draw.cost.epsilon)
             spent = sum(log_ratio(law_of(draw, a), law_of(draw, b)) for a, b in pairs)
@@ -172,6 +178,15 @@ def compare(made: Release, one: Counts, other: Counts, where: str) -> float:
             assert spent <= order * rho * SLACK, f"{draw.kind.name}: order {order}, {spent} of {order * rho}: {where}"
             attained = max(attained, spent / (order * rho))
     return attained
+
+
+def cost_of_noisy_counts(draw: Draw, pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> tuple[Any, Any]:
+    """What telling two neighbours apart costs by noisy counts of all groups, and what is charged: epsilon, or rho."""
+    changes = [abs(a - b) for one, other in pairs for a, b in zip(one, other, strict=True)]
+    if isinstance(draw.noise, CubeLaplace):
+        return sum(changes) / draw.noise.exact_scale, draw.cost.epsilon
+    assert isinstance(draw.noise, DiscreteGaussian)
+    return sum(each * each for each in changes) / (2 * draw.noise.variance), draw.cost.rho
 
 
 # Tables of a few rows
@@ -480,6 +495,22 @@ def check_hidden_groups() -> None:
 
 def test_hidden_groups_leave_no_trace():
     check_hidden_groups()
+
+
+def test_values_are_taken_by_counts_with_fresh_noise_of_each():
+    made = calibrated_by(schema_of(plain), "SELECT APPROX_TOP_K(k, 2) FROM t", U)
+    (draw,) = made.draws
+    counts = np.array([[5, 7], [7, 5], [3, 3]])
+    drawn = []
+
+    def noise(cells: int) -> Any:
+        drawn.append(cells)
+        return np.array([[3, 0, 0, 0, 0, 1]])
+
+    with mock.patch.object(CubeLaplace, "draw", side_effect=noise):
+        assert draw.draw(counts).T.tolist() == [[0, 1], [0, 1], [1, 0]]
+    assert drawn == [6]
+    assert draw.noise == CubeLaplace(Fraction(1) / draw.cost.epsilon, 1)
 
 
 def test_grids_are_public():
