@@ -225,7 +225,12 @@ def _shares(
         l2_squared = sum((each.l2_squared for each in lattice.coordinates if each.noisy), Fraction(0))
         reach = Reach(lattice.steps, l2_squared, len(places), lattice.l1)
         if not gaussian:
-            noise, cost = _laplace(reach, part.epsilon, strategy), Cost.of(part.epsilon)
+            if lattice.better_apart or (strategy == "split" and len(places) > 1):
+                reach = replace(reach, l1=len(places) * lattice.of_each)
+                noise: Noise = SplitLaplace.calibrate(reach, part.epsilon)
+            else:
+                noise = _laplace(reach, part.epsilon)
+            cost = Cost.of(part.epsilon)
         elif allowed.rho is None:
             noise = DiscreteGaussian.calibrate(reach, PrivacyLoss(part.epsilon, delta))
             cost = noise.loss(reach)
@@ -237,12 +242,8 @@ def _shares(
     return tuple(shares)
 
 
-def _laplace(reach: Reach, epsilon: Fraction, strategy: str) -> Noise:
-    if reach.l1 is not None:
-        return SharedLaplace.calibrate(reach, epsilon)
-    if strategy == "split" and reach.dimension > 1:
-        return SplitLaplace.calibrate(reach, epsilon)
-    return CubeLaplace.calibrate(reach, epsilon)
+def _laplace(reach: Reach, epsilon: Fraction) -> Noise:
+    return (CubeLaplace if reach.l1 is None else SharedLaplace).calibrate(reach, epsilon)
 
 
 def _one_of(name: str, word: object, words: tuple[str, ...]) -> None:

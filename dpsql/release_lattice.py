@@ -58,6 +58,8 @@ def _error(lattice: Lattice, law: str) -> float:
         spread = float(sum(lattice.coordinates[place].l2_squared for place in noisy))
     elif lattice.l1 is not None:
         spread = 2.0 * float(lattice.l1) ** 2
+    elif law == "split" or lattice.better_apart:
+        spread = 2.0 * d * d * float(lattice.of_each) ** 2
     else:
-        spread = (2.0 * d * d if law == "split" else (d + 1) * (d + 2) / 3) * float(lattice.steps) ** 2
+        spread = (d + 1) * (d + 2) / 3 * float(lattice.steps) ** 2
     return mean_log_error(lattice, dict.fromkeys(noisy, spread))

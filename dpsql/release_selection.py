@@ -84,7 +84,8 @@ def selection_of(query: Query, analysis: Analysis, options: Options | None, mech
     elif mechanism == "gaussian":
         strategy = GAUSSIAN
     else:
-        strategy = LAPLACE if analysis.measured else GEOMETRIC  # by itself the optimal one, beside a count a free one
+        counted = any(each.of != "choice" for each in analysis.measured)
+        strategy = LAPLACE if counted else GEOMETRIC  # by itself the optimal one, beside a count a free one
     _check(query, options, PUBLIC if query.plan.sets else strategy)
     if strategy == PUBLIC and not public:
         raise unknown_groups(query)

@@ -148,7 +148,8 @@ class SplitLaplace:
     """Independent discrete Laplace noise for each coordinate, the budget split evenly among them.
 
     Privacy: Laplace mechanism on the L1 norm (Dwork, McSherry, Nissim, Smith 2006); each of the d coordinates moves by
-    at most `steps` in sum over groups, so the L1 change is at most d steps and epsilon = d steps / scale.
+    at most `steps` in sum over groups, so the L1 change is at most d steps, or `l1` where that is known to be less, and
+    epsilon is that by the scale.
     """
 
     exact_scale: Fraction
@@ -156,7 +157,7 @@ class SplitLaplace:
 
     @classmethod
     def calibrate(cls, reach: Reach, epsilon: Fraction) -> SplitLaplace:
-        return cls(_round_up(Fraction(reach.steps * reach.dimension) / epsilon), reach.dimension)
+        return cls(_round_up(Fraction(_whole_l1(reach)) / epsilon), reach.dimension)
 
     @property
     def name(self) -> str:
@@ -184,7 +185,7 @@ class SplitLaplace:
         return _linear("laplace", self.dimension, weights, level, self.scale)
 
     def loss(self, reach: Reach) -> Cost:
-        return Cost.of(Fraction(reach.steps * reach.dimension) / self.exact_scale)
+        return Cost.of(Fraction(_whole_l1(reach)) / self.exact_scale)
 
 
 @dataclass(frozen=True, slots=True)
