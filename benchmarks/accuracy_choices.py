@@ -8,7 +8,9 @@ and twice that in the rate, an equal share of epsilon for each quantile; exactly
 
 from __future__ import annotations
 
+import json
 import math
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -19,6 +21,7 @@ from errors import EPSILON, Floats, answers, errors, mean, rmse
 from measure import Row, stages
 
 import dpsql
+from dpsql.privacy.choosing import permute_and_flip, top_k
 
 ROWS = 2_000
 MOST = 1_000
@@ -115,19 +118,44 @@ def modes(runs: int) -> list[Row]:
     return rows
 
 
-def distinct(runs: int) -> list[Row]:
-    """COUNT(DISTINCT x), one more row makes at most one more: alone it has geometric noise, beside COUNT(*) that of
-    two coordinates."""
+def counts(runs: int) -> list[Row]:
+    """Counts of some rows or of different values. One row moves each by at most one: alone it has geometric noise;
+    beside COUNT(*), half of that count's noise and half of its own (theory: sqrt 2). Five counts are worth a count of
+    all: the noise of six coordinates, halved. `naive` shares epsilon."""
     values = _values()
-    truth = np.array([[len(np.unique(values))], [ROWS]], dtype=np.float64)
-    word, table = "COUNT(DISTINCT x)", _table(values)
-    alone = errors(table, f"SELECT {word} FROM t", truth[:1], runs)
-    both = errors(table, f"SELECT {word}, COUNT(*) FROM t", truth, runs)
+    some = {f"COUNT_IF(x < {limit})": float((values < limit).sum()) for limit in (300, 350, 400, 450, 500)}
+    word, different = "COUNT(DISTINCT x)", float(len(np.unique(values)))
+    first = next(iter(some))
     a = math.exp(-EPSILON)
-    return [
-        {"of": word, "auto": rmse(alone[:, 0]), "theory auto": math.sqrt(2 * a) / (1 - a), "naive": math.sqrt(2)},
-        {"of": f"{word} beside COUNT(*)", "auto": rmse(both[:, 0]), "theory auto": 2.0, "naive": 2 * math.sqrt(2)},
+    asked: list[tuple[str, dict[str, float], float, int]] = [
+        (word, {word: different}, math.sqrt(2 * a) / (1 - a), 1),
+        (f"{word} beside COUNT(*)", {word: different, "COUNT(*)": ROWS}, math.sqrt(2), 2),
+        (f"{first} beside COUNT(*)", {first: some[first], "COUNT(*)": ROWS}, math.sqrt(2), 2),
+        (f"{first} beside four others", some, math.sqrt(7 * 8 / 6), 5),
     ]
+    rows: list[Row] = []
+    for name, truths, theory, shares in asked:
+        truth = np.array([[each] for each in truths.values()])
+        off = errors(_table(values), f"SELECT {', '.join(truths)} FROM t", truth, runs)
+        rows.append({"of": name, "auto": rmse(off[:, 0]), "theory auto": theory, "naive": shares * math.sqrt(2)})
+    return rows
+
+
+def most_frequent(runs: int) -> list[Row]:
+    """How many rows the values of APPROX_TOP_K have fewer than the right ones, on average. `naive` draws one after the other, each
+    for an equal share of epsilon, by permute-and-flip."""
+    held = 400 - 3 * np.arange(100)
+    names = [f"value {number:03}" for number in range(len(held))]
+    table = dpsql.Table(pd.DataFrame({"x": np.repeat(names, held)}), keys={"x": names})
+    rows: list[Row] = []
+    for many in (2, 5, 20):
+        found = answers(table, f"SELECT APPROX_TOP_K(x, {many}) FROM t", runs)[:, 0, 0]
+        taken = np.array([sum(held[names.index(each)] for each in json.loads(text)) for text in found])
+        peeled = top_k(np.tile(held, (runs, 1)), many, Fraction(EPSILON) / many, permute_and_flip)
+        best = held[:many].sum()
+        lost = {"auto": best - taken, "naive": best - held[peeled].sum(axis=1)}
+        rows.append({"values": many} | {way: mean(off.astype(np.float64)) for way, off in lost.items()})
+    return rows
 
 
 def automatic_bounds(_runs: int) -> list[Row]:
