@@ -142,8 +142,8 @@ def counts(runs: int) -> list[Row]:
 
 
 def most_frequent(runs: int) -> list[Row]:
-    """How many rows the values of APPROX_TOP_K have fewer than the right ones, on average. `naive` draws one after the other, each
-    for an equal share of epsilon, by permute-and-flip."""
+    """How many rows the values of APPROX_TOP_K have fewer than the right ones, on average. `naive` draws one after the
+    other, each for an equal share of epsilon, by permute-and-flip."""
     held = 400 - 3 * np.arange(100)
     names = [f"value {number:03}" for number in range(len(held))]
     table = dpsql.Table(pd.DataFrame({"x": np.repeat(names, held)}), keys={"x": names})

@@ -22,6 +22,8 @@ def moments_interval(release: Release, released: Released, estimate: Estimate, l
 
     moments, kind = estimate.moments, estimate.kind
     assert moments is not None  # these kinds have them
+    if release.noise is None:  # nobody's rows: the answer is exact
+        return None
     read = _Reader(release, released, estimate, moments)
     sample = kind in (AggregateKind.VAR_SAMP, AggregateKind.STDDEV_SAMP, AggregateKind.COVAR_SAMP)
     if kind in SPREADS:
@@ -32,6 +34,8 @@ def moments_interval(release: Release, released: Released, estimate: Estimate, l
     if kind in (AggregateKind.COVAR_POP, AggregateKind.COVAR_SAMP):
         low, high = read.run(known.covariance_interval, "nstp", level, sample)
         return low * (moments.half * moments.other_half), high * (moments.half * moments.other_half)
+    if kind is AggregateKind.REGR_SLOPE and not moments.half:  # of one value on anything
+        return np.zeros(released.groups), np.zeros(released.groups)
     if kind is AggregateKind.REGR_SLOPE and moments.other_half:
         low, high = read.run(known.slope_interval, "ntrsp", level)  # of y = u on x = v
         ratio = moments.half / moments.other_half

@@ -14,7 +14,7 @@ bounds are then public, and the query is planned with them for the rest of its e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -32,7 +32,7 @@ from dpsql.privacy.events import Concentrated, Event, Pure
 from dpsql.privacy.loss import Allowance, root_below
 from dpsql.privacy.unit import ContributionBound, Neighbours
 from dpsql.schema import Type
-from dpsql.sql.expressions import Call, Column, Expr, Literal, call, call_of, columns
+from dpsql.sql.expressions import Call, Column, Expr, Literal, call, call_of
 from dpsql.sql.facts import Known, fact
 from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.plan import CHOSEN, RANKED, Aggregate, AggregateKind, Query, scans_of
@@ -154,12 +154,21 @@ def loose_columns(query: Query, known: Known) -> tuple[Column, ...]:
         for argument in each.arguments:
             if fact(argument, known).range.bounded:
                 continue
-            for column in columns(argument):
+            for column in _of_values(argument):
                 table = tables.get(column.table)
                 said = table.by_name.get(column.name.casefold()) if table is not None else None
                 if said is not None and said.auto and not fact(column, known).range.bounded:
                     found[column] = None
     return tuple(found)
+
+
+def _of_values(expr: Expr) -> Iterator[Column]:
+    """The columns of an expression that are more than conditions."""
+    if isinstance(expr, Column):
+        yield expr
+    elif isinstance(expr, Call) and expr.type is not Type.BOOLEAN:
+        for arg in expr.args[:1] if expr.function.name == "nullif" else expr.args:
+            yield from _of_values(arg)
 
 
 def clipped(query: Query, bounds: dict[Column, Interval]) -> Query:

@@ -144,7 +144,10 @@ class CubeCombination:
             for binomial in binomials[1:]:
                 line *= x
                 line += binomial
-            found += (parity * total if k % 2 else parity) * line / power(1 - x, p)
+            with np.errstate(over="ignore", invalid="ignore"):
+                term = line / power(1 - x, p)
+            # Beyond the floats the quotient falls as x^-(p / 2): no float shows it beside what is near 0.
+            found += (parity * total if k % 2 else parity) * np.where(np.isfinite(term), term, 0)
         found *= self.scale
         if k == 1:
             return found
