@@ -7,11 +7,11 @@ from fractions import Fraction
 
 from dpsql.executors.base import of_units
 from dpsql.explain_parts import LEVEL, estimate_of
-from dpsql.explain_words import cut, delta_of, numbered, short, shown, threshold_of, unit_of
+from dpsql.explain_plain import Pairs, plainer, value_where
+from dpsql.explain_words import delta_of, numbered, short, shown, threshold_of, unit_of, wrapped
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.loss import show
 from dpsql.release import Release
-from dpsql.release_bounds import clamped, widest
 from dpsql.release_draws import EXACT, Draw
 from dpsql.release_levels import Levels
 from dpsql.release_parts import Coordinate
@@ -32,13 +32,17 @@ def counted(release: Release) -> str:
 
 
 def steps_of(release: Release) -> list[Step]:
-    """All steps, in order. Bounds that are still to be chosen stand as if there were none."""
-    found = _steps(release)
-    if release.searches is not None:
-        for search in release.searches.searches:
-            held, plain = str(clamped(search.column, widest(search.column))), str(search.column)
-            found = [(name, text.replace(held, plain), cost) for name, text, cost in found]
-    return [(name, cut(text), cost) for name, text, cost in found]
+    """All steps, in order, and below a long one the rest of its text."""
+    plain = plainer(release)
+    return [line for step in _steps(release) for line in _lines(step, plain)]
+
+
+def _lines(step: Step, plain: Pairs) -> list[Step]:
+    name, text, cost = step
+    for long, fewer in plain:
+        text = text.replace(long, fewer)
+    first, *rest = wrapped(text)
+    return [(name, first, cost), *(("", line, "") for line in rest)]
 
 
 def _steps(release: Release) -> list[Step]:
@@ -101,7 +105,9 @@ def _draw_step(release: Release, draw: Draw) -> Step:
         what = f"value number {draw.rank} from the {end} one, so that it is hardly ever beyond all"
     else:
         about = "about " if len(draw.wanted) > 1 else ""
-        what = f"within {about}{rows} of the right one (95 %)"
+        chosen = (each.chosen for each in release.estimates)
+        partial = any(each.partial for each in chosen if each is not None and each.place in draw.places)
+        what = f"within {about}{rows} of {'the best of these' if partial else 'the right one'} (95 %)"
     return ("choose", f"{', '.join(names)}: one of {draw.points:,} values by {how}; {what}", cost)
 
 
@@ -111,7 +117,7 @@ def _kept(release: Release) -> str:
     by_row = [part for part in plan.parts if not of_units(part)]
     groups = f"{numbered(plan.groups, 'group')}" if plan.groups is not None else ""
     unit = unit_of(release)
-    if not by_row:
+    if not by_row and not plan.grids:
         return (
             f"{groups} per {unit} (random choice)" if groups else f"all rows of each {unit}, of which one number counts"
         )
@@ -125,7 +131,7 @@ def _clips(release: Release) -> list[str]:
     for m in release.analysis.measured:
         facts = zip(m.aggregation.arguments, (m.argument, m.other or m.argument), strict=False)
         if m.sum is not None and m.of in ("rows", "choice") and release.searches is None:
-            ranges.update({str(expr): str(held.range) for expr, held in facts})
+            ranges.update({str((value_where(expr) or (expr,))[0]): str(held.range) for expr, held in facts})
     for m in release.analysis.measured:
         if m.of in ("total", "mean") and (m.aggregation.per_unit is not None or m.of == "total"):
             held = m.count if m.sum is None else m.sum
@@ -194,18 +200,16 @@ def _level_steps(release: Release, levels: Levels) -> list[Step]:
     """The levels that have noise of their own, and what follows from them."""
     keys = release.query.plan.keys
     names = ", ".join(each.name for each in release.coordinates)
-    steps = [
-        ("levels", f"every one estimated from all that have noise (least squares), so that they add up: {names}", "")
-    ]
+    by_rho = release.allowed.rho is not None
+    gaussian = any(level.noise.name == "discrete_gaussian" for level in levels.measured)
+    whole = gaussian and not by_rho  # an epsilon for all levels together, each of which has its part of a rho
+    how = "every one estimated from all that have noise (least squares), so that they add up"
+    price = f"{_coin(release, levels.cost)}, {delta_of(release)}" if whole else ""
+    steps = [("levels", f"{how}: {names}", price)]
     for level in levels.measured:
         of = ", ".join(keys[place].name for place in level.keys)
-        coin = (
-            f"rho {show(level.cost.rho)}"
-            if release.allowed.rho is not None
-            else f"{float(100 * level.share):.3g} % of it"
-        )
-        law = "Gaussian" if level.noise.name == "discrete_gaussian" else "Laplace"
-        steps.append(("noise", f"{law} for ({of})", coin))
+        coin = f"rho {show(level.cost.rho)}" if whole else _coin(release, level.cost)
+        steps.append(("noise", f"{'Gaussian' if gaussian else 'Laplace'} for ({of})", coin))
     return steps
 
 
@@ -223,8 +227,8 @@ def _formula(release: Release, output: Output) -> str:
     if not total:
         return f"{estimate.centre:g}" + (f" * {count}" if estimate.kind is AggregateKind.SUM else "")
     if estimate.kind is AggregateKind.AVG:
-        return f"{estimate.centre:g} + {total} / {count}"
-    return total if not count else f"{total} + {estimate.centre:g} * {count}"
+        return f"{estimate.centre:g} + {total} / {count}" if estimate.centre else f"{total} / {count}"
+    return f"{total} + {estimate.centre:g} * {count}" if count and estimate.centre else total
 
 
 def _feature(release: Release, place: int | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 
 from dpsql.intervals import Interval
 from dpsql.privacy.loss import show
@@ -12,6 +13,7 @@ from dpsql.sql.expressions import Literal
 from dpsql.sql.plan import scans_of
 
 WIDEST = 100
+_MOST_LINES = 12
 
 
 def unit_of(release: Release) -> str | None:
@@ -67,9 +69,13 @@ def shown(kind: Type, held: Interval) -> str:
     return f"[{', '.join(ends)}]" if ends else str(held)
 
 
-def cut(text: str) -> str:
-    """A step on one line of a terminal; `plan` has it in full."""
-    return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
+def wrapped(text: str) -> list[str]:
+    """A step on as many lines of a terminal as it needs; the end of one that needs very many is left to `plan`."""
+    if len(text) <= WIDEST:
+        return [text]
+    return textwrap.wrap(
+        text, WIDEST, subsequent_indent="  ", break_on_hyphens=False, max_lines=_MOST_LINES, placeholder=" ..."
+    )
 
 
 def short(name: str) -> str:

@@ -138,7 +138,7 @@ def greatest(a: Interval, b: Interval) -> Interval:
 
 
 def _outward(ends: list[Number]) -> Interval:
-    if any(math.isnan(end) for end in ends):  # inf - inf: nothing is known
+    if any(isinstance(end, float) and math.isnan(end) for end in ends):  # inf - inf: nothing is known
         return EVERYTHING
     lower, upper = min(ends), max(ends)
     return Interval(-_up(-lower), _up(upper))

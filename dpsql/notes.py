@@ -8,11 +8,14 @@ import numpy as np
 
 from dpsql.noise_intervals import linear_half_widths
 from dpsql.release import Release, Released
+from dpsql.release_bounds import Bounded
+from dpsql.schema import Type
 from dpsql.sql.plan import AggregateKind
 
 LARGE_EPSILON = Fraction(10)
 LARGE_DELTA = Fraction(1, 1000)
 _MANY = 8
+_SMALL = 2.0**-4
 
 
 def warnings_of(release: Release, released: Released) -> tuple[str, ...]:
@@ -26,7 +29,18 @@ def warnings_of(release: Release, released: Released) -> tuple[str, ...]:
         found.append(f"{len(release.estimates)} aggregates share one epsilon; fewer are more exact each.")
     if _drowned(release, released):
         found.append("the noise is larger than some counts; use larger groups or more epsilon.")
+    if unfound := ", ".join(str(each.column) for each in release.bounds if _unfound(each)):
+        found.append(
+            f"too few rows to find bounds for {unfound} at this epsilon: answers made of it mean nothing, unless all "
+            "its values are that small."
+        )
     return tuple(found)
+
+
+def _unfound(chosen: Bounded) -> bool:
+    """Whether bounds are the lowest that can be chosen, which is what comes out where there is next to nothing to
+    choose by: 1 for integers, a sixteenth or less for reals (candidates below it are rare, see `candidates`)."""
+    return chosen.held.magnitude <= (1 if chosen.column.type is Type.INTEGER else _SMALL)
 
 
 def _drowned(release: Release, released: Released) -> bool:

@@ -12,14 +12,16 @@ from dpsql.noise_intervals import constant_half_width
 from dpsql.privacy.goal import Goal
 from dpsql.privacy.loss import LARGEST_EPSILON, SMALLEST_EPSILON, show
 from dpsql.release import Release
-from dpsql.sql.expressions import Expr, Report, Slot, walk
-from dpsql.sql.plan import Query
+from dpsql.sql.expressions import Call, Expr, Report, Slot, walk
+from dpsql.sql.plan import AggregateKind, Query
 
 LAWS = ("laplace", "gaussian")
 _DIGITS = Context(prec=4, rounding=ROUND_CEILING)
 """An epsilon that is found has so many digits, the last one rounded up."""
 _STEPS = 40
 _CLOSE = 1 + 1e-5
+_SUMS = frozenset({AggregateKind.COUNT, AggregateKind.SUM})
+_PRODUCTS = ("multiply", "divide", "int_divide", "modulo")
 _LEAST, _MOST = float(SMALLEST_EPSILON), float(LARGEST_EPSILON)
 
 
@@ -120,23 +122,40 @@ def _check(release: Release, outputs: list[tuple[str, Expr]]) -> None:
             "WITHIN needs bounds that are declared: those that are chosen decide how large the noise is.",
             hint="Declare bounds for the columns, or give an epsilon.",
         )
-    keys = len(release.query.plan.keys)
     for name, expr in outputs:
-        if constant_half_width(release, expr, 0.5) is not None:
-            continue
-        slots = [part.index - keys for part in walk(expr) if isinstance(part, Slot) and part.index >= keys]
-        drawn = any(release.estimates[slot].chosen is not None for slot in slots)
-        raise UnsupportedSQL(
-            f"WITHIN cannot promise the error of {name}: "
-            + (
-                "how far off a value is that is chosen depends on the rows."
-                if drawn
-                else "it depends on private counts."
-            ),
-            span=release.query.plan.aggregations[slots[0]].span,
-            hint="Give an epsilon."
-            if drawn
-            else "Ask for COUNT and SUM within an error and divide them, or give an epsilon.",
-        )
+        if constant_half_width(release, expr, 0.5) is None:
+            raise _refusal(release, name, expr)
     if not outputs:
         raise UnsupportedSQL("WITHIN is about noisy answers, and there is none.", hint="Leave it out.")
+
+
+def _refusal(release: Release, name: str, expr: Expr) -> UnsupportedSQL:
+    """Why the error of an output cannot be promised, and what can."""
+    keys = len(release.query.plan.keys)
+    slots = [part.index - keys for part in walk(expr) if isinstance(part, Slot) and part.index >= keys]
+    kinds = {slot: release.estimates[slot].kind for slot in slots}
+    blamed = next((slot for slot in slots if kinds[slot] not in _SUMS), slots[0])
+    why, hint = (
+        "it depends on private counts",
+        "Ask for COUNT and SUM within an error and divide them, or give an epsilon.",
+    )
+    if any(release.estimates[slot].chosen is not None for slot in slots):
+        why, hint = "how far off a value is that is chosen depends on the rows", "Give an epsilon."
+    elif set(kinds.values()) - _SUMS - {AggregateKind.AVG}:
+        hint = "Give an epsilon."
+    elif kinds[blamed] in _SUMS and not any(_of_private_size(part, keys) for part in walk(expr)):
+        why = "only sums and differences of COUNT and SUM have noise of a public size"
+        hint = "Ask for these within an error and compute the rest from the answers, or give an epsilon."
+    return UnsupportedSQL(
+        f"WITHIN cannot promise the error of {name}: {why}.",
+        span=release.query.plan.aggregations[blamed].span,
+        hint=hint,
+    )
+
+
+def _of_private_size(expr: Expr, keys: int) -> bool:
+    """A product of two noisy values, or a quotient by one."""
+    if not isinstance(expr, Call) or expr.function.name not in _PRODUCTS:
+        return False
+    noisy = [any(isinstance(part, Slot) and part.index >= keys for part in walk(arg)) for arg in expr.args]
+    return noisy[1] and (noisy[0] or expr.function.name != "multiply")

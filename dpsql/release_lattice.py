@@ -31,7 +31,7 @@ def lower(analysis: Analysis, epsilon: Fraction, wanted: Wanted, *, law: str) ->
     designs = [_lattice(analysis, epsilon, wanted)]
     if any(each.count is None for each in designs[0].estimates):
         designs.append(_lattice(analysis, epsilon, replace(wanted, centre_all=True)))
-    if worth_a_count(designs[0].parts, designs[0].coordinates):
+    if law != "split" and worth_a_count(designs[0].parts, designs[0].coordinates):
         designs += [_lattice(analysis, epsilon, replace(wanted, around=True))]
     if law not in ("gaussian", "split") and not wanted.selects and not wanted.levels:
         designs += encoded(analysis)

@@ -8,14 +8,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dpsql.analysis.sensitivity import analyse
-from dpsql.errors import InvalidPrivacyParameter, QueryRefused
+from dpsql.errors import InvalidPrivacyParameter, MissingBounds, QueryRefused
 from dpsql.intervals import Interval
 from dpsql.privacy.loss import Allowance
 from dpsql.privacy.mechanisms import DiscreteGaussian
 from dpsql.privacy.unit import Neighbours
 from dpsql.release import Release
-from dpsql.release_bounds import SHARE, clipped, loose_columns, searches_of, widest
+from dpsql.release_bounds import SHARE, clamped, clipped, loose_columns, searches_of, widest
 from dpsql.release_calibrate import calibrate
+from dpsql.sql.expressions import Column
 from dpsql.sql.facts import known_of
 from dpsql.sql.plan import Query
 
@@ -51,7 +52,10 @@ def planned(
         return calibrate(held, analysis, rest, strategy=strategy, mechanism=law, options=options)
 
     limits = tuple(widest(column) for column in loose)
-    first = made(limits, mechanism)
+    try:
+        first = made(limits, mechanism)
+    except MissingBounds as refusal:
+        raise _in_own_words(refusal, loose) from None
     measured = first.levels.measured if first.levels is not None else first.shares
     gaussian = any(isinstance(each.noise, DiscreteGaussian) for each in measured)
 
@@ -77,6 +81,17 @@ def planned(
         events=(*searches.events, *first.events),
         allowed=allowed(),
     )
+
+
+def _in_own_words(refusal: MissingBounds, loose: tuple[Column, ...]) -> MissingBounds:
+    """A refusal with columns as the query has them, not as they are planned."""
+    message, hint = refusal.message, refusal.hint
+    for column in loose:
+        planned, plain = str(clamped(column, widest(column))), str(column)
+        suggested = f"CLAMP({plain}, 0, 100)"
+        for long, short in ((planned, plain), (planned.replace(f"({plain},", f"({suggested},", 1), suggested)):
+            message, hint = message.replace(long, short), hint.replace(long, short)
+    return MissingBounds(message, span=refusal.span, hint=hint)
 
 
 def _wider(bounds: tuple[Interval, ...], limits: tuple[Interval, ...]) -> Iterator[tuple[Interval, ...]]:

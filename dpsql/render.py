@@ -83,7 +83,7 @@ def _plain(vector: Vector, kind: Type) -> list[str]:
 
 
 def _number(value: float) -> str:
-    return f"{value:.12g}"
+    return f"{value:z.12g}"
 
 
 def _printable(text: str) -> str:
@@ -105,7 +105,7 @@ def _values(vector: Vector, kind: Type, limits: Bounds) -> list[str]:
     low, high = (each.tolist() for each in limits)
     valid = vector.where_valid()
     return [
-        _NULL if not present else str(value) if kind is not Type.REAL else f"{value:.{_digits(b - a, value)}f}"
+        _NULL if not present else str(value) if kind is not Type.REAL else _fixed(value, _digits(b - a, value))
         for value, present, a, b in zip(vector.values.tolist(), valid, low, high, strict=True)
     ]
 
@@ -123,7 +123,7 @@ def _intervals(vector: Vector, limits: Bounds) -> list[str]:
             out.append(f"±{_rounded_up(half)}")
         else:
             digits = _digits(b - a, value)
-            out.append(f"{a:.{digits}f} … {b:.{digits}f}")
+            out.append(f"{_fixed(a, digits)} … {_fixed(b, digits)}")
     return out
 
 
@@ -143,6 +143,11 @@ def _intervals_of_times(kind: Type, limits: Bounds) -> list[str]:
     low, high = whole_limits(kind, limits)
     ends = zip(known.tolist(), low.tolist(), high.tolist(), strict=True)
     return [f"{show(a)} … {show(b)}" if finite else "any" for finite, a, b in ends]
+
+
+def _fixed(value: float, digits: int) -> str:
+    """With so many decimals; what is rounded to 0 has no sign."""
+    return f"{value:z.{digits}f}"
 
 
 def _rounded_up(half: float) -> str:

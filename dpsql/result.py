@@ -48,8 +48,14 @@ class Result:
 
     @property
     def bounds(self) -> dict[str, tuple[float, float]]:
-        """The clip bounds that the query chose itself, by column; empty where they are declared."""
-        return {str(each.column): (each.held.lower, each.held.upper) for each in self._release.bounds}
+        """The clip bounds that the query chose itself, by the column's name, with its table's (`orders.total`) where
+        two tables have one of that name; empty where they are declared."""
+        names = [each.column.name for each in self._release.bounds]
+        found = {}
+        for name, each in zip(names, self._release.bounds, strict=True):
+            shown = each.column.shown if names.count(name) > 1 else ""
+            found[f"{shown}.{name}" if shown else name] = (each.held.lower, each.held.upper)
+        return found
 
     @property
     def explanation(self) -> Explanation:

@@ -1,6 +1,7 @@
 """What explain says: the same as what runs, from declared facts alone."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -117,3 +118,73 @@ def test_expected_noise_is_that_of_the_intervals() -> None:
     half = (result.intervals()["a_high"] - result.intervals()["a_low"]).iloc[0] / 2
     line = next(line for line in str(explained).splitlines() if line.startswith("  a "))
     assert float(line.split()[2].strip("±")) == pytest.approx(half, rel=0.02)
+
+
+def steps(told: object) -> list[tuple[str, str]]:
+    """The numbered steps of an explanation, joined with the lines below them, and their prices."""
+    found: list[list[str]] = []
+    for line in str(told).split("\nExpected noise")[0].splitlines():
+        parts = re.split(r" {2,}", line.strip())
+        if re.match(r" ?\d+ [a-z]", line):
+            found.append([*parts, ""] if len(parts) < 3 else parts)
+        elif line.startswith("      ") and found:
+            found[-1][1] += " " + parts[0]
+    return [(f"{name.split(' ', 1)[1]}: {text}", price) for name, text, price in found]
+
+
+def test_a_long_step_goes_on_below_itself() -> None:
+    told = session().explain("SELECT MEDIAN(age), QUANTILE(age, 0.9), QUANTILE(age, 0.99) FROM t", epsilon=1)
+    words, price = next(each for each in steps(told) if each[0].startswith("choose"))
+    assert words.endswith("rows of the right one (95 %)")
+    assert price == "epsilon 1"
+    assert "..." not in str(told)
+    assert max(map(len, str(told).splitlines())) < 140
+
+
+def test_a_step_without_an_end_is_left_to_the_plan() -> None:
+    where = " OR ".join(f"age = {age} + {age}" for age in range(300))
+    told = session().explain(f"SELECT COUNT(*) FROM t WHERE {where}", epsilon=1)
+    assert str(told).count("\n") < 25
+    assert "age = 598" in told.plan
+
+
+def test_every_level_has_its_price() -> None:
+    sql = "SELECT sex, COUNT(*), SUM(age), AVG(age), VAR_POP(age) FROM t GROUP BY ROLLUP(sex)"
+    prices = dict(steps(session().explain(sql, epsilon=2, strategy="split")))
+    assert (prices["noise: Laplace for (sex)"], prices["noise: Laplace for ()"]) == ("epsilon 1", "epsilon 1")
+    levels = "levels: every one estimated from all that have noise (least squares), so that they add up"
+    assert prices[f"{levels}: count, sum(age - 53.5), sum of squares(age)"] == ""
+    by_rho = [each for each in steps(session().explain(sql, rho=0.5)) if each[0].startswith("noise")]
+    assert sum(float(price.removeprefix("rho ")) for _, price in by_rho) == pytest.approx(0.5)
+    told = session().explain(sql, epsilon=2, delta=1e-6, mechanism="gaussian")
+    both = [(words, price) for words, price in steps(told) if words.startswith(("levels", "noise"))]
+    assert both[0][1] == "epsilon 2, delta 1e-06"
+    assert {price.split(" ")[0] for _, price in both[1:]} == {"rho"}
+
+
+def test_columns_stand_as_the_query_has_them() -> None:
+    frame = pd.DataFrame({"capital-gain": np.arange(4_000) % 500, "x": np.linspace(-1, 1, 4_000)})
+    table = dpsql.Table(frame, bounds={"capital-gain": "auto", "x": (-1, 1)})
+    result = dpsql.query({"t": table}, 'SELECT SUM("capital-gain"), AVG(x), SUM(x) FROM t', epsilon=1)
+    words = [words for words, _ in steps(result.explanation)]
+    low, high = result.bounds["capital-gain"]
+    assert f'clip: "capital-gain" to [{low}, {high}]' in words
+    assert "CLAMP" not in str(result.explanation)
+
+
+def test_nothing_is_added_for_a_centre_of_0() -> None:
+    table = dpsql.Table(pd.DataFrame({"x": [-1.0, 1.0]}), bounds={"x": (-1, 1)})
+    told = dpsql.query({"t": table}, "SELECT AVG(x) AS a, SUM(x) AS s, COUNT(*) FROM t", epsilon=1).explanation
+    words = [words for words, _ in steps(told)]
+    assert "a: sum(x) / count(x)" in words
+    assert "s: sum(x)" in words
+    assert "sum(x)  scale 1" in str(told)
+
+
+def test_pairs_with_nulls_are_said_in_few_words() -> None:
+    frame = pd.DataFrame({"y": [1.0, 2.0] * 50, "x": [None, 2.0] * 50})
+    table = dpsql.Table(frame, bounds={"y": (0, 10), "x": (-1, 1)})
+    told = dpsql.query({"t": table}, "SELECT CORR(y, x), COVAR_POP(y, x), SUM(y) FROM t", epsilon=1).explanation
+    assert "CASE" not in str(told)
+    assert "sum(y - 5, where x is not NULL)" in str(told)
+    assert [words for words, _ in steps(told)][:2] == ["clip: y to [0.0, 10.0]", "clip: x to [-1.0, 1.0]"]

@@ -7,6 +7,7 @@ called broken by one seed in a million at most.
 from __future__ import annotations
 
 import math
+import re
 from contextlib import suppress
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -314,6 +315,8 @@ def test_options_cannot_raise_what_a_call_allows():
 
 # What cannot be promised
 
+ONLY = "only sums and differences of COUNT and SUM have noise of a public size"
+
 
 @pytest.mark.parametrize(
     ("select", "words"),
@@ -325,8 +328,11 @@ def test_options_cannot_raise_what_a_call_allows():
         ("SUM(x) / COUNT(*)", "depends on private counts"),
         ("1 / COUNT(*)", "depends on private counts"),
         ("COUNT(*) * COUNT(*)", "depends on private counts"),
-        ("ABS(SUM(x))", "depends on private counts"),
-        ("COUNT(*) > 3", "depends on private counts"),
+        ("ROUND(SUM(x) / COUNT(*))", "depends on private counts"),
+        ("ABS(SUM(x))", ONLY),
+        ("ROUND(SUM(x) / 2)", ONLY),
+        ("GREATEST(COUNT(*), 0)", ONLY),
+        ("COUNT(*) > 3", ONLY),
         ("MEDIAN(x)", "how far off a value is that is chosen depends on the rows"),
         ("MAX(x)", "how far off a value is that is chosen depends on the rows"),
         ("MODE(g)", "how far off a value is that is chosen depends on the rows"),
@@ -340,6 +346,26 @@ def test_errors_of_private_size_are_refused_with_the_reason(select: str, words: 
             with pytest.raises((UnsupportedSQL, InvalidPrivacyParameter), match=words):
                 way(sql, error=error)
     assert (asker.spent.epsilon, asker.ledger()) == (0, ())
+
+
+@pytest.mark.parametrize(
+    ("select", "place", "hint"),
+    [
+        ("AVG(x)", "x", "divide them"),
+        ("COUNT(*) + AVG(p)", "p", "divide them"),
+        ("STDDEV(x)", "x", "^Give an epsilon"),
+        ("CORR(x, p)", "x, p", "^Give an epsilon"),
+        ("ABS(SUM(x))", "x", "compute the rest from the answers"),
+        ("MEDIAN(x)", "x", "^Give an epsilon"),
+    ],
+)
+def test_a_refusal_says_what_can_be_asked(select: str, place: str, hint: str):
+    with pytest.raises(UnsupportedSQL) as refusal:
+        ask(f"SELECT {select} FROM t WITHIN 5")
+    span = refusal.value.span
+    assert span is not None
+    assert span.sql[span.start : span.end + 1] == place
+    assert re.search(hint, refusal.value.hint)
 
 
 def test_answers_that_another_select_reads_are_refused():
@@ -448,6 +474,21 @@ def test_a_text_that_says_it_badly_is_refused(end: str):
     with pytest.raises((SQLSyntaxError, UnsupportedSQL, InvalidPrivacyParameter)):
         asker.query(f"{COUNT} WITHIN {end}")
     assert not asker.ledger()
+
+
+@pytest.mark.parametrize("percent", ["0.95", ".95", "1", "1.0", "1e-9"])
+def test_a_share_is_no_percentage(percent: str):
+    with pytest.raises(SQLSyntaxError, match="CONFIDENCE is a percentage") as refusal:
+        ask(f"{COUNT} WITHIN 5 CONFIDENCE {percent}")
+    assert str(refusal.value).endswith(f"{'^' * len(percent)}\n  Write CONFIDENCE 95.")
+    assert ask(f"{COUNT} WITHIN 5 CONFIDENCE 1.01").loss.epsilon > 0
+
+
+@pytest.mark.parametrize("end", [":e", "?", ":e CONFIDENCE 95", "? CONFIDENCE 95", "5 CONFIDENCE :e", "@e"])
+def test_parameters_are_no_errors(end: str):
+    with pytest.raises(SQLSyntaxError, match="WITHIN takes an error above 0") as refusal:
+        ask(f"{COUNT} WITHIN {end}", params={"e": 5})
+    assert refusal.value.hint == "Write WITHIN 5 CONFIDENCE 95, with numbers for parameters."
 
 
 def test_it_is_said_once_and_at_the_end():

@@ -9,8 +9,11 @@ import pandas as pd
 import pytest
 
 import dpsql
+from dpsql import release_bounds
 from dpsql.errors import InvalidArgument
-from dpsql.render import _digits, _rounded_up
+from dpsql.render import _digits, _intervals, _plain, _rounded_up, _values
+from dpsql.schema import Type
+from dpsql.sql.expressions import Vector
 
 FRAME = pd.DataFrame(
     {
@@ -144,8 +147,58 @@ def test_digits_follow_the_noise() -> None:
     assert _digits(2000.0, 123456.7) == 0
 
 
+def test_what_is_rounded_to_nothing_has_no_sign() -> None:
+    vector, limits = Vector(np.array([-0.3, -0.0, -2.0])), (np.array([-5.0] * 3), np.array([5.0] * 3))
+    assert _values(vector, Type.REAL, limits) == ["-0.3", "0.0", "-2.0"]
+    wide = (np.array([-50.0] * 3), np.array([49.0] * 3))
+    assert _values(vector, Type.REAL, wide) == ["0", "0", "-2"]
+    assert _intervals(vector, (np.array([-0.4, -0.0, -0.2]), np.array([90.0] * 3))) == ["0 … 90"] * 3
+    assert _plain(vector, Type.REAL) == ["-0.3", "0", "-2"]
+
+
 def test_warnings_speak_of_public_facts() -> None:
     assert any("epsilon above 10" in note for note in ask("SELECT COUNT(*) FROM t", epsilon=11).warnings)
     many = ask("SELECT age, COUNT(*) FROM t GROUP BY age", epsilon=1e-4)  # 101 counts: one of them is small for sure
     assert any("larger than some counts" in note for note in many.warnings)
     assert ask("SELECT COUNT(*) FROM t", epsilon=1).warnings == ()
+
+
+# Bounds that a query has chosen
+
+
+def orders(rows: int = 4_000) -> dpsql.Table:
+    return dpsql.Table(
+        pd.DataFrame({"total-paid": np.arange(rows) % 97 + 0.5, "n": np.arange(rows) % 7}), bounds="auto"
+    )
+
+
+def test_chosen_bounds_are_found_by_the_columns_own_name() -> None:
+    result = dpsql.query({"t": orders()}, 'SELECT SUM("total-paid"), SUM(n) FROM t', epsilon=1e6)
+    assert set(result.bounds) == {"total-paid", "n"}
+    low, high = result.bounds["total-paid"]
+    assert low <= 0
+    assert 90 < high < 200
+    assert 'chosen privately, for epsilon 150000: "total-paid" to [' in str(result)
+
+
+def test_columns_of_one_name_are_told_apart_by_their_tables() -> None:
+    frame = pd.DataFrame({"u": np.arange(500), "x": np.full(500, 3.0)})
+    tables = {name: dpsql.Table(frame, unit="u", max_rows=1, bounds={"x": "auto"}) for name in ("a", "b")}
+    result = dpsql.query(tables, "SELECT SUM(a.x), SUM(b.x) FROM a JOIN b USING (u)", epsilon=1e6)
+    assert set(result.bounds) == {"a.x", "b.x"}
+
+
+@pytest.mark.parametrize("column", ["total-paid", "n"])
+@pytest.mark.parametrize("few", [True, False])
+def test_bounds_that_too_few_rows_chose_are_noted(column: str, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release_bounds, "permute_and_flip", lambda gaps, _: gaps.argmin(axis=1))
+    result = dpsql.query({"t": orders(3 if few else 4_000)}, f'SELECT SUM("{column}") FROM t', epsilon=1)
+    lowest = max(map(abs, result.bounds[column])) <= (1 if column == "n" else 1 / 16)
+    assert lowest == few
+    name = '"total-paid"' if column == "total-paid" else "n"
+    note = f"note: too few rows to find bounds for {name} at this epsilon: answers made of it mean nothing"
+    assert [each for each in result.notes if each.startswith(note)] == (list(result.notes[1:2]) if few else [])
+
+
+def test_declared_bounds_may_be_small() -> None:
+    assert ask("SELECT SUM(pay) FROM t", epsilon=1, bounds={"pay": (0, 0.01)}).warnings == ()

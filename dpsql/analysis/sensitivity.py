@@ -12,14 +12,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from dpsql.analysis.limits import Bounds, bounds_of
+from dpsql.analysis.loose import missing_bounds
 from dpsql.analysis.stability import stability
-from dpsql.errors import MissingBounds
 from dpsql.intervals import Interval, Number, point
 from dpsql.privacy.unit import ONE_ROW, ContributionBound, Neighbours, Sensitivity
-from dpsql.sql.expressions import Column, Expr, Fact, Slot, call, columns, rebuild
+from dpsql.sql.expressions import Expr, Fact, call
 from dpsql.sql.expressions import Literal as ExprLiteral
 from dpsql.sql.facts import Known, fact, known_of
 from dpsql.sql.functions import FUNCTIONS
+from dpsql.sql.nodes import Source
 from dpsql.sql.plan import CHOSEN, PAIRS, SPREADS, Aggregate, AggregateKind, Aggregation
 
 if TYPE_CHECKING:
@@ -135,9 +136,9 @@ def analyse(plan: Aggregate, neighbours: Neighbours, options: Options | None = N
     known = known_of(plan.input)
     grouped = bool(plan.keys)
     reaches = below.every_row and not grouped and bounds.rows == ONE_ROW and bool(below.by_unit)
+    rows = _Rows(plan.input, known, reaches)
     measured = tuple(
-        _of_units(_measure(each, known, reaches), plan, bounds, averages=options is not None)
-        for each in plan.aggregations
+        _of_units(_measure(each, rows), plan, bounds, averages=options is not None) for each in plan.aggregations
     )
     public_count = neighbours is Neighbours.BOUNDED and reaches
     return Analysis(neighbours, grouped, measured, public_count, known, bounds, bool(below.by_unit))
@@ -183,13 +184,22 @@ def _total(row: Measured, clip: Interval, bounds: Bounds) -> Measured:
     return replace(row, sum=Contribution(clip, sure=False), bound=bounds.units, of="total")
 
 
-def _measure(aggregation: Aggregation, known: Known, reaches: bool) -> Measured:
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What aggregates read, what is known of it, and whether all rows surely reach the one group."""
+
+    source: Source
+    known: Known
+    reaches: bool
+
+
+def _measure(aggregation: Aggregation, rows: _Rows) -> Measured:
     if aggregation.argument is None:
-        return Measured(aggregation, Fact(point(1), nullable=False), Contribution(point(1), reaches), None)
+        return Measured(aggregation, Fact(point(1), nullable=False), Contribution(point(1), rows.reaches), None)
     if aggregation.second is not None:
-        return _measure_pair(aggregation, aggregation.argument, aggregation.second, known, reaches)
-    argument = fact(aggregation.argument, known)
-    sure = reaches and not argument.nullable
+        return _measure_pair(aggregation, aggregation.argument, aggregation.second, rows)
+    argument = fact(aggregation.argument, rows.known)
+    sure = rows.reaches and not argument.nullable
     count = Contribution(point(1), sure)
     if aggregation.kind is AggregateKind.DISTINCT:  # a row adds a value, or one that is there already
         return Measured(aggregation, argument, Contribution(point(1), sure=False), None)
@@ -197,20 +207,20 @@ def _measure(aggregation: Aggregation, known: Known, reaches: bool) -> Measured:
         return Measured(aggregation, argument, count, None)
     if aggregation.per_unit is not None:
         return Measured(aggregation, argument, count, Contribution(aggregation.per_unit, sure=False))
-    argument = _bounded(aggregation, aggregation.argument, argument, known)
+    argument = _bounded(aggregation, aggregation.argument, argument, rows)
     return Measured(aggregation, argument, count, Contribution(argument.range, sure))
 
 
-def _measure_pair(aggregation: Aggregation, first: Expr, second: Expr, known: Known, reaches: bool) -> Measured:
+def _measure_pair(aggregation: Aggregation, first: Expr, second: Expr, rows: _Rows) -> Measured:
     """Rows count where neither argument is NULL: each is made NULL where the other one is."""
-    y, x = fact(first, known), fact(second, known)
-    y, x = _bounded(aggregation, first, y, known), _bounded(aggregation, second, x, known)
+    y, x = fact(first, rows.known), fact(second, rows.known)
+    y, x = _bounded(aggregation, first, y, rows), _bounded(aggregation, second, x, rows)
     if first != second:
         there = _where(first, second) if x.nullable else first, _where(second, first) if y.nullable else second
         aggregation = replace(aggregation, argument=there[0], second=there[1])
     nullable = y.nullable or x.nullable
     y, x = replace(y, nullable=nullable), replace(x, nullable=nullable)
-    sure = reaches and not nullable
+    sure = rows.reaches and not nullable
     return Measured(aggregation, y, Contribution(point(1), sure), Contribution(y.range, sure), other=x)
 
 
@@ -225,34 +235,10 @@ def _made(name: str, *args: Expr) -> Expr:
     return made
 
 
-def _bounded(aggregation: Aggregation, expr: Expr, held: Fact, known: Known) -> Fact:
+def _bounded(aggregation: Aggregation, expr: Expr, held: Fact, rows: _Rows) -> Fact:
     """The fact of an argument that has bounds. Raises MissingBounds."""
     if not (held.range.bounded and held.range.magnitude <= _LARGEST):
-        raise _missing_bounds(aggregation, expr, known)
+        raise missing_bounds(aggregation, expr, rows.source, rows.known)
     if held.range.upper - held.range.lower < _SMALLEST:  # a range of one value, or as good as one
         return replace(held, range=point(held.range.lower if held.range.magnitude > _SMALLEST else 0))
     return held
-
-
-def _missing_bounds(aggregation: Aggregation, expr: Expr, known: Known) -> MissingBounds:
-    loose = [each for each in columns(expr) if not fact(each, known).range.bounded]
-    why = "Noise is scaled to how much one person can change the sum; without bounds that is unlimited.\n"
-    if not loose:
-        return MissingBounds(
-            f"{aggregation} has no bounds: {expr} can be as large as numbers go.",
-            span=aggregation.span,
-            hint=f"{why}Limit it, for example {aggregation.word}(CLAMP({expr}, 0, 100)).",
-        )
-    column = loose[0]
-    declare = "" if column.table.startswith("(") else f'Add bounds={{"{column.name}": (0, 100)}}, or write '
-    return MissingBounds(
-        f'{aggregation} needs bounds for column "{column.name}".',
-        span=aggregation.span,
-        hint=f"{why}{declare or 'Write '}{_clamped(aggregation, column)}. "
-        "Choose them from what you know, not from the data.",
-    )
-
-
-def _clamped(aggregation: Aggregation, column: Column) -> str:
-    held: dict[Expr, Expr] = {column: Slot(0, f"CLAMP({column}, 0, 100)", column.type)}
-    return f"{aggregation.word}({', '.join(str(rebuild(each, held)) for each in aggregation.arguments)})"

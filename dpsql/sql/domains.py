@@ -50,6 +50,12 @@ class Domains:
             self.found[expr] = self._of(expr)
         return self.found[expr]
 
+    def too_many(self, expr: Expr) -> bool:
+        """Whether its values are public, and only more than `of` makes."""
+        used = columns(expr)
+        known = [self.of(column) is not None or _between_bounds(column, self.known) for column in used]
+        return bool(used) and all(known) and self.of(expr) is None
+
     def _of(self, expr: Expr) -> Domain | None:
         if isinstance(expr, Literal):
             return (expr.value,)
@@ -155,6 +161,12 @@ def _most(expr: Expr, known: Known) -> int:
     whole = {Type.DATE: DAYS, Type.TIMESTAMP: MICROSECONDS}
     loose = any(held.lower == whole[kind].lower or held.upper == whole[kind].upper for held, kind in ranges)
     return MOST_UNDECLARED if loose else MOST_DERIVED_CELLS
+
+
+def _between_bounds(column: Column, known: Known) -> bool:
+    """Whole numbers and dates that are between bounds."""
+    held = fact(column, known).range
+    return column.type.discrete and held.bounded and _most(column, known) == MOST_DERIVED_CELLS
 
 
 def _counted(expr: Expr, known: Known) -> Domain | None:

@@ -60,20 +60,28 @@ def _goal(sql: str, tokens: list[Token]) -> tuple[list[Token], Goal | None]:
 
     A number that begins with its point is two words."""
     last = range(max(1, len(tokens) - 6), len(tokens) - 1)
-    place = next((at for at in last if _is_word(tokens[at], "WITHIN") and _begins_a_number(tokens[at + 1 :])), None)
+    place = next((at for at in last if _is_word(tokens[at], "WITHIN") and _begins_an_error(tokens[at + 1 :])), None)
     if place is None:
         return tokens, None
     error, rest = _number_of(tokens[place + 1 :])
     percent, said = None, bool(rest) and _is_word(rest[0], "CONFIDENCE")
     if said:
-        percent, rest = _number_of(rest[1:])
+        number = rest[1:]
+        percent, rest = _number_of(number)
+        if percent is not None and 0 < percent <= 1 and not rest:
+            raise SQLSyntaxError(
+                f"CONFIDENCE is a percentage, and {percent} % is hardly meant.",
+                span=Span(sql, number[0].start, number[-1].end),
+                hint="Write CONFIDENCE 95.",
+            )
     if error is not None and said == (percent is not None) and not rest:
         with suppress(InvalidPrivacyParameter):
             return tokens[:place], Goal.of(error, None if percent is None else percent / 100)
     raise SQLSyntaxError(
         "WITHIN takes an error above 0, and CONFIDENCE a percentage between 0 and 100, at the end of the query.",
         span=_at(sql, tokens[place]),
-        hint="Write WITHIN 5 CONFIDENCE 95.",
+        hint="Write WITHIN 5 CONFIDENCE 95"
+        + (", with numbers for parameters." if any(map(_begins_a_parameter, tokens[place:])) else "."),
     )
 
 
@@ -81,9 +89,17 @@ def _is_word(token: Token, word: str) -> bool:
     return token.text.upper() == word and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)
 
 
-def _begins_a_number(tokens: list[Token]) -> bool:
+def _begins_an_error(tokens: list[Token]) -> bool:
+    """Whether words after WITHIN are, or are meant as, the error of a query that ends here."""
     signs = (TokenType.DOT, TokenType.DASH, TokenType.PLUS, TokenType.L_PAREN)
+    if _begins_a_parameter(tokens[0]):
+        after = tokens[1 if tokens[0].token_type is TokenType.PLACEHOLDER else 2 :]
+        return not after or _is_word(after[0], "CONFIDENCE")
     return _is_number(tokens[0]) or (tokens[0].token_type in signs and any(_is_number(token) for token in tokens[1:3]))
+
+
+def _begins_a_parameter(token: Token) -> bool:
+    return token.token_type in (TokenType.COLON, TokenType.PLACEHOLDER, TokenType.PARAMETER)
 
 
 def _number_of(tokens: list[Token]) -> tuple[Decimal | None, list[Token]]:

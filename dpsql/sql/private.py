@@ -20,7 +20,6 @@ from dpsql.sql.expressions import (
     Literal,
     Report,
     Slot,
-    columns,
     rebuild,
     walk,
 )
@@ -35,6 +34,7 @@ from dpsql.sql.select_list import aggregate_in, items_of
 from dpsql.sql.selects import SelectBinder
 from dpsql.sql.statementwide import Statementwide
 from dpsql.sql.subqueries import Membership, with_marks
+from dpsql.sql.unlisted import unlisted
 
 _ZERO = Literal(0, Type.INTEGER)
 INTERVAL_ENDS = {"DP_INTERVAL_LOW": False, "DP_INTERVAL_HIGH": True}
@@ -130,14 +130,7 @@ class PrivateSelect(SelectBinder):
         values = public_values(each.argument, source, self.whole.public) or domains.of(each.argument)
         present = tuple(value for value in values or () if value is not None)
         if not present or len(present) > MOST_POINTS:
-            expr = each.argument
-            private = next((column for column in columns(expr) if domains.of(column) is None), None)
-            why = "has too many public values" if present else "has no public list of values"
-            raise UnknownGroups(
-                f"{each.word}({expr}) chooses one of the values that {expr} can have, and it {why}.",
-                span=each.span,
-                hint="" if private is None else f'List them: keys={{"{private.name}": [...]}}.',
-            )
+            raise unlisted(each, each.argument, domains, public=bool(present))
         return replace(each, values=present)
 
     def _group_keys(self, source: Source, domains: Domains) -> tuple[GroupKey, ...]:

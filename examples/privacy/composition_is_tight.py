@@ -53,8 +53,14 @@ def stated_scales(people: pd.DataFrame, k: int) -> tuple[float, float]:
 
 
 def k_norm_deviation(k: int) -> float:
-    """The standard deviation of one coordinate of dpsql's own noise for a vector whose coordinates each move by 1."""
+    """The standard deviation of one coordinate of the K-norm law for a vector whose k coordinates each move by 1."""
     return math.sqrt((k + 1) * (k + 2) / 3) / EPSILON
+
+
+def own_deviation(k: int) -> float:
+    """That of dpsql's counts: a count c of some rows is half the sum of the count n of all and of 2 c - n, two of k + 1
+    coordinates of that law."""
+    return k_norm_deviation(k) if k == 1 else k_norm_deviation(k + 1) / math.sqrt(2)
 
 
 def main(out: Path) -> None:
@@ -63,21 +69,21 @@ def main(out: Path) -> None:
     stated = {k: stated_scales(people, k) for k in SIZES}
     show(
         f"Laplace noise of each of k counts at total epsilon {EPSILON:g}",
-        ["k", "scale, k queries", "scale, one vector query", "deviation of both", "K-norm deviation (dpsql)"],
+        ["k", "scale, k queries", "scale, one vector query", "deviation of both", "dpsql's own deviation"],
         [
-            [f"{k}", f"{one:.2f}", f"{all_:.2f}", f"{math.sqrt(2) * one:.3f}", f"{k_norm_deviation(k):.3f}"]
+            [f"{k}", f"{one:.2f}", f"{all_:.2f}", f"{math.sqrt(2) * one:.3f}", f"{own_deviation(k):.3f}"]
             for k, (one, all_) in stated.items()
         ],
     )
 
     exact = np.array([(people["age"] >= 20 + i).sum() for i in range(max(SIZES))])
-    measured: dict[str, list[float]] = {"k queries": [], "one vector query": [], "K-norm": []}
+    measured: dict[str, list[float]] = {"k queries": [], "one vector query": [], "dpsql": []}
     for k in SIZES:
         rounds = range(DRAWN // k)
         drawn = {
             "k queries": [one_by_one(people, k) for _ in rounds],
             "one vector query": [at_once(people, k, "split") for _ in rounds],
-            "K-norm": [at_once(people, k, "auto") for _ in rounds],
+            "dpsql": [at_once(people, k, "auto") for _ in rounds],
         }
         for name, answers in drawn.items():
             measured[name].append(float(np.sqrt(((np.array(answers) - exact[:k]) ** 2).mean())))
@@ -91,7 +97,7 @@ def main(out: Path) -> None:
     lines = np.array([[math.sqrt(2) * scale for scale in stated[k]] for k in SIZES])
     axes.plot(SIZES, lines[:, 0], color=LAPLACE, linewidth=5, alpha=0.4, label="k Laplace queries")
     axes.plot(SIZES, lines[:, 1], color=WORSE, linestyle="--", label="one vector query, Laplace by L1")
-    axes.plot(SIZES, [k_norm_deviation(k) for k in SIZES], color=BETTER, label="one vector query, K-norm (dpsql)")
+    axes.plot(SIZES, [own_deviation(k) for k in SIZES], color=BETTER, label="one vector query, dpsql's own")
     for (name, errors), color, mark in zip(measured.items(), (LAPLACE, WORSE, BETTER), "oxs", strict=True):
         axes.plot(SIZES, errors, mark, color=color, markersize=5, label=f"{name}, measured (random draws)")
     axes.set_ylim(bottom=0)

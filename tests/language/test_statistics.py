@@ -3,7 +3,7 @@
 At epsilon 1e9 a noisy sum is off by some 1e-9 of what one row can change, and a value that fits best is chosen. A
 quantile at q of n rows is right wherever q n rows lie at it or on either side: at the value that DuckDB's
 QUANTILE_DISC counts to from below, at the one that it counts to from above, or between both. Reals and times of wide
-ranges are met to within a step of the public grid that they are chosen from.
+ranges are met to within a step of the public points that they are chosen from.
 """
 
 from __future__ import annotations
@@ -187,9 +187,9 @@ def test_other_tables(seed: int):
 
 
 def grid_step(argument: str) -> float:
-    """How far two points of the grid of one group are from each other; 0 where each value is one."""
+    """How far the even half of the points of one group are from each other; 0 where each value is one."""
     wide = {"r": 12.5, "r * 2": 25, "LEAST(GREATEST(u, -20), 20)": 40, "i / 4": 7.5, "CASE WHEN i > 0 THEN r END": 12.5}
-    return wide.get(argument, 0) / (MOST_POINTS - 1)
+    return wide.get(argument, 0) / (MOST_POINTS // 2 - 3)
 
 
 def neighbours(
@@ -647,3 +647,81 @@ def test_auto_is_of_sums_and_not_of_groups(people: pd.DataFrame):
         dpsql.query(people, "SELECT MODE(u) FROM t", epsilon=1, bounds={"u": "auto"})
     with pytest.raises(MissingBounds, match='"r"'):
         dpsql.query(people, "SELECT CORR(u, r) FROM t", epsilon=1, bounds={"u": "auto"})
+
+
+# What is said where there are no bounds.
+
+
+def refused(sql: str, **facts: Any) -> MissingBounds:
+    frame = pd.DataFrame({"u": [1, 2], "i": [1, 50], "x": [1.5, 2.5], "s": ["a", "b"]})
+    with pytest.raises(MissingBounds) as refusal:
+        dpsql.query({"t": dpsql.Table(frame, **facts)}, sql, epsilon=1)
+    return refusal.value
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "why", "instead"),
+    [
+        ("SUM(x)", "can change the sum;", "SUM(CLAMP(x, 0, 100))"),
+        ("AVG(x)", "can change the sum;", "AVG(CLAMP(x, 0, 100))"),
+        ("VAR_POP(x)", "can change the sums that it is made of;", "VAR_POP(CLAMP(x, 0, 100))"),
+        ("CORR(i, x)", "can change the sums that it is made of;", "CORR(CLAMP(i, 0, 100), x)"),
+        ("MEDIAN(x)", "drawn from a grid over the range of the values", "MEDIAN(CLAMP(x, 0, 100))"),
+        ("QUANTILE(x, 0.9)", "drawn from a grid over the range of the values", "QUANTILE(CLAMP(x, 0, 100), 0.9)"),
+        ("MIN(x)", "drawn from a grid over the range of the values", "MIN(CLAMP(x, 0, 100))"),
+        ("MAX(CAST(s AS DOUBLE))", "drawn from a grid", "MAX(CLAMP(CAST(s AS DOUBLE), 0, 100))"),
+    ],
+)
+def test_bounds_are_asked_for_with_the_reason_that_holds(aggregate: str, why: str, instead: str):
+    hint = refused(f"SELECT {aggregate} FROM t").hint
+    assert why in hint
+    assert instead in hint
+    dpsql.query(pd.DataFrame({"i": [1], "x": [1.5], "s": ["a"]}), f"SELECT {instead} FROM t", epsilon=1, bounds="auto")
+
+
+@pytest.mark.parametrize("facts", [{}, {"bounds": "auto"}])
+def test_no_bounds_of_a_column_bound_a_quotient(facts: dict[str, Any]):
+    refusal = refused("SELECT SUM(1.0 / (i - 50)) FROM t", **facts)
+    assert refusal.message == "SUM(1.0 / (i - 50)) has no bounds: 1.0 / (i - 50) can be as large as numbers go."
+    assert refusal.hint.endswith("Limit it, for example SUM(CLAMP(1.0 / (i - 50), 0, 100)).")
+
+
+def test_a_column_is_shown_without_the_bounds_that_it_may_be_given():
+    refusal = refused("SELECT SUM(EXP(x)) FROM t", bounds="auto")
+    assert refusal.message == 'SUM(EXP(x)) needs bounds for column "x".'
+    assert "or write SUM(EXP(CLAMP(x, 0, 100)))." in refusal.hint
+
+
+def test_chosen_bounds_do_not_reach_what_a_subquery_computes():
+    sql, words = (
+        "SELECT SUM(m) FROM (SELECT u, MAX(x) AS m FROM t GROUP BY u)",
+        'bounds="auto" is for columns of tables',
+    )
+    unit = {"unit": "u", "max_rows": 3}
+    assert words in refused(sql, **unit, bounds={"x": "auto"}).hint
+    assert words not in refused(sql, **unit).hint
+
+
+@pytest.mark.parametrize(
+    ("sql", "why", "hint"),
+    [
+        ("MODE(x)", "it has no public list of values", 'List them: keys={"x": [...]}.'),
+        (
+            "MODE(i)",
+            "more than 10,000",
+            'Ask for fewer, for example of FLOOR(i / 100), or list those that matter: keys={"i"',
+        ),
+        ("APPROX_TOP_K(i + 1, 2)", "more than 10,000", "for example of FLOOR((i + 1) / 100)"),
+        ("MODE(k * 1000 + j)", "more than 10,000", "Ask for fewer, for example of FLOOR(((k * 1000) + j) / 100)."),
+        ("MODE(UPPER(s))", "more than 10,000", "Ask for fewer."),
+    ],
+)
+def test_too_many_values_to_choose_among_are_said_to_be_so(sql: str, why: str, hint: str):
+    data = pd.DataFrame({"x": [1.5], "i": [7], "j": [3], "k": [4], "s": ["n1"]})
+    bounds = {"i": (0, 600_000), "j": (0, 999), "k": (0, 100), "x": (0, 1)}
+    table = dpsql.Table(data, bounds=bounds, keys={"s": [f"n{place}" for place in range(10_001)]})
+    with pytest.raises(UnknownGroups) as refusal:
+        dpsql.query({"t": table}, f"SELECT {sql} FROM t", epsilon=1)
+    assert why in refusal.value.message
+    assert hint in refusal.value.hint
+    assert dpsql.query({"t": table}, "SELECT MODE(FLOOR(i / 100)) FROM t", epsilon=1e6).item() == 0

@@ -419,9 +419,11 @@ def test_no_row_raises_or_changes_the_shape(kind: str, declared: dict[str, Any],
 
 
 def shape_of(found: dpsql.Result) -> tuple[Any, ...]:
-    """All that is shown but the noisy numbers."""
+    """All that is shown but the noisy numbers. How many values are released follows from bounds that were drawn, where
+    some were."""
     answer, released = found._answer, found._released
-    return (len(found), tuple(answer.names), tuple(answer.types), len(released.bounds), released.values.shape,
+    values = released.values.shape if not released.bounds else released.values.shape[1:]
+    return (len(found), tuple(answer.names), tuple(answer.types), len(released.bounds), values,
             str(found.df.dtypes.tolist()), str(found.loss), len(released.keys))  # fmt: skip
 
 

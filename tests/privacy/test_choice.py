@@ -112,16 +112,13 @@ def expected_errors(made: Release) -> list[float]:
             factors[each.sum] = 1.0
         if each.count is not None and each.kind is not AggregateKind.AVG:
             factors[each.count] = 1.0 if each.kind is AggregateKind.COUNT else each.centre
-        shares = {place: made.share_of(place) for place in factors}
-        found.append(
-            math.sqrt(
-                sum(
-                    (factor * made.coordinates[place].unit) ** 2 * share.noise.spread
-                    for place, factor in factors.items()
-                    if (share := shares[place]) is not None
-                )
-            )
-        )
+        worth: dict[int, float] = {}
+        for feature, factor in factors.items():
+            for place, weight in made.lattice.weights(feature):
+                worth[place] = worth.get(place, 0.0) + factor * weight * made.coordinates[place].unit
+        shares = {place: made.share_of(place) for place in worth}
+        noisy = [each**2 * share.noise.spread for place, each in worth.items() if (share := shares[place]) is not None]
+        found.append(math.sqrt(sum(noisy)))
     return found
 
 

@@ -1,0 +1,71 @@
+"""What is said of an aggregate whose values nobody has bounded: why bounds are needed, and where to write them."""
+
+from __future__ import annotations
+
+from dpsql.errors import MissingBounds
+from dpsql.schema import Type
+from dpsql.sql.expressions import Column, Expr, Literal, Slot, call, columns, rebuild
+from dpsql.sql.facts import Known, fact
+from dpsql.sql.functions import FUNCTIONS
+from dpsql.sql.nodes import Source, scans_of
+from dpsql.sql.plan import PAIRS, RANKED, SPREADS, AggregateKind, Aggregation
+
+_SCALED = "Noise is scaled to how much one person can change the {}; without bounds that is unlimited.\n"
+
+
+def missing_bounds(aggregation: Aggregation, expr: Expr, source: Source, known: Known) -> MissingBounds:
+    """The refusal of an aggregation for one of its arguments, whose range is not bounded."""
+    loose = [each for each in columns(expr) if _has_range(each) and not fact(each, known).range.bounded]
+    why = _why(aggregation)
+    if not loose or not _helps(expr, loose, known):
+        return MissingBounds(
+            f"{aggregation} has no bounds: {expr} can be as large as numbers go.",
+            span=aggregation.span,
+            hint=f"{why}Limit it, for example {_clamped(aggregation, expr)}.",
+        )
+    column = loose[0]
+    made = column.table.startswith("(")
+    declare = "" if made else f'Add bounds={{"{column.name}": (0, 100)}}, or write '
+    chosen = '\nbounds="auto" is for columns of tables; it does not reach what a sub-query makes of them.'
+    return MissingBounds(
+        f'{aggregation} needs bounds for column "{column.name}".',
+        span=aggregation.span,
+        hint=f"{why}{declare or 'Write '}{_clamped(aggregation, column)}. "
+        f"Choose them from what you know, not from the data.{chosen if made and _chooses(source) else ''}",
+    )
+
+
+def _why(aggregation: Aggregation) -> str:
+    kind = aggregation.kind
+    if kind in RANKED:
+        return "The answer is drawn from a grid over the range of the values; without bounds there is none.\n"
+    return _SCALED.format("sums that it is made of" if kind in SPREADS | PAIRS else "sum")
+
+
+def _helps(expr: Expr, loose: list[Column], known: Known) -> bool:
+    """Whether an expression has bounds where its columns have: a quotient by what may be 0 has none."""
+    held = rebuild(expr, {column: _between(column) for column in loose})
+    return fact(held, known).range.bounded
+
+
+def _between(column: Column) -> Expr:
+    made = call(FUNCTIONS["clamp"], column, *(Literal(end, Type.INTEGER) for end in (0, 100)))
+    return column if made is None else made  # times are not clamped to numbers
+
+
+def _has_range(column: Column) -> bool:
+    return column.type.numeric or column.type.temporal or column.type is Type.BOOLEAN
+
+
+def _chooses(source: Source) -> bool:
+    """A table has columns whose bounds a query may choose."""
+    return any(column.auto for scan in scans_of(source) for column in scan.table.columns)
+
+
+def _clamped(aggregation: Aggregation, part: Expr) -> str:
+    """The aggregate, with a part of its arguments between bounds."""
+    held: dict[Expr, Expr] = {part: Slot(0, f"CLAMP({part}, 0, 100)", part.type)}
+    arguments = [str(rebuild(each, held)) for each in aggregation.arguments]
+    if aggregation.kind is AggregateKind.QUANTILE and aggregation.at is not None and aggregation.word != "MEDIAN":
+        arguments.append(f"{float(aggregation.at):g}")
+    return f"{aggregation.word}({', '.join(arguments)})"
