@@ -8,7 +8,6 @@ than the noisy count says there are is NULL; one that cannot lie outside some ra
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -52,11 +51,10 @@ def _chosen(each: Chosen, values: Floats) -> Vector:
     some = points[0] >= 0
     valid = None if some.all() else some
     points = np.maximum(points, 0)
+    if each.points is not None:
+        return Vector(each.points.values[points[0]].astype(DTYPES[each.kind]), valid)
     if each.values is None:
-        whole = each.kind.discrete
-        found = np.minimum(each.origin + each.step * points[0].astype(object if whole else np.float64), each.most)
-        if not whole and each.step:  # no more digits than tell one point from the next
-            found = np.round(found, max(0, math.ceil(-math.log10(each.step))))
+        found = np.minimum(each.origin + each.step * points[0].astype(object), each.most)
         return Vector(found.astype(DTYPES[each.kind]), valid)
     if each.listed:
         shown = [[_shown(each, point) for point in column] for column in points.T.tolist()]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpsql.analysis.sensitivity import Analysis, Contribution, Measured
 from dpsql.errors import InvalidPrivacyParameter, UnsupportedSQL
-from dpsql.executors.base import Grid, GridCounts, LatticeSum
+from dpsql.executors.base import Edges, Grid, GridCounts, LatticeSum
 from dpsql.intervals import point
 from dpsql.privacy.choosing import Chooser, exponential, gaps_of, permute_and_flip, top_k
 from dpsql.privacy.cost import FREE, Cost
@@ -33,6 +33,7 @@ from dpsql.privacy.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach
 from dpsql.privacy.ranks import extreme_rank, fixed_rank_spread, quantiles, rank_gaps, rank_gaps_at, rows_off
 from dpsql.privacy.unit import Neighbours
 from dpsql.release_parts import Chosen, Estimate, squared
+from dpsql.release_points import Points
 from dpsql.release_values import argument_of
 from dpsql.sql.plan import MOST_POINTS, RANKED, Aggregate, AggregateKind, GroupKey
 
@@ -40,6 +41,7 @@ _MOST_CELLS = 1 << 22
 """Points of all public groups together, for the sake of time."""
 _FEWEST_POINTS = 256
 _POINTS_OF_UNKNOWN = 4_096
+_FEWER = 16
 _CHUNK = 1 << 20
 _LARGEST_RANK = 1 << 40
 _MOST_WORK = 1 << 28
@@ -193,8 +195,8 @@ def draws_of(
     for family in asked:
         measured = [analysis.measured[place] for place in family.places]
         kind = measured[0].aggregation.kind
-        grid, chosen = _grid_of(measured[0], plan)
         wanted = sorted({m.aggregation.at or Fraction(0) for m in measured})
+        grid, chosen = _grid_of(measured[0], plan, several=kind is AggregateKind.QUANTILE and len(wanted) > 1)
         many = int(measured[0].aggregation.at or 1) if kind is AggregateKind.TOP_K else len(wanted)
         many = min(many, grid.points) if kind is AggregateKind.TOP_K else many
         places = tuple(range(first, first + many))
@@ -212,7 +214,7 @@ def draws_of(
             Pure(family.epsilon),
         )
         if allowed.rho is not None:
-            share = allowed.rho * (family.epsilon / allowed.pure) ** 2
+            share = family.epsilon**2 / 2
             after = many if kind is AggregateKind.TOP_K else many.bit_length()
             epsilon, mechanism = root_below(8 * after * share), "exponential"
             cost, event = Cost(None, rho=share), Concentrated(share)
@@ -264,7 +266,7 @@ def _noise_of_counts(m: Measured, analysis: Analysis, epsilon: Fraction | None, 
     return drawable(DiscreteGaussian.of_rho(reach, rho) if epsilon is None else CubeLaplace.calibrate(reach, epsilon))
 
 
-def _grid_of(m: Measured, plan: Aggregate) -> tuple[GridCounts, Chosen]:
+def _grid_of(m: Measured, plan: Aggregate, *, several: bool) -> tuple[GridCounts, Chosen]:
     """The public points of an aggregation, and how a point is read."""
     expr, kind = argument_of(m), argument_of(m).type
     values = m.aggregation.values
@@ -276,19 +278,16 @@ def _grid_of(m: Measured, plan: Aggregate) -> tuple[GridCounts, Chosen]:
     held = m.argument.range
     cells = plan.public_cells
     most = _POINTS_OF_UNKNOWN if cells is None else max(_FEWEST_POINTS, min(MOST_POINTS, _MOST_CELLS // cells))
-    if kind.discrete:
-        lower, width = int(held.lower), int(held.upper) - int(held.lower)
-        step = -(-width // (most - 1)) or 1
-        size = -(-width // step)
-        lattice = LatticeSum(expr, int(held.lower), int(held.upper), lower, 1 / step, 0, size, whole=step == 1)
-        return GridCounts(lattice, size + 1), Chosen(0, kind=kind, origin=lower, step=step, most=int(held.upper))
-    lower_end, upper_end = float(held.lower), float(held.upper)
-    if lower_end == upper_end:
-        lattice = LatticeSum(expr, lower_end, upper_end, lower_end, 1.0, 0, 0, whole=False)
-        return GridCounts(lattice, 1), Chosen(0, kind=kind, origin=lower_end, step=0.0, most=upper_end)
-    scale = (most - 1) / (upper_end - lower_end)
-    lattice = LatticeSum(expr, lower_end, upper_end, lower_end, scale, 0, most - 1, whole=False)
-    return GridCounts(lattice, most), Chosen(0, kind=kind, origin=lower_end, step=1 / scale, most=upper_end)
+    if several and plan.keys:  # whose points come in pieces
+        most = max(_FEWEST_POINTS, most // _FEWER)
+    if not kind.discrete or (not kind.temporal and int(held.upper) - int(held.lower) >= most):
+        points = Points(held.lower, held.upper, most, kind.discrete)
+        return GridCounts(Edges(expr, points.edges), len(points.values)), Chosen(0, kind=kind, points=points)
+    lower, width = int(held.lower), int(held.upper) - int(held.lower)
+    step = -(-width // (most - 1)) or 1
+    size = -(-width // step)
+    lattice = LatticeSum(expr, lower, int(held.upper), lower, 1 / step, 0, size, whole=step == 1)
+    return GridCounts(lattice, size + 1), Chosen(0, kind=kind, origin=lower, step=step, most=int(held.upper))
 
 
 def own_families(measured: Sequence[Measured]) -> Iterator[Family]:

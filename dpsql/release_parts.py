@@ -7,8 +7,9 @@ from fractions import Fraction
 
 from dpsql.analysis.sensitivity import Analysis, Contribution, l2_squared_of_change
 from dpsql.executors.base import Part
-from dpsql.intervals import Interval, Number
+from dpsql.intervals import Interval
 from dpsql.privacy.unit import ONE_ROW, ContributionBound, Neighbours
+from dpsql.release_points import Points
 from dpsql.schema import Key, Type
 from dpsql.sql.plan import AggregateKind
 
@@ -52,16 +53,22 @@ class Moments:
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """A point of a public grid that was drawn: `place` among the features, the first of `many`. Points are the `values`
-    of a list, or origin + step * point, at most `most`. `listed`: the points come as one text."""
+    of a list, those of `points`, or origin + step * point, at most `most`. `listed`: the points come as one text."""
 
     place: int
     many: int = 1
     kind: Type = Type.REAL
     values: tuple[Key, ...] | None = None
-    origin: Number = 0
-    step: Number = 1
-    most: Number = 0
+    origin: int = 0
+    step: int = 1
+    most: int = 0
     listed: bool = False
+    points: Points | None = None
+
+    @property
+    def partial(self) -> bool:
+        """Whether the range has other values than the points."""
+        return self.step > 1 or (self.points is not None and self.points.lower != self.points.upper)
 
     def at(self, place: int, many: int) -> Chosen:
         """The same at other places."""
@@ -129,6 +136,19 @@ class Lattice:
     features: tuple[Feature, ...] | None = None
     l1: int | None = None
     """The L1 sensitivity of all coordinates together, where the noise is for that."""
+
+    @property
+    def of_each(self) -> int:
+        """The L1 sensitivity of any one noisy coordinate: less than `steps` where units move some of them by their rows
+        and others by being there (`together`)."""
+        return max((each.sensitivity for each in self.coordinates if each.noisy), default=self.steps)
+
+    @property
+    def better_apart(self) -> bool:
+        """Whether noise for each coordinate, by a part of epsilon, is less than that of the cube for all: a variance
+        of 2 d^2 of_each^2 against (d + 1)(d + 2) / 3 steps^2."""
+        d = sum(each.noisy for each in self.coordinates)
+        return self.l1 is None and d > 1 and 6 * d * d * self.of_each**2 < (d + 1) * (d + 2) * self.steps**2
 
     @property
     def width(self) -> int:

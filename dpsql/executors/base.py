@@ -6,7 +6,7 @@ An executor raises nothing that depends on rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -113,7 +113,7 @@ class Edges:
     """Places between ascending edges: the place of a value is how many edges are less than it, in floats."""
 
     value: Expr
-    edges: tuple[float, ...]
+    edges: tuple[float, ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from dpsql.executors.bounding import distinct_pairs
 from dpsql.executors.choosing import lattice_steps
 from dpsql.executors.evaluation import evaluator
 from dpsql.executors.groups import Codes, key_codes
+from dpsql.executors.places import Places
 from dpsql.executors.relations import Relation
 from dpsql.sql.plan import GroupKey
 
@@ -87,14 +89,12 @@ def _reader(part: GridCounts, rows: Relation) -> Callable[[int, int], Codes]:
     if isinstance(of, GroupKey):
         return key_codes(of, rows).read
     read = evaluator(of.value, rows)
-    edges = np.array(of.edges if isinstance(of, Edges) else ())
+    places = Places(np.array(of.edges if isinstance(of, Edges) else (), dtype=np.float64))
 
     def points(start: int, stop: int) -> Codes:
         vector = read(start, stop)
-        if isinstance(of, LatticeSum):
-            steps = lattice_steps(of, vector)
-        else:
-            steps = np.searchsorted(edges, vector.values.astype(np.float64), side="left")
+        values: Any = vector.values
+        steps = lattice_steps(of, vector) if isinstance(of, LatticeSum) else places.of(values.astype(np.float64))
         return steps if vector.valid is None else np.where(vector.valid, steps, -1)
 
     return points

@@ -153,24 +153,6 @@ def quantiles(
     return places
 
 
-def quantiles_of_counts(noisy: IntArray, qs: Sequence[Fraction]) -> IntArray:
-    """Places of quantiles from noisy counts of all places, shape (groups, len(qs)), never decreasing with q: the first
-    place up to which q of all noisy rows are counted. A function of what is noisy already: it costs nothing more
-    (Dwork, Roth 2014, proposition 2.1), however many quantiles there are."""
-    furthest = int(abs(noisy).max(initial=0)) * noisy.shape[1] * max(q.denominator for q in qs)
-    sums = np.cumsum(noisy if furthest < _LARGEST else noisy.astype(object), axis=1)
-    upto = np.maximum.accumulate(sums, axis=1)
-    rows, most = np.maximum(sums[:, -1:], 0), upto[:, -1:]
-    found = [(q.denominator * upto >= np.minimum(q.numerator * rows, q.denominator * most)).argmax(axis=1) for q in qs]
-    return np.stack(found, axis=1).astype(np.int64)
-
-
-def better_counted(grid: int, many: int) -> bool:
-    """Whether so many quantiles of so few places are closer from noisy counts than by draws, which share epsilon among
-    1 + floor(log2 m): measured, 3 quantiles of 10 places and 9 of 100 are about equal."""
-    return many > 1 and grid**2 <= 10 ** many.bit_length()
-
-
 def rows_off(
     grid: int,
     qs: Sequence[Fraction],

@@ -8,6 +8,7 @@ from __future__ import annotations
 import calendar
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from fractions import Fraction
@@ -89,7 +90,7 @@ def point(grid: GridCounts, row: Row) -> int | None:
     held = value(of.value, row)
     if held is None:
         return None
-    return sum(edge < held for edge in of.edges) if isinstance(of, Edges) else steps(of, held)
+    return bisect_left(of.edges, float(held)) if isinstance(of, Edges) else steps(of, held)
 
 
 def _inside(key: GroupKey, cell: Any) -> Any:

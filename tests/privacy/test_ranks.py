@@ -18,11 +18,9 @@ from dpsql.privacy import ranks
 from dpsql.privacy.choice_laws import Law, exponential_law, permute_and_flip_law
 from dpsql.privacy.choosing import Chooser, exponential, permute_and_flip
 from dpsql.privacy.ranks import (
-    better_counted,
     extreme_rank,
     fixed_rank_spread,
     quantiles,
-    quantiles_of_counts,
     rank_gaps,
     rank_gaps_at,
     rank_spread,
@@ -473,33 +471,3 @@ def test_one_quantile_is_off_by_the_rank_of_an_extreme_one() -> None:
     for q in (F(1, 2), F(1, 10)):
         rate = F(1) / rank_spread(q, bounded=False)
         assert rows_off(100, [q], F(1), rows=1, bounded=False, beta=F(1, 20)) == extreme_rank(100, rate)
-
-
-# Quantiles of noisy counts
-
-
-def test_quantiles_of_counts_are_those_of_the_rows_without_noise() -> None:
-    tables = random_tables(200, 6, 5)
-    tables[:, 2] += 1  # a row at least
-    for q in QS[1:]:
-        target = -(-q.numerator * tables.sum(axis=1) // q.denominator)
-        places = quantiles_of_counts(tables, [q])[:, 0]
-        for table, rank, place in zip(tables, target.tolist(), places.tolist(), strict=True):
-            assert np.repeat(np.arange(6), table)[max(rank, 1) - 1] == place
-
-
-def test_quantiles_of_noisy_counts_do_not_cross_and_lie_on_the_grid() -> None:
-    noisy = np.random.default_rng(1).integers(-5, 6, (2_000, 7))
-    noisy[0], noisy[1] = 0, -3
-    places = quantiles_of_counts(noisy, QS)
-    assert np.all(np.diff(places, axis=1) >= 0)
-    assert np.all((places >= 0) & (places < 7))
-    np.testing.assert_array_equal(quantiles_of_counts(noisy.astype(object), QS), places)
-    np.testing.assert_array_equal(quantiles_of_counts(noisy * 2**58, QS), places)
-
-
-def test_several_quantiles_of_few_places_are_counted() -> None:
-    assert [many for many in range(1, 20) if better_counted(10, many)] == list(range(2, 20))
-    assert [many for many in range(1, 20) if better_counted(11, many)] == list(range(4, 20))
-    assert [many for many in range(1, 20) if better_counted(100, many)] == list(range(8, 20))
-    assert not any(better_counted(65_536, many) for many in range(1, 100))
