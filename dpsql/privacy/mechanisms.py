@@ -189,48 +189,15 @@ class SplitLaplace:
 
 
 @dataclass(frozen=True, slots=True)
-class SharedLaplace:
-    """Independent discrete Laplace noise for each coordinate, all at the full epsilon.
+class SharedLaplace(SplitLaplace):
+    """The same law for a vector of shares, where each coordinate has the full epsilon.
 
-    Privacy: Laplace mechanism on the L1 norm (Dwork, McSherry, Nissim, Smith 2006). One unit moves the whole vector by
-    at most `Reach.l1` in L1 distance, so the ratio of the probabilities of any outcome is at most exp(l1 / scale):
-    epsilon = l1 / scale, pure.
+    Privacy: as above. One unit moves all shares together by at most `Reach.l1` in L1 distance, however many there are.
     """
-
-    exact_scale: Fraction
-    dimension: int
-
-    @classmethod
-    def calibrate(cls, reach: Reach, epsilon: Fraction) -> SharedLaplace:
-        return cls(_round_up(Fraction(_whole_l1(reach)) / epsilon), reach.dimension)
 
     @property
     def name(self) -> str:
         return "discrete_laplace_of_shares"
-
-    @property
-    def scale(self) -> float:
-        return float(self.exact_scale)
-
-    @property
-    def spread(self) -> float:
-        return _laplace_variance(self.scale)
-
-    def draw(self, cells: int) -> IntArray:
-        flat = sampling.discrete_laplace(self.exact_scale, self.dimension * cells)
-        return flat.reshape(self.dimension, cells)
-
-    def upper_tail(self, t: int) -> Decimal:
-        return tails.cube_upper_tail(self.exact_scale, 1, t)
-
-    def half_width(self, level: float) -> float:
-        return _laplace_half_width(self.exact_scale, level)
-
-    def half_widths(self, weights: NDArray[np.float64], level: float) -> NDArray[np.float64]:
-        return _linear("laplace", self.dimension, weights, level, self.scale)
-
-    def loss(self, reach: Reach) -> Cost:
-        return Cost.of(Fraction(_whole_l1(reach)) / self.exact_scale)
 
 
 def _whole_l1(reach: Reach) -> int:
