@@ -73,7 +73,7 @@ def batches(
             f"the aggregates' own epsilons leave nothing of {show(epsilon)} for {what}.", hint="Give them less."
         )
     summed = bool(rest) or selects or not chosen
-    parts = (summed and not quiet) + len(chosen)
+    parts = max(1, (summed and not quiet) + len(chosen))
     share = epsilon * root_below(Fraction(1, parts)) if by_rho else (epsilon - taken) / parts
     first = [Batch(rest, share, selects)] if summed else []
     return (*first, *(Batch(places, share, selects=False, drawn=True) for places in chosen), *alone)

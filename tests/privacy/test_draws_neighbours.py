@@ -446,6 +446,20 @@ def check_costs_of_releases() -> None:
                 assert Fraction(1, 8 * parts) * (1 - Fraction(1, 10**9)) < draw.cost.rho <= Fraction(1, 8 * parts)
 
 
+@pytest.mark.parametrize(
+    ("asked", "relation", "price"),
+    [
+        ("MEDIAN(i, epsilon => 0.25), COUNT(*)", B, Fraction(1, 4)),
+        ("MEDIAN(i, epsilon => 0.25), MODE(k, epsilon => 0.25), SUM(CLAMP(i, 0, 0))", U, Fraction(1, 2)),
+        ("MEDIAN(i, epsilon => 0.25), COUNT(*), MAX(i)", B, Fraction(1)),
+    ],
+)
+def test_what_needs_no_noise_costs_nothing_beside_draws_with_their_own_epsilon(asked: str, relation: str, price: Any):
+    made = calibrated_by(schema_of(plain), f"SELECT {asked} FROM t", relation)
+    assert made.cost.epsilon == price
+    assert not made.shares
+
+
 def test_what_a_release_costs():
     check_costs_of_releases()
 
