@@ -197,7 +197,9 @@ def _share_steps(release: Release, share: Share) -> list[Step]:
 
 
 def _level_steps(release: Release, levels: Levels) -> list[Step]:
-    """The levels that have noise of their own, and what follows from them."""
+    """The levels that have noise of their own, and what follows from them; nothing where none has any."""
+    if not levels.measured:
+        return []
     keys = release.query.plan.keys
     names = ", ".join(each.name for each in release.coordinates)
     by_rho = release.allowed.rho is not None

@@ -495,3 +495,13 @@ def test_levels_together_are_better_than_each_alone_with_an_equal_share(
         ratios.append(made.levels.noise_of(level).scale * made.coordinates[0].unit / spread)
     assert max(ratios) < 1.05, ratios
     assert math.prod(ratios) ** (1 / len(ratios)) < most, ratios
+
+
+def test_levels_without_noise_are_not_explained_as_estimates(people: pd.DataFrame):
+    sql = "SELECT COUNT(*) AS n FROM t GROUP BY GROUPING SETS (())"
+    how: dict[str, Any] = {"epsilon": 1, "bounds": BOUNDS, "keys": KEYS, "types": TYPES}
+    noisy = str(dpsql.query({"t": people}, f"EXPLAIN PRIVACY {sql}", **how))
+    exact = str(dpsql.query({"t": people}, f"EXPLAIN PRIVACY {sql}", neighbours="bounded", **how))
+    assert "least squares" in noisy
+    assert "least squares" not in exact
+    assert "neighbours agree on it" in exact
