@@ -153,6 +153,7 @@ SECTIONS: dict[str, Callable[[int], list[Row]]] = {
     f"Least and greatest of {choices.ROWS:,} rows": choices.extremes,
     f"MODE of {len(choices.NAMES)} names: how often it is right": choices.modes,
     "Counts of some rows": choices.counts,
+    "People beside their rows": choices.people_and_rows,
     "The most frequent of 100 values: rows lost": choices.most_frequent,
     "Bounds that the query chooses, 1,000 lognormal rows, in %: median (mean)": choices.automatic_bounds,
     f"Levels of GROUP BY over {GROUPED_ROWS:,} people: COUNT(*)": levels,

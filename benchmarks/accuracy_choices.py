@@ -141,6 +141,24 @@ def counts(runs: int) -> list[Row]:
     return rows
 
 
+def people_and_rows(runs: int) -> list[Row]:
+    """COUNT(DISTINCT person) beside COUNT(*), of 2,000 people with so many rows each in so many groups: the geometric
+    mean of both errors. Together they move further than each, so each has Laplace noise for half of epsilon: `theory`.
+    """
+    rows: list[Row] = []
+    for many in (3, 50):
+        person = np.repeat(np.arange(ROWS), many)
+        group = np.random.default_rng(SEED).integers(0, many, len(person))
+        frame = pd.DataFrame({"p": person, "g": group})
+        table = dpsql.Table(frame, unit="p", max_rows=many, max_groups=many, keys={"g": list(range(many))})
+        by = frame.groupby("g")["p"]
+        truth = np.array([by.nunique(), by.size()], dtype=np.float64)
+        off = errors(table, "SELECT g, COUNT(DISTINCT p), COUNT(*) FROM t GROUP BY g", truth, max(200, runs // 4))
+        found = [rmse(off[:, place])[0] for place in (0, 1)]
+        rows.append({"rows of each": many, "auto": math.sqrt(math.prod(found)), "theory auto": 2 * math.sqrt(2) * many})
+    return rows
+
+
 def most_frequent(runs: int) -> list[Row]:
     """How many rows the values of APPROX_TOP_K have fewer than the right ones, on average. `naive` draws one after the
     other, each for an equal share of epsilon, by permute-and-flip."""
