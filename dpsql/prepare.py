@@ -58,7 +58,7 @@ class Terms:
         **defaults: Any,
     ) -> Terms:
         """What a caller wrote. Raises InvalidPrivacyParameter."""
-        goal = None if error is None else Goal.of(error, confidence)
+        goal = None if error is None else Goal.of(error)
         sure = None if confidence is None else confidence_of(confidence)
         if epsilon is not None and rho is not None:
             raise InvalidPrivacyParameter("a query is paid by epsilon or by rho, got both.", hint="Leave one out.")
@@ -76,35 +76,36 @@ class Terms:
         if said is not None and self.goal is not None:
             raise InvalidPrivacyParameter("both the text and the call say an error.", hint="Leave one out.")
         goal = said or self.goal
-        if goal is None and self.confidence is not None:
-            raise InvalidPrivacyParameter("confidence is that of an error, and none is asked for.", hint="Add error=5.")
-        if said is not None and said.confidence is not None and self.confidence is not None:
+        if goal is None:
+            if self.confidence is not None:
+                raise InvalidPrivacyParameter(
+                    "confidence is that of an error, and none is asked for.", hint="Add error=5."
+                )
+            return None
+        if goal.confidence is not None and self.confidence is not None:
             raise InvalidPrivacyParameter("both the text and the call say a confidence.", hint="Leave one out.")
-        if said is not None and said.confidence is None:
-            goal = replace(said, confidence=self.confidence)
-        if goal is not None and self.rho is not None:
+        if self.rho is not None:
             raise InvalidPrivacyParameter(
                 "a query is paid by rho, or by what its error needs of epsilon, not both.", hint="Leave one out."
             )
-        return goal
+        return replace(goal, confidence=goal.confidence or self.confidence)
 
-    def said(self, options: Options | None) -> tuple[Fraction | None, Fraction | None]:
-        """The text's epsilon and delta. Raises InvalidPrivacyParameter for more than the call allows."""
-        if options is None:
-            return None, None
-        for name, word, allowed in (("epsilon", options.epsilon, self.epsilon), ("delta", options.delta, self.delta)):
+    def said(self, options: Options | None) -> tuple[Fraction | None, Fraction]:
+        """The text's epsilon, and what one query may spend of delta. Raises InvalidPrivacyParameter for a text that
+        says more than the call allows."""
+        said = (options.epsilon, options.delta) if options is not None else (None, None)
+        for name, word, allowed in (("epsilon", said[0], self.epsilon), ("delta", said[1], self.delta)):
             if word is not None and allowed is not None and word > allowed:
                 raise InvalidPrivacyParameter(
                     f"the text's {name} {show(word)} is above the {show(allowed)} that the call allows.",
-                    span=options.places.get(name),
+                    span=options.places.get(name) if options is not None else None,
                     hint="OPTIONS can lower what a call allows, never raise it.",
                 )
-        return options.epsilon, options.delta
+        return said[0], _first(said[1], self.delta, self.default_delta) or Fraction(0)
 
     def allowance(self, options: Options | None) -> Allowance:
         """What one query may cost. Raises InvalidPrivacyParameter."""
         epsilon, delta = self.said(options)
-        delta = _first(delta, self.delta, self.default_delta) or Fraction(0)
         if self.rho is None:
             allowance = Allowance(as_epsilon(_first(epsilon, self.epsilon, self.default_epsilon)), delta)
         elif epsilon is not None:
@@ -196,7 +197,6 @@ def _within(
 ) -> Release:
     """The release that reaches a goal at the least epsilon, which must not be more than is allowed."""
     said, delta = terms.said(bound.options)
-    delta = _first(delta, terms.delta, terms.default_delta) or Fraction(0)
     laws = LAWS if mechanism == "auto" and delta else (mechanism,)
     release = reached(bound.query, lambda epsilon, law: made(Allowance(epsilon, delta), law), goal, laws)
     release = replace(release, goal=goal)

@@ -61,12 +61,7 @@ class LevelNoise:
     def half_widths(self, weights: NDArray[np.float64], level: float) -> NDArray[np.float64]:
         """As of `Noise`; the lattices of the measured levels are as fine as their noise is wide."""
         size = np.abs(weights)
-        if len(size) == 2:  # by a table, for each group has its own weights; a norm is below its chords
-            large, small = size.max(axis=0), size.min(axis=0)
-            ratio = np.divide(small, large, out=np.zeros_like(small), where=large > 0)
-            found = large * tails.quantiles(ratio, _pairs(self, level))
-        else:
-            found = self._exact(size, level)
+        found = tails.of_pairs(size, _pairs(self, level)) if len(size) == 2 else self._exact(size, level)
         slack = sum(factor * count for factor, count in self.terms if count == 1) * 2.0**-20
         return np.asarray(found + slack * size.sum(axis=0))
 
@@ -78,9 +73,8 @@ class LevelNoise:
 
 @lru_cache(maxsize=256)
 def _pairs(noise: LevelNoise, level: float) -> NDArray[np.float64]:
-    """The half-widths of pairs with the weights 1 and the table's ratios."""
-    ratios = tails.table_ratios()
-    return noise._exact(np.stack([np.ones_like(ratios), ratios]), level)
+    """The half-widths of the table's pairs."""
+    return noise._exact(tails.pair_weights(), level)
 
 
 @dataclass(frozen=True)

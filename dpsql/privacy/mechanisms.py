@@ -289,10 +289,8 @@ def _linear(law: str, dimension: int, weights: NDArray[np.float64], level: float
     """Half-widths of combinations of coordinates: those of the law on the line, and a step more for each coordinate,
     since the lattice is not the line."""
     sizes = np.abs(weights)
-    if len(sizes) == 2 and law != "gaussian":  # by a table, for there may be a million of them
-        large, small = sizes.max(axis=0), sizes.min(axis=0)
-        ratio = np.divide(small, large, out=np.zeros_like(small), where=large > 0)
-        wide = large * tails.quantiles(ratio, _table(law, dimension, level))
+    if len(sizes) == 2 and law != "gaussian":
+        wide = tails.of_pairs(sizes, _table(law, dimension, level))
     else:
         from dpsql.privacy.linear_tails import half_widths  # only some intervals need it
 
@@ -307,5 +305,4 @@ def _table(law: str, dimension: int, level: float) -> NDArray[np.float64]:
 
     if not EXACT_LEVELS[0] <= level <= EXACT_LEVELS[1]:
         return tails.quantile_table(law, dimension, level)
-    ratios = tails.table_ratios()
-    return half_widths(law, dimension, np.stack([np.ones_like(ratios), ratios]), level)
+    return half_widths(law, dimension, tails.pair_weights(), level)

@@ -94,6 +94,20 @@ def quantiles(ratios: Any, table: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(inside * _INTERPOLATION, dtype=np.float64)
 
 
+def pair_weights() -> NDArray[np.float64]:
+    """The pairs of a `quantile_table`, shape (2, 65): 1 and the ratio."""
+    ratios = table_ratios()
+    return np.stack([np.ones_like(ratios), ratios])
+
+
+def of_pairs(sizes: NDArray[np.float64], table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Half-widths for pairs of absolute weights, shape (2, m), by interpolation in a table: there may be a million of
+    them, and a norm is below its chords."""
+    large, small = sizes.max(axis=0), sizes.min(axis=0)
+    ratio = np.divide(small, large, out=np.zeros_like(small), where=large > 0)
+    return np.asarray(large * quantiles(ratio, table))
+
+
 def table_ratios() -> NDArray[np.float64]:
     """The ratios of a `quantile_table`."""
     return np.linspace(0, 1, _GRID + 1)
