@@ -13,21 +13,24 @@ from dpsql.privacy.budget import Budget
 from dpsql.privacy.filters import ACCOUNTANTS
 from dpsql.privacy.unit import Neighbours
 from dpsql.schema import Declaration
+from dpsql.schema_text import TEXT_WORDS, TextFormat
 from dpsql.schema_units import TABLE_WORDS
 
 _TOP = ("budget", "neighbours", "tables")
 _BUDGET = ("epsilon", "delta", "accountant", "conversion_delta", "ledger", "analysts")
 _SHARE = ("epsilon", "delta", "conversion_delta")
-_TABLE = ("path", "neighbours", "columns", *TABLE_WORDS)
+_TABLE = ("path", "neighbours", "columns", *TEXT_WORDS, *TABLE_WORDS)
 _COLUMN = ("type", "bounds", "keys", "nullable")
 
 
 @dataclass(frozen=True)
 class TableEntry:
-    """One table of the file: where its data are, if said, and what is declared of it and its columns."""
+    """One table of the file: where its data are, if said, how they are written, if as text, and what is declared of it
+    and its columns."""
 
     declaration: Declaration
     path: Path | None = None
+    text: TextFormat = field(default_factory=TextFormat)
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ def _table(name: str, entry: Any, folder: Path) -> TableEntry:
         **{word: entry[word] for word in TABLE_WORDS if word in entry},
     )
     declaration.table.check(where)
-    return TableEntry(declaration, None if path is None else folder / path)
+    return TableEntry(declaration, None if path is None else folder / path, TextFormat.of(where, entry))
 
 
 _ORDER = ("bounds", "keys", "type", "nullable")

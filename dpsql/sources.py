@@ -1,12 +1,9 @@
-"""Frames and files: what columns they have (from dtypes alone, no row is read), and CSV files read by declared
+"""Frames and files: what columns they have (from dtypes alone, no row is read), and text files read by declared
 types."""
 
 from __future__ import annotations
 
-import csv
 import re
-import warnings
-from collections import Counter
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
@@ -18,7 +15,9 @@ from pandas.api.extensions import ExtensionDtype
 
 from dpsql.errors import InvalidSchema
 from dpsql.schema import Declaration, Stored, Type
+from dpsql.schema_text import TEXT_ENDINGS, TextFormat
 from dpsql.schema_words import Pair
+from dpsql.text_files import read_text
 
 
 def stored_columns(frame: pd.DataFrame) -> list[Stored]:
@@ -104,17 +103,17 @@ def _can_hold_null(dtype: object) -> bool:
     return not (isinstance(dtype, np.dtype) and dtype.kind in "biu")
 
 
-def read_table(path: Path, said: Declaration) -> tuple[pd.DataFrame, Declaration]:
+def read_table(path: Path, said: Declaration, form: TextFormat | None = None) -> tuple[pd.DataFrame, Declaration]:
     """A file as a frame, and its declaration with the types that decide how it was read.
 
-    A CSV file has no types of its own: its cells are text, cast by declared type; a column without a declared type is
+    A text file has no types of its own: its cells are text, cast by declared type; a column without a declared type is
     what its bounds are (real numbers, dates or timestamps), without bounds text. So one odd cell changes nothing but
     itself. Raises InvalidSchema.
     """
-    if path.suffix.casefold() not in (".csv", ".txt"):
-        raise InvalidSchema(f"{path.name}: only .csv files can be read; load others with pandas.")
+    if path.suffix.casefold() not in TEXT_ENDINGS:
+        raise InvalidSchema(f"{path.name}: only .csv files can be read (and .tsv, .txt); load others with pandas.")
     types = {name: _type_within(bounds) for name, bounds in said.bounds.items()}
-    return _read_csv(path), replace(said, types={**types, **said.types})
+    return read_text(path, form or TextFormat()), replace(said, types={**types, **said.types})
 
 
 def _type_within(bounds: Pair | str) -> Type:
@@ -122,43 +121,3 @@ def _type_within(bounds: Pair | str) -> Type:
     if isinstance(bounds, str) or not isinstance(bounds[0], date):
         return Type.REAL
     return Type.TIMESTAMP if any(isinstance(each, datetime) for each in bounds) else Type.DATE
-
-
-def _read_csv(path: Path) -> pd.DataFrame:
-    """A CSV file with all cells as text; an empty cell is NULL, and a line of too many cells is left out.
-
-    A quote that is never closed reaches over the lines after it: the file is the owner's to get right."""
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            names = next(csv.reader(file, skipinitialspace=True), [])
-        _check_header(path, names)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", pd.errors.ParserWarning)  # it tells of the first row
-            return pd.read_csv(
-                path,
-                dtype="str",
-                keep_default_na=False,
-                na_values=[""],
-                skipinitialspace=True,
-                index_col=False,
-                names=names,
-                header=0,
-                on_bad_lines="skip",
-                encoding="utf-8",
-            )
-    except (FileNotFoundError, IsADirectoryError):
-        raise InvalidSchema(f"no file {path}.") from None
-    except UnicodeDecodeError:
-        raise InvalidSchema(f"{path.name} is not text in UTF-8.") from None
-    except (OSError, ValueError, csv.Error) as error:  # the parser's own words may quote a line
-        raise InvalidSchema(f"{path.name} cannot be read as CSV ({type(error).__name__}).") from None
-
-
-def _check_header(path: Path, names: list[str]) -> None:
-    if not names:
-        raise InvalidSchema(f"{path.name} is empty: a CSV file begins with the names of its columns.")
-    if not all(names):
-        raise InvalidSchema(f"{path.name}: column {names.index('') + 1} has no name.")
-    twice = [name for name, times in Counter(name.casefold() for name in names).items() if times > 1]
-    if twice:
-        raise InvalidSchema(f'{path.name}: two columns are named "{twice[0]}".', hint="Rename one of them.")

@@ -13,7 +13,7 @@ FLOORS = (  # folders and modules of dpsql/, lowest floor first
     ("privacy",),
     ("schema", "schema_*", "intervals", "calendar"),
     ("sql",),
-    ("analysis", "executors", "sources"),
+    ("analysis", "executors", "sources", "text_files"),
     ("release", "release_*", "estimates", "noise_*", "moment_intervals", "table", "public_tables"),
     (
         *("finish", "stages", "prepare", "result", "explain", "explain_*", "render", "notes", "answer"),
@@ -28,6 +28,7 @@ GUESTS = {  # a name from outside, and the rooms or modules that may use it
     "pandas": (
         "executors",
         "sources",
+        "text_files",
         "result",
         "render",
         "session",

@@ -1,4 +1,4 @@
-"""CSV files: cells by declared type, one odd cell or line changes nothing but itself."""
+"""Columns of frames by their dtypes, and of files by what is declared of them."""
 
 from datetime import date, datetime
 from pathlib import Path
@@ -12,37 +12,6 @@ from dpsql.errors import InvalidSchema
 from dpsql.schema import Declaration, Type
 from dpsql.sources import read_table, stored_columns
 from tests.executors.arrow_columns import arrow, needs_arrow
-
-
-def read(tmp_path: Path, text: str, **said: object) -> pd.DataFrame:
-    file = tmp_path / "t.csv"
-    file.write_text(text, encoding="utf-8")
-    return read_table(file, Declaration.of(**said))[0]
-
-
-def test_lines_of_too_many_cells_are_left_out_and_do_not_shift_columns(tmp_path: Path) -> None:
-    frame = read(tmp_path, "a,b\n1,2\n4,5,6\n7\n8,9\n")
-    assert frame["a"].tolist() == ["1", "7", "8"]
-    assert frame["b"].isna().tolist() == [False, True, False]
-
-
-def test_cells_are_text_and_empty_is_null(tmp_path: Path) -> None:
-    frame = read(tmp_path, "a,b\nNA,\nnan,x\n 1 ,y\n")
-    assert frame["a"].tolist()[:2] == ["NA", "nan"]
-    assert frame["b"].isna().tolist() == [True, False, False]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "is empty"),
-        ("a,,b\n1,2,3\n", "column 2 has no name"),
-        ("a,A\n1,2\n", 'two columns are named "a"'),
-    ],
-)
-def test_headers_are_checked(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(InvalidSchema, match=message):
-        read(tmp_path, text)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from dpsql.errors import InvalidArgument, did_you_mean
 from dpsql.privacy.budget import Budget
 from dpsql.privacy.loss import as_delta, as_epsilon
 from dpsql.schema import Declaration
-from dpsql.schema_file import Schema
+from dpsql.schema_file import Schema, TableEntry
 from dpsql.session import Session
 from dpsql.sources import read_table
 from dpsql.table import Table
@@ -60,11 +60,12 @@ def open_session(said: Opening) -> tuple[Session, list[str]]:
     schema = None if said.schema is None else Schema.from_toml(said.schema)
     budget = _budget(said, schema)
     tables, notes = {}, []
-    for name, file, declaration in _named(said, schema):
+    for name, file, entry in _named(said, schema):
         if name in tables:
             raise InvalidArgument(f'two files give a table "{name}".', hint="Rename one of them.")
-        tables[name] = Table.of(*read_table(file, declaration or Declaration()))
-        if declaration is None:
+        known = entry or TableEntry(Declaration())
+        tables[name] = Table.of(*read_table(file, known.declaration, known.text))
+        if entry is None:
             notes.append(_undeclared(name, said, schema))
     session = Session(
         tables,
@@ -84,15 +85,15 @@ def open_session(said: Opening) -> tuple[Session, list[str]]:
     return session, notes
 
 
-def _named(said: Opening, schema: Schema | None) -> Iterator[tuple[str, Path, Declaration | None]]:
-    """Each file with its table's name, as the schema spells it, and what the schema declares of it."""
+def _named(said: Opening, schema: Schema | None) -> Iterator[tuple[str, Path, TableEntry | None]]:
+    """Each file with its table's name, as the schema spells it, and what the schema says of it."""
     entries = {name.casefold(): name for name in (schema.tables if schema else ())}
     for file in said.files:
         name = entries.get(file.stem.casefold())
         if schema is None or name is None:
             yield file.stem, file, None
         else:
-            yield name, file, schema.tables[name].declaration
+            yield name, file, schema.tables[name]
 
 
 def _undeclared(name: str, said: Opening, schema: Schema | None) -> str:
