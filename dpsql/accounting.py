@@ -23,7 +23,7 @@ from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, LedgerError
 from dpsql.privacy import accountants, gaussian, grouping
 from dpsql.privacy.events import Approx, Concentrated, Event, Gaussian, Laplace, Number, Pure, Steps, positive, whole
 from dpsql.privacy.ledger import Ledger
-from dpsql.privacy.ledger_text import Entry
+from dpsql.privacy.ledger_lines import Entry
 from dpsql.privacy.loss import as_delta, exact
 from dpsql.privacy.losses import RDP, ZCDP, ApproxDP, PureDP
 from dpsql.privacy.rounding import above, below, raised

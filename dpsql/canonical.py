@@ -27,10 +27,13 @@ def canonical(release: Release, *more: str | None) -> str | None:
     if found is None:
         found = _hash_of(release)
         object.__setattr__(release, _KNOWN, found)  # a release is planned once and asked for often
-    return hashlib.sha256(f"{found}{more!r}".encode("utf-8", "surrogatepass")).hexdigest() if found else None
+    made = hashlib.sha256(f"{found}{more!r}".encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{KEY_VERSION}:{made}" if found else None
 
 
 _KNOWN = "_canonical"
+KEY_VERSION = 2
+"""The number of the way in which keys are made; those of version 1 had none."""
 
 
 def _hash_of(release: Release) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from dpsql.canonical import canonical
 from dpsql.errors import LedgerError
 from dpsql.privacy.ledger import Ledger
+from dpsql.privacy.ledger_lines import Entry
 from dpsql.privacy.ledger_store import RESTORE, UNREADABLE
 from dpsql.privacy.sampling import fresh_key
 from dpsql.release import Release, Released
@@ -63,7 +64,7 @@ class Replay:
             raise LedgerError("an answer that the ledger keeps cannot be read.", hint=RESTORE)
         return released
 
-    def keep(self, question: Question | None, released: Released) -> tuple[str, ...]:
+    def keep(self, question: Question | None, released: Released, charge: Entry) -> tuple[str, ...]:
         """Keep an answer; a note where the ledger could not. It is paid for, and is given all the same."""
         if question is None:
             return ()
@@ -71,7 +72,7 @@ class Replay:
             self._answers[question.key] = released
         else:
             try:
-                self._ledger.keep(question.key, to_bytes(released))
+                self._ledger.keep(question.key, to_bytes(released), charge)
                 self._unkept.discard(question.key)
             except LedgerError as error:
                 self._answers[question.key] = released

@@ -251,6 +251,13 @@ def _version(word: object) -> str:
     """A name for the data, of text or a whole number."""
     if isinstance(word, int) and not isinstance(word, bool):
         return str(int(word))
+    if isinstance(word, str) and word.strip().casefold() == _CONTENT:
+        raise InvalidSchema(
+            f"version {briefly(word)} would not follow the content of the data: it is one name for whatever they are, "
+            "so a file that changed would be given its old answers.",
+            hint='Name the data as they are, version="2026-11", and name them anew when they change; or leave version '
+            "out.",
+        )
     if isinstance(word, str) and 0 < len(word) <= _LONGEST_VERSION:
         return str.__str__(word)
     raise InvalidSchema(
@@ -260,6 +267,8 @@ def _version(word: object) -> str:
 
 
 _LONGEST_VERSION = 200
+_CONTENT = "content"
+"""A word that says more than a name can hold: it is kept for versions that are taken from the data."""
 _PATH = re.compile("(n[.])?n(>n[.]n)?")
 
 

@@ -24,7 +24,8 @@ from dpsql.privacy.conversion import rho_for
 from dpsql.privacy.cost import FREE
 from dpsql.privacy.exceeded import Asked
 from dpsql.privacy.filters import Remaining, Spent
-from dpsql.privacy.ledger_text import Entry
+from dpsql.privacy.ledger import Ledger
+from dpsql.privacy.ledger_lines import Entry
 from dpsql.privacy.loss import as_delta, as_epsilon, show
 from dpsql.privacy.unit import Neighbours
 from dpsql.public_tables import public_data, resolved
@@ -35,6 +36,7 @@ from dpsql.schema_file import Schema
 from dpsql.sources import read_table
 from dpsql.sql.catalog import Catalog
 from dpsql.table import Table, as_table
+from dpsql.table_units import units_of, units_read
 
 
 class Session:
@@ -83,13 +85,19 @@ class Session:
         check(wanted, schema)
         self._take({name: as_table(source) for name, source in (tables or {}).items()}, schema)
         self._ledger = opened(wanted, schema, path=ledger, analyst=analyst, anchor=anchor)  # last: it makes a file
+        try:
+            self._notes = self._unsaid = self._ledger.take_units(units_of(self._catalog.tables))
+        except BaseException:
+            self._ledger.close()
+            raise
         self._replay = Replay(self._ledger)
         at = self.budget.filter(self.accountant).conversion
         self._max_rho = rho_for(self._max_epsilon, at) if self._max_epsilon is not None and at else None
 
     def add(self, name: str, source: pd.DataFrame | Table) -> None:
-        """One more table. A name is taken once: a table cannot be put in another's place. Raises InvalidSchema."""
-        self._take({name: as_table(source)}, None)
+        """One more table. A name is taken once: a table cannot be put in another's place. Raises InvalidSchema, or
+        LedgerError where the ledger holds another privacy unit of it."""
+        self._take({name: as_table(source)}, None, self._ledger)
 
     def query(
         self,
@@ -134,10 +142,14 @@ class Session:
         parts = self._parts(release)
         also = "" if release.choice is None else f", mechanism={release.choice.chosen!r}"
         asked = Asked(by_rho=release.allowed.rho is not None, also=also, within=release.goal is not None)
-        self._ledger.charge(release.cost, str.__str__(sql), events=release.events, parts=parts, asked=asked)
+        units = units_read(release.query.plan.input, self._catalog.tables)
+        charge = self._ledger.charge(
+            release.cost, str.__str__(sql), events=release.events, parts=parts, asked=asked, units=units
+        )
         released = run(release, self._stores)
-        note = self._replay.keep(question, released)
-        return finished(release, released, self._footer(release, f"spent {release.price}"), notes=note)
+        note = self._replay.keep(question, released, charge)
+        notes, self._unsaid = (*self._unsaid, *note), ()
+        return finished(release, released, self._footer(release, f"spent {release.price}"), notes=notes)
 
     def explain(
         self,
@@ -210,6 +222,12 @@ class Session:
         return tuple(table.name for table in self._catalog.tables.values())
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What was to be said when the ledger was opened, such as that a file of an earlier format has taken the
+        privacy units of this session. The first answer says it too."""
+        return self._notes
+
+    @property
     def catalog(self) -> Catalog:
         """The declared facts of the tables."""
         return self._catalog
@@ -261,8 +279,9 @@ class Session:
         more = "" if most is None else f" · {most or 'no'} more {'query' if most == 1 else 'queries'} like this"
         return f"{spent} · left epsilon {show(left.epsilon)} of {show(self._ledger.whole)}{more}"
 
-    def _take(self, tables: Mapping[Any, Table], schema: Schema | None) -> None:
-        """Add tables, and those of the schema that have a path; all of them or, where one is refused, none."""
+    def _take(self, tables: Mapping[Any, Table], schema: Schema | None, ledger: Ledger | None = None) -> None:
+        """Add tables, and those of the schema that have a path; all of them or, where one is refused (by the ledger
+        too, where there is one already), none."""
         entries = {name.casefold(): entry for name, entry in schema.tables.items()} if schema else {}
         found: dict[str, Table] = {}
         for name, table in tables.items():
@@ -279,6 +298,8 @@ class Session:
                 frame, said = read_table(entry.path, entry.declaration, entry.text)
                 found[name] = Table.of(frame, said)
         linked = resolved(found, self._catalog.tables)
+        if ledger is not None:
+            ledger.check_units(units_of(linked))
         for name, table in found.items():
             self._stores[name] = ColumnStore(table.frame, linked[name.casefold()])
         self._catalog = Catalog(linked, public=public_data(self._stores))

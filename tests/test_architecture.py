@@ -17,7 +17,16 @@ FLOORS = (  # folders and modules of dpsql/, lowest floor first
     ("release", "release_*", "estimates", "noise_*", "moment_intervals", "table", "public_tables"),
     (
         *("finish", "stages", "prepare", "result", "explain", "explain_*", "render", "notes", "answer"),
-        *("canonical", "released_text", "replay", "partition_parts", "opening", "accounting", "accuracy"),
+        *(
+            "canonical",
+            "released_text",
+            "replay",
+            "partition_parts",
+            "table_units",
+            "opening",
+            "accounting",
+            "accuracy",
+        ),
     ),
     ("session", "api"),
     ("shell", "__main__", "__init__", "testing"),

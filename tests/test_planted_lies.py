@@ -39,7 +39,7 @@ from dpsql.executors.joining import KeyColumn, key_of
 from dpsql.finish import finish as finished
 from dpsql.intervals import INFINITY, Interval
 from dpsql.notes import warnings_of
-from dpsql.privacy import filters, ledger, ledger_text, mechanisms, partitions, sampling
+from dpsql.privacy import filters, ledger, ledger_lines, ledger_text, mechanisms, partitions, sampling
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.geometric import TruncatedGeometric
 from dpsql.privacy.unit import ContributionBound, Neighbours, Sensitivity
@@ -225,7 +225,7 @@ def admit_one_query_too_many(patch: Patch) -> None:
             before = self._watches[0].spent()
             if before.epsilon >= self.budget.loss.epsilon or before.delta > self._watches[0].filter.steps_delta:
                 raise BudgetExceeded("")
-            self._append(ledger_text.Entry(self._now(), None, label, cost))
+            self._append(ledger_lines.Entry(self._now(), None, label, cost))
 
     patch.setattr(ledger.Ledger, "charge", charge)
 
@@ -256,7 +256,7 @@ def forget_the_lock(patch: Patch) -> None:
 def _append_wherever(self: Any, line: Any) -> int:
     """At the end of the list, whoever else is there."""
     before = self._store._lines[-1][2] if self._store._lines else ledger_text.first_hash(self.rules.text)
-    number, text = len(self._store._lines) + 1, ledger_text.write(line)
+    number, text = len(self._store._lines) + 1, ledger_lines.write(line, 64 * "0")
     self._store.append(number, text, ledger_text.next_hash(before, number, text))
     return number
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
 
-from dpsql.privacy.cost import FREE, Cost
+from dpsql.privacy.cost import FREE, Cost, total_of
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -49,11 +49,21 @@ class Account:
 
     def add(self, cost: Cost, parts: Iterable[Part] = ()) -> None:
         """Enter a step that reads all rows, or those of the parts (of one partition) only."""
-        parts = self._told_apart(parts)
-        if not parts:
-            self._common += cost
-        for part in parts:
-            self._parts.setdefault(part.partition, _Sums()).add(part.value, cost)
+        self.add_all([(cost, tuple(parts))])
+
+    def add_all(self, steps: Iterable[tuple[Cost, Sequence[Part]]]) -> None:
+        """Enter steps, one after the other: costs, and the parts that each reads (none: all rows)."""
+        common: list[Cost] = []
+        of_parts: dict[Part, list[Cost]] = {}
+        for cost, parts in steps:
+            apart = self._told_apart(parts) if parts else ()
+            for part in apart:
+                of_parts.setdefault(part, []).append(cost)
+            if not apart:
+                common.append(cost)
+        self._common = total_of(self._common, common)
+        for part, costs in of_parts.items():
+            self._parts.setdefault(part.partition, _Sums()).add(part.value, costs)
 
     def concerned(self, cost: Cost = FREE, parts: Sequence[Part] = ()) -> Iterator[Cost]:
         """What the units that a step concerns have cost with it, one sum for each part that they may lie in.
@@ -116,8 +126,8 @@ class _Sums:
     def all(self) -> Iterable[Cost]:
         return self._held.values()
 
-    def add(self, value: str, cost: Cost) -> None:
-        total = self._held[value] = self.of(value) + cost
+    def add(self, value: str, costs: Sequence[Cost]) -> None:
+        total = self._held[value] = total_of(self.of(value), costs)
         for top, size in zip(self._top, _sizes(total), strict=True):
             others = [each for each in top if each[1] != value]
             top[:] = sorted([*others, (size, value)], reverse=True)[:2]

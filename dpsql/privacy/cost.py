@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -94,3 +96,39 @@ class Cost:
 
 
 FREE = Cost(Fraction(0))
+
+
+def total_of(start: Cost, costs: Sequence[Cost]) -> Cost:
+    """`start` and the costs one after the other, as `+` adds them, to the last digit.
+
+    Equal steps are many in a ledger, so each different one is multiplied. The order matters in one case alone: where a
+    rho becomes so long that it is rounded. Each sum on the way has a denominator that divides the least common multiple
+    of all; while that is short nothing is rounded on any way, and where it is not, the steps are added one by one.
+    """
+    counts = Counter(map(id, costs))
+    different = list({id(cost): cost for cost in costs}.values())
+    if len(different) < 2 and sum(counts.values()) < 2:
+        return start + different[0] if different else start
+    rho = math.lcm(start.rho.denominator, *(cost.rho.denominator for cost in different))
+    if rho.bit_length() > _MOST_BITS:
+        for cost in costs:
+            start = start + cost
+        return start
+    times = [counts[id(cost)] for cost in different]
+    finite = [cost.epsilon for cost in different if cost.epsilon is not None]
+    known = start.epsilon is not None and len(finite) == len(different)
+    return Cost(
+        _sum(start.epsilon or Fraction(0), finite, times) if known else None,
+        _sum(start.delta, [cost.delta for cost in different], times),
+        _sum(start.rho, [cost.rho for cost in different], times),
+        _sum(start.hidden, [cost.hidden for cost in different], times),
+    )
+
+
+def _sum(start: Fraction, numbers: Sequence[Fraction], times: Sequence[int]) -> Fraction:
+    """start + numbers, each so many times."""
+    whole = math.lcm(start.denominator, *(each.denominator for each in numbers))
+    steps = start.numerator * (whole // start.denominator)
+    for each, count in zip(numbers, times, strict=True):
+        steps += each.numerator * (whole // each.denominator) * count
+    return Fraction(steps, whole)

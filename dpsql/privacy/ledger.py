@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from dpsql.errors import InvalidArgument, LedgerError
 from dpsql.privacy import ledger_text
@@ -24,10 +25,23 @@ from dpsql.privacy.events import Event
 from dpsql.privacy.exceeded import ASKED, Asked, exceeded
 from dpsql.privacy.filters import Remaining, Spent
 from dpsql.privacy.ledger_fork import guard
-from dpsql.privacy.ledger_store import RESTORE, UNREADABLE, MemoryStore, Store
-from dpsql.privacy.ledger_text import Answer, Entry, Line, Note, Rules
+from dpsql.privacy.ledger_lines import FORMAT, Answer, Entry, From, Line, Note, UnitOf, UnknownLine, write, write_1
+from dpsql.privacy.ledger_reading import Charge, read_line, read_line_1
+from dpsql.privacy.ledger_store import LATER, RESTORE, UNREADABLE, MemoryStore, Store
+from dpsql.privacy.ledger_text import Rules
+from dpsql.privacy.ledger_units import TableUnit, check_units
+from dpsql.privacy.sampling import fresh_key
 from dpsql.privacy.unit import Neighbours
 from dpsql.privacy.watch import Watch
+
+
+class _Last(NamedTuple):
+    """The last line of a ledger: its number, its hash, and the format of the lines after it."""
+
+    number: int
+    hash: str
+    format: int
+
 
 CLOCK_TOLERANCE = timedelta(seconds=1)
 """By so much the clock may lie behind the last entry: the clocks of two processors can differ a little."""
@@ -53,9 +67,13 @@ class Ledger:
         own = None if owner else rules.budget.filter_of(analyst, rules.accountant)
         if own is not None:
             self._watches.append(Watch(own, moves=moves, whose=f' for analyst "{analyst}"'))
-        self._entries: list[Entry] = []
+        self._charges: list[tuple[int, Charge]] = []
+        self._entries: list[Entry] = []  # those of the charges that were asked for already
         self._answers: dict[str, tuple[int, str]] = {}
-        self._number, self._hash, self._time = 0, ledger_text.first_hash(rules.text), ""
+        self._units: dict[str, TableUnit] = {}
+        self._last = _Last(0, ledger_text.first_hash(rules.text), rules.format)
+        self._next = self._last  # in a transaction: the last line that it has written
+        self._time = ""
         self._lock = threading.RLock()
         self._process = os.getpid()
         guard(self, self._lock)
@@ -79,13 +97,14 @@ class Ledger:
     def entries(self) -> tuple[Entry, ...]:
         """Every charge, in order."""
         with self._current():
+            self._entries += [charge.entry(number) for number, charge in self._charges[len(self._entries) :]]
             return tuple(self._entries)
 
     @property
     def anchor(self) -> str:
         """The number and hash of the last line. Kept elsewhere, it shows later whether lines are missing."""
         with self._current():
-            return f"{self._number}:{self._hash}"
+            return f"{self._last.number}:{self._last.hash}"
 
     @property
     def spent(self) -> Spent:
@@ -114,6 +133,29 @@ class Ledger:
             counts = [each.most(cost, parts) for each in self._watches]
         return min((count for count in counts if count is not None), default=None)
 
+    def check_units(self, units: Iterable[TableUnit]) -> None:
+        """Raises LedgerError for tables whose privacy unit is another than the one that was charged for."""
+        with self._current():
+            check_units(self._units, units)
+
+    def take_units(self, units: Sequence[TableUnit]) -> tuple[str, ...]:
+        """Check the tables of a session that opens. A ledger of format 1, which knew no units, takes theirs, since what
+        it was charged is taken to be about them. Returns what its user should know. Raises LedgerError."""
+        self.check_units(units)
+        if self._last.format == FORMAT:
+            return ()
+        with self._writing():
+            if self._last.format == FORMAT:  # another was first
+                check_units(self._units, units)
+                return ()
+            self._append(From(self._now(), FORMAT))
+            for unit in units:
+                self._append(UnitOf(self._now(), unit))
+        told = "; ".join(f"{unit.table}: {unit}" for unit in units) or "none"
+        answers = f" Its {len(self._answers)} kept answers are listed, and not given again." if self._answers else ""
+        what = f"the ledger was of format 1, which knew no privacy units: it has taken this session's ({told})"
+        return (f"{what}, and later sessions must declare the same.{answers}",)
+
     def charge(
         self,
         cost: Cost,
@@ -122,20 +164,26 @@ class Ledger:
         events: Sequence[Event] = (),
         parts: Sequence[Part] = (),
         asked: Asked = ASKED,
+        units: Sequence[TableUnit] = (),
     ) -> Entry:
-        """Enter a cost before its query runs; on return it is durable. Raises BudgetExceeded (nothing entered) or
-        LedgerError (nothing may run)."""
+        """Enter a cost before its query runs; on return it is durable. units: those of the tables that it reads,
+        entered with their first charge. Raises BudgetExceeded (nothing entered) or LedgerError (nothing may run)."""
         with self._writing():
+            check_units(self._units, units)
             if not all(each.admits(cost, parts) for each in self._watches):
                 raise exceeded(cost, self._watches, parts, asked)
+            for unit in units:
+                if unit.table not in self._units:
+                    self._append(UnitOf(self._now(), unit))
             entry = Entry(self._now(), self.analyst, label, cost, tuple(events), tuple(parts))
-            self._append(entry)
-        return entry
+            number = self._append(entry)
+        return replace(entry, number=number)
 
-    def keep(self, key: str, payload: bytes) -> None:
-        """Keep a released answer under a key. Free."""
+    def keep(self, key: str, payload: bytes, charge: Entry | None = None) -> None:
+        """Keep a released answer under a key. Free. charge: what paid for it."""
         with self._writing():
-            number = self._append(Answer(self._now(), key, ledger_text.digest_of(payload)))
+            paid = None if charge is None else charge.number
+            number = self._append(Answer(self._now(), key, ledger_text.digest_of(payload), paid))
             self._store.keep(number, payload)
 
     def recall(self, key: str) -> bytes | None:
@@ -191,44 +239,80 @@ class Ledger:
             try:
                 self._store.begin()
                 self._catch_up()
-                before = self._number
+                self._next = self._last
                 yield
                 self._store.commit()
             except BaseException:
                 self._store.abandon()
                 raise
             self._catch_up()
-            if self._number <= before:
+            if self._last.number < self._next.number:
                 raise LedgerError("the ledger lost an entry that was just written.", hint=RESTORE)
 
     def _append(self, line: Line) -> int:
-        number, text = self._number + 1, ledger_text.write(line)
-        self._store.append(number, text, ledger_text.next_hash(self._hash, number, text))
+        """Write a line after the last one. The first of format 2 in a ledger of format 1 says so before; a note needs
+        no more than format 1 knows."""
+        before = self._next
+        old = before.format < FORMAT and isinstance(line, Note)
+        if before.format < FORMAT and not isinstance(line, Note | From):
+            self._append(From(line.time, FORMAT))
+            before = self._next
+        number, text = before.number + 1, write_1(line) if old else write(line, fresh_key().hex())
+        digest = ledger_text.next_hash(before.hash, number, text)
+        self._store.append(number, text, digest)
+        self._next = _Last(number, digest, before.format if old else FORMAT)
         return number
 
     def _catch_up(self) -> None:
-        """Read what has been written since, and see that what was read before is still the same."""
-        lines = self._store.since(self._number)
-        if self._number:
-            if not lines or lines[0][0] != self._number or lines[0][2] != self._hash:
+        """Read what has been written since, and see that what was read before is still the same. Where it is not, or a
+        line cannot be read, nothing of it is entered."""
+        last = self._last
+        lines = self._store.since(last.number)
+        if last.number:
+            if not lines or lines[0][0] != last.number or lines[0][2] != last.hash:
                 raise LedgerError("the ledger was rolled back or edited while it was in use.", hint=RESTORE)
             lines = lines[1:]
-        for number, text, digest in lines:
-            if number != self._number + 1 or digest != ledger_text.next_hash(self._hash, number, text):
+        if not lines:
+            return
+        before, number, format_ = last.hash, last.number, last.format
+        read, found = read_line if format_ == FORMAT else _read_old, []
+        for place, text, digest in lines:
+            number += 1
+            if place != number or digest != ledger_text.next_hash(before, number, text):
                 raise LedgerError(f"line {number} of the ledger is not what was written.", hint=RESTORE)
-            self._enter(number, _read(number, text))
-            self._number, self._hash = number, digest
+            try:
+                line = read(text)
+            except UnknownLine as error:
+                raise LedgerError(f"line {number} of the ledger {error}.", hint=LATER) from None
+            except UNREADABLE:
+                raise LedgerError(f"line {number} of the ledger cannot be read.", hint=RESTORE) from None
+            if isinstance(line, From):
+                read, format_ = read_line, FORMAT
+            found.append(line)
+            before = digest
+        self._enter(last.number + 1, found)
+        self._last = _Last(number, before, format_)
 
-    def _enter(self, number: int, line: Line) -> None:
-        self._time = line.time if isinstance(line, Note) else max(self._time, line.time)
-        if isinstance(line, Answer):
-            self._answers[line.key] = (number, line.digest)
-        elif isinstance(line, Entry):
-            self._entries.append(line)
-            self._watches[0].add(line.cost, line.parts)
-            if line.analyst == self.analyst:
-                for each in self._watches[1:]:
-                    each.add(line.cost, line.parts)
+    def _enter(self, first: int, lines: Sequence[Line | Charge]) -> None:
+        """Lines that were read, in order, the first of this number."""
+        charges: list[tuple[int, Charge]] = []
+        for number, line in enumerate(lines, first):
+            self._time = line.time if isinstance(line, Note) else max(self._time, line.time)
+            match line:
+                case Charge():
+                    charges.append((number, line))
+                case Answer():
+                    self._answers[line.key] = (number, line.digest)
+                case UnitOf():
+                    check_units(self._units, [line.unit])
+                    self._units[line.unit.table] = line.unit
+                case _:
+                    pass  # says nothing of sums, answers or units
+        self._charges += charges
+        self._watches[0].add_all([(line.price.cost, line.price.parts) for _, line in charges])
+        for each in self._watches[1:]:
+            own = [(line.price.cost, line.price.parts) for _, line in charges if line.analyst == self.analyst]
+            each.add_all(own)
 
     def _now(self) -> str:
         """The time of a new line, never before the last one's. Raises LedgerError where the clock went backwards."""
@@ -274,11 +358,9 @@ def _read_anchor(anchor: object) -> tuple[int, str]:
     return int(found[1]), found[2]
 
 
-def _read(number: int, text: str) -> Line:
-    try:
-        return ledger_text.read(text)
-    except UNREADABLE:
-        raise LedgerError(f"line {number} of the ledger cannot be read.", hint=RESTORE) from None
+def _read_old(text: str) -> Line | Charge:
+    """A line of format 1, or the one that ends it."""
+    return read_line(text) if text.startswith('{"kind":"format",') else read_line_1(text)
 
 
 def _now() -> datetime:

@@ -17,8 +17,9 @@ from urllib.parse import quote
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, LedgerError
 from dpsql.privacy.ledger import Ledger, check_form
 from dpsql.privacy.ledger_errors import PATIENCE, told
+from dpsql.privacy.ledger_lines import FORMAT
 from dpsql.privacy.ledger_store import RESTORE, UNREADABLE
-from dpsql.privacy.ledger_text import FORMAT, Rules
+from dpsql.privacy.ledger_text import Rules
 from dpsql.privacy.sampling import fresh_key
 
 _TABLES = (
@@ -118,8 +119,8 @@ class FileStore:
         except UNREADABLE:
             raise LedgerError(
                 f"the rules of the ledger {self._file} cannot be read.",
-                hint=f"They were edited, or written by a later version of dpsql (this one reads format {FORMAT}).\n"
-                f"{RESTORE}",
+                hint="They were edited, or written by a later version of dpsql (this one reads formats 1 to "
+                f"{FORMAT}).\n{RESTORE}",
             ) from None
 
     def begin(self) -> None:

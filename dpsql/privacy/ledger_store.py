@@ -11,7 +11,7 @@ RESTORE = (
     "Keep the file as it is, and ask who could write to it. With a copy that is newer than the last answer, put that\n"
     "in its place; else open a new ledger with what is surely left of the budget."
 )
-
+LATER = "A later version of dpsql wrote it: use that version. The file is as it was."
 
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError, DPSQLError)
 """What reading a text that somebody edited may raise."""
@@ -72,6 +72,8 @@ class MemoryStore:
         self._committed = len(self._lines)
 
     def abandon(self) -> None:
+        for number, _, _ in self._lines[self._committed :]:
+            self._payloads.pop(number, None)
         del self._lines[self._committed :]
 
     def close(self) -> None:

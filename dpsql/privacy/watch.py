@@ -19,8 +19,13 @@ class Watch:
         self._account = Account(moves=moves)
 
     def add(self, cost: Cost, parts: Sequence[Part]) -> None:
-        self._account.add(cost, parts)
-        self.queries += 1
+        """Enter a step that was admitted."""
+        self.add_all([(cost, parts)])
+
+    def add_all(self, steps: Sequence[tuple[Cost, Sequence[Part]]]) -> None:
+        """Enter steps that were admitted: costs, and the parts that each reads."""
+        self._account.add_all(steps)
+        self.queries += len(steps)
 
     def admits(self, cost: Cost, parts: Sequence[Part] = ()) -> bool:
         """Whether one more step is admitted.

@@ -82,7 +82,7 @@ def open_session(said: Opening) -> tuple[Session, list[str]]:
         raise InvalidArgument(
             f"{said.schema} has no table with a path.", hint='Name a CSV file, or add path = "people.csv" to a table.'
         )
-    return session, notes
+    return session, [*notes, *session.notes]
 
 
 def _named(said: Opening, schema: Schema | None) -> Iterator[tuple[str, Path, TableEntry | None]]:

@@ -421,7 +421,7 @@ EDITS = {
     "accountant changed": ["UPDATE rules SET text = replace(text, 'auto', 'zcdp')"],
     "neighbours changed": ["UPDATE rules SET text = replace(text, 'unbounded', 'bounded')"],
     "rules with a space": ["UPDATE rules SET text = replace(text, ',', ', ')"],
-    "rules of a later format": ["UPDATE rules SET text = replace(text, '\"format\":1', '\"format\":2')"],
+    "rules of a later format": ["UPDATE rules SET text = replace(text, '\"format\":2', '\"format\":3')"],
     "rules empty": ["UPDATE rules SET text = ''"],
     "rules deleted": ["DELETE FROM rules"],
     "a table more": ["CREATE TABLE more (x)"],

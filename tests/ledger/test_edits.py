@@ -57,7 +57,15 @@ REHASHED = {
     "a number": "replace(text, '\"1/10\"', '0')",
     "no epsilon": "replace(text, '\"epsilon\"', '\"epsilom\"')",
     "two epsilons": 'replace(text, \'"delta"\', \'"epsilon":"0","delta"\')',
-    "one word more": 'replace(text, \'{"time"\', \'{"more":1,"time"\')',
+    "one word more": 'replace(text, \',"time"\', \',"more":1,"time"\')',
+    "no salt": 'json_remove(text, "$.salt")',
+    "a short salt": 'json_set(text, "$.salt", "00")',
+    "a salt in capitals": 'json_set(text, "$.salt", upper(json_extract(text, "$.salt")) || "A")',
+    "a letter written as a number": "replace(text, 'SELECT', '\\u0053ELECT')",
+    "a line end as a number": "replace(text, 'SELECT', '\\u000aSELECT')",
+    "a slash that is escaped": "replace(text, 'SELECT', '\\/SELECT')",
+    "an analyst's number": "replace(text, '\"ann\"', '7')",
+    "a time's number": 'replace(text, \'"query":\', \'"time":7,"query":\')',
     "a word again": 'replace(text, \'"delta"\', \'"epsilon":"1/10","delta"\')',
     "a blank": "replace(text, ':', ': ')",
     "a list": "'[]'",
@@ -296,7 +304,7 @@ def test_an_answer_that_is_no_answer(tmp_path: Path):
         with raw(path) as connection:
             connection.execute("UPDATE answers SET payload = ?", (payload,))
             connection.execute(
-                "UPDATE lines SET text = json_set(text, '$.sha256', ?) WHERE number = 2",
+                "UPDATE lines SET text = json_set(text, '$.sha256', ?) WHERE text LIKE '{\"kind\":\"answer\"%'",
                 (hashlib.sha256(payload).hexdigest(),),
             )
         rehash(path)

@@ -9,15 +9,18 @@ from typing import Any
 
 import pytest
 
-from dpsql import canonical, partition_parts, replay, session
-from dpsql.errors import BudgetExceeded
-from dpsql.privacy import filters, ledger_text
+from dpsql import canonical, partition_parts, replay, session, table_units
+from dpsql.errors import BudgetExceeded, LedgerError
+from dpsql.privacy import filters, ledger, ledger_text
 from dpsql.privacy.account import Account, Part
 from dpsql.privacy.budget import Budget
 from dpsql.privacy.ledger import Ledger
 from dpsql.privacy.ledger_file import FileStore
+from dpsql.privacy.ledger_lines import FORMAT, From, Note, UnknownLine
+from dpsql.privacy.ledger_reading import read_line
+from dpsql.privacy.ledger_units import TableUnit, UnitKind
 from dpsql.sql.expressions import Literal
-from tests.ledger import checks, test_partitions
+from tests.ledger import checks, test_formats, test_partitions, test_units
 from tests.ledger.checks import needs_fork
 
 pytestmark = needs_fork
@@ -421,7 +424,134 @@ def versions_are_asked_for(folder: Path) -> None:
     test_replay.test_without_a_version_only_within_a_session(folder)
 
 
+# Units and formats
+
+
+def forget_the_units(patch: Patch) -> None:
+    patch.setattr(ledger, "check_units", lambda *_: None)
+
+
+def look_at_units_when_opened_alone(patch: Patch) -> None:
+    honest = Ledger.charge
+
+    def charge(self: Ledger, *args: Any, units: object = None, **more: Any) -> Any:
+        del units
+        return honest(self, *args, **more)
+
+    patch.setattr(Ledger, "charge", charge)
+
+
+def hold_limits_with_the_unit(patch: Patch) -> None:
+    honest = table_units._unit_of
+
+    def unit_of(name: str, tables: Any) -> TableUnit:
+        found = honest(name, tables)
+        return replace(found, path=tuple(replace(at, type=f"{at.type}{tables[name].limits}") for at in found.path))
+
+    patch.setattr(table_units, "_unit_of", unit_of)
+
+
+def take_a_row_for_a_unit_of_one_row(patch: Patch) -> None:
+    honest = table_units._unit_of
+
+    def unit_of(name: str, tables: Any) -> TableUnit:
+        found = honest(name, tables)
+        return TableUnit(name, UnitKind.ROW) if tables[name].limits.rows == 1 else found
+
+    patch.setattr(table_units, "_unit_of", unit_of)
+
+
+def forget_types(patch: Patch) -> None:
+    honest = table_units._place
+    patch.setattr(table_units, "_place", lambda *args: replace(honest(*args), type="any"))
+
+
+def forget_the_keys_on_the_way(patch: Patch) -> None:
+    honest = table_units._unit_of
+
+    def unit_of(name: str, tables: Any) -> TableUnit:
+        found = honest(name, tables)
+        return found if len(found.path) < 2 else TableUnit(name, UnitKind.COLUMN, found.path[:1])
+
+    patch.setattr(table_units, "_unit_of", unit_of)
+
+
+def leave_out_tables_on_the_way(patch: Patch) -> None:
+    honest = table_units.units_of
+
+    def units_of(tables: Any, names: Any = None) -> tuple[TableUnit, ...]:
+        found = honest(tables, names)
+        return found if names is None else tuple(unit for unit in found if unit.table in names)
+
+    patch.setattr(table_units, "units_of", units_of)
+
+
+def write_no_random_bytes(patch: Patch) -> None:
+    patch.setattr(ledger, "fresh_key", lambda: bytes(32))
+
+
+def begin_format_2_without_a_word(patch: Patch) -> None:
+    honest = Ledger._append
+
+    def append(self: Ledger, line: Any) -> int:
+        self._next = self._next._replace(format=FORMAT)
+        return 0 if isinstance(line, From) else honest(self, line)
+
+    patch.setattr(Ledger, "_append", append)
+
+
+def read_what_looks_right(patch: Patch) -> None:
+    """A line with an unknown tag, taken for a remark."""
+    patch.setattr(ledger, "read_line", _leniently)
+
+
+def _leniently(text: str) -> Any:
+    try:
+        return read_line(text)
+    except UnknownLine:
+        return Note("", "")
+
+
+def a_column_and_others(folder: Path) -> None:
+    for number, other in enumerate(name for name in test_units.DECLARED if name != "a column"):
+        (folder / f"{number}").mkdir(exist_ok=True)
+        test_units.test_a_session_that_declares_another_unit_is_refused(folder / f"{number}", "a column", other)
+
+
+def a_path_and_others(folder: Path) -> None:
+    for number, other in enumerate(name for name in test_units.DECLARED if name != "a path to houses"):
+        (folder / f"{number}").mkdir(exist_ok=True)
+        test_units.test_a_session_that_declares_another_unit_is_refused(folder / f"{number}", "a path to houses", other)
+
+
+def open_both(folder: Path) -> None:
+    test_units.test_sessions_that_are_open_both(folder, "a column", "rows")
+
+
+def other_limits_are_admitted(folder: Path) -> None:
+    try:
+        test_units.test_limits_versions_and_all_else_may_differ(folder)
+    except LedgerError as error:
+        raise AssertionError(error.message) from None
+
+
+def a_file_of_format_1_goes_on(folder: Path) -> None:
+    test_formats.test_a_file_of_format_1_goes_on(folder, "format1_plain")
+
+
 LIES: list[tuple[Lie, Check]] = [
+    (forget_the_units, a_column_and_others),
+    (forget_the_units, open_both),
+    (look_at_units_when_opened_alone, open_both),
+    (hold_limits_with_the_unit, other_limits_are_admitted),
+    (take_a_row_for_a_unit_of_one_row, test_units.test_rows_and_a_unit_of_one_row_each_are_different),
+    (forget_types, a_column_and_others),
+    (forget_types, a_path_and_others),
+    (forget_the_keys_on_the_way, a_path_and_others),
+    (leave_out_tables_on_the_way, test_units.test_a_table_on_the_way_to_a_unit_is_held_too),
+    (write_no_random_bytes, test_formats.test_hashes_of_lines_cannot_be_guessed),
+    (begin_format_2_without_a_word, a_file_of_format_1_goes_on),
+    (read_what_looks_right, test_formats.test_a_line_of_a_later_version_is_refused_as_that),
     (charge_after_the_run, checks.check_charged_before_rows),
     (commit_every_third_charge, checks.check_kills_of_chargers),
     (commit_every_third_charge, checks.check_charged_before_rows),

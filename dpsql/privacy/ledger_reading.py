@@ -1,0 +1,115 @@
+"""Reading a ledger's lines as strictly as they are written, and fast: a file is read whole at each opening.
+
+`ledger_lines.read` writes each line again and compares. Here the same is done piece by piece. The texts that differ
+from line to line (salt, time, keys, hashes) are held against a pattern that only the one way to write them fits; what
+many lines share (a price with its events and parts, an analyst) is read and written again once for each text of it. So
+whatever is taken here is taken there, and the other way round (`tests/ledger/test_reading.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from dpsql.privacy.account import Part
+from dpsql.privacy.cost import Cost
+from dpsql.privacy.events import Event
+from dpsql.privacy.ledger_lines import Answer, Claim, Entry, Line, Process, dumps, entry_of, process_of, read, read_1
+
+
+class Price(NamedTuple):
+    """What a charge cost, as which events, and which parts it read."""
+
+    cost: Cost
+    events: tuple[Event, ...]
+    parts: tuple[Part, ...]
+
+
+class Charge(NamedTuple):
+    """A charge whose label is still as it was written: most are never looked at."""
+
+    time: str
+    analyst: str | None
+    label: str
+    price: Price
+
+    def entry(self, number: int) -> Entry:
+        """The charge as a value. number: of its line."""
+        return Entry(self.time, self.analyst, json.loads(self.label), *self.price, number)
+
+
+_ESCAPE = r'\\(?:["\\bfnrt]|u(?!00(?:0[89acd]|[2-6][0-9a-f]|7[0-9a-e]))[0-9a-f]{4})'
+_PLAIN = r"[ !#-\[\]-~]*+"
+_STRING = rf'"{_PLAIN}(?:{_ESCAPE}{_PLAIN})*+"'  # as JSON in ASCII writes it, and no other way
+_PLACE = "(?:0|[1-9][0-9]{0,14})"
+_HEAD = rf'"salt":"[0-9a-f]{{64}}","time":({_STRING})'
+_CHARGE = re.compile(rf'\{{"kind":"charge",{_HEAD},"analyst":(null|{_STRING}),"query":({_STRING}),("epsilon":.*)\}}')
+_ANSWER = re.compile(
+    rf'\{{"kind":"answer",{_HEAD},"key":({_STRING}),"charge":(null|{_PLACE}),"slot":({_PLACE}),"sha256":({_STRING})\}}'
+)
+_CLAIM = re.compile(rf'\{{"kind":"claim",{_HEAD},"key":({_STRING}),"process":(\{{.*\}})\}}')
+_CHARGE_1 = re.compile(rf'\{{"time":({_STRING}),"analyst":(null|{_STRING}),"query":({_STRING}),("epsilon":.*)\}}')
+
+
+def read_line(text: str) -> Line | Charge:
+    """A line of format 2. Raises UnknownLine, ValueError, TypeError, KeyError or such, as `ledger_lines.read` does."""
+    if found := _CHARGE.fullmatch(text):
+        time, analyst, label, price = found.groups()
+        return Charge(_string(time), _string_or_none(analyst), label, _price(price))
+    if found := _ANSWER.fullmatch(text):
+        time, key, charge, slot, digest = found.groups()
+        return Answer(
+            _string(time), _string(key), _string(digest), None if charge == "null" else int(charge), int(slot)
+        )
+    if found := _CLAIM.fullmatch(text):
+        time, key, process = found.groups()
+        return Claim(_string(time), _string(key), _process(process))
+    return _no_charge(read(text))
+
+
+def read_line_1(text: str) -> Line | Charge:
+    """A line of format 1."""
+    if found := _CHARGE_1.fullmatch(text):
+        time, analyst, label, price = found.groups()
+        return Charge(_string(time), _string_or_none(analyst), label, _price(price))
+    return _no_charge(read_1(text))
+
+
+def _no_charge(line: Line) -> Line:
+    """No charge may go by uncounted that the pattern has missed."""
+    if isinstance(line, Entry):
+        raise TypeError("not as it was written")
+    return line
+
+
+def _string(written: str) -> str:
+    """A text from its JSON, which fits the pattern."""
+    if "\\" not in written:
+        return written[1:-1]
+    found: str = json.loads(written)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _string_or_none(written: str) -> str | None:
+    return None if written == "null" else _string(written)
+
+
+@lru_cache(maxsize=65536)
+def _price(written: str) -> Price:
+    """The price in the text from "epsilon" on. Raises ValueError and such for what is written in another way."""
+    said = json.loads(f"{{{written}}}")
+    entry = entry_of({"time": "", "analyst": None, "query": "", **said})
+    if dumps(entry.price()) != f"{{{written}}}":
+        raise ValueError("not as it was written")
+    return Price(entry.cost, entry.events, entry.parts)
+
+
+@lru_cache(maxsize=4096)
+def _process(written: str) -> Process:
+    process = process_of(json.loads(written))
+    if dumps({"machine": process.machine, "number": process.number, "started": process.started}) != written:
+        raise ValueError("not as it was written")
+    return process

@@ -1,0 +1,72 @@
+"""Whose rows a table holds, as a ledger remembers it: what was charged protects that unit and no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dpsql.errors import LedgerError
+
+
+class UnitKind(StrEnum):
+    """How a table's privacy unit is declared."""
+
+    ROW = "row"
+    COLUMN = "column"
+    PATH = "path"
+    PUBLIC = "public"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A column on the way to a unit, and the type that its values are compared in."""
+
+    table: str
+    column: str
+    type: str
+
+    def __str__(self) -> str:
+        return f"{self.table}.{self.column} ({self.type})"
+
+
+@dataclass(frozen=True, slots=True)
+class TableUnit:
+    """The privacy unit of one table. Names are folded: they match without regard to case.
+
+    path: empty where each row is a unit of its own and where the table is public; the unit's column; or, for a path,
+    each column on the way with the key that it leads to, and the column of the unit at its end.
+    """
+
+    table: str
+    kind: UnitKind
+    path: tuple[Place, ...] = ()
+
+    def __post_init__(self) -> None:
+        fits = {UnitKind.COLUMN: len(self.path) == 1, UnitKind.PATH: len(self.path) > 2}
+        if not self.table or not fits.get(self.kind, not self.path):
+            raise ValueError(f"no unit of a table: {self.table!r}, {self.kind}, {len(self.path)} columns")
+
+    def __str__(self) -> str:
+        if self.kind is UnitKind.ROW:
+            return "each row is a unit of its own"
+        if self.kind is UnitKind.PUBLIC:
+            return "public"
+        return f"the unit is {' -> '.join(map(str, self.path))}"
+
+
+def check_units(held: Mapping[str, TableUnit], declared: Iterable[TableUnit]) -> None:
+    """Raises LedgerError for a table whose unit is another than the one that the ledger holds.
+
+    Why. Costs add up for one neighbour relation: tables that differ by one unit. A step that was charged for rows may
+    tell a person of many rows that many times more, so the sum of both would bound neither; and a row of its own is not
+    the same as a unit column that happens to have one row each, since nothing says that it stays so.
+    """
+    for unit in declared:
+        before = held.get(unit.table, unit)
+        if before != unit:
+            raise LedgerError(
+                f'table "{unit.table}" has another privacy unit in this ledger.\nIt has:  {before}\nAsked for: {unit}',
+                hint="What was charged protects that unit alone. Declare it as before, or, if the data are others, "
+                "give\nthe table another name. Limits (max_rows, ...) may differ.",
+            )
