@@ -1,7 +1,7 @@
 """Noise intervals: where the exact (clipped) answer lies, given the noisy one and the law of the noise.
 
-They cover the noise that privacy adds, not clipping or sampling, and hold at the stated level for every data set. All
-is computed from released values and public facts.
+They cover the noise that privacy adds, not clipping or sampling, and hold at the stated level for every data set, given
+that the row is shown (`noise_given`). All is computed from released values and public facts.
 """
 
 from __future__ import annotations
@@ -14,13 +14,22 @@ from numpy.typing import NDArray
 
 from dpsql.intervals import EVERYTHING, Interval
 from dpsql.noise_expressions import Linear, form_interval, form_of
+from dpsql.noise_given import (
+    Given,
+    Shown,
+    Weights,
+    along,
+    coordinates_of,
+    raised_levels,
+    threshold_of,
+    weights_of,
+)
 from dpsql.noise_of_moments import moments_interval
 from dpsql.noise_widths import half_widths, noisy_coordinates, of_whole
 from dpsql.release import Release, Released
-from dpsql.release_levels import Levels
 from dpsql.release_parts import Estimate
 from dpsql.sql.expressions import Call, Expr, Fact, IntervalEnd, Literal, Report, Slot, walk
-from dpsql.sql.plan import AggregateKind
+from dpsql.sql.plan import SPREADS, AggregateKind
 
 Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]
@@ -30,8 +39,12 @@ _CHUNK = 8_192
 _BISECTIONS = 50
 
 
-def interval(release: Release, released: Released, expr: Expr, level: float) -> Bounds | None:
+def interval(
+    release: Release, released: Released, expr: Expr, level: float, given: Given | None = None
+) -> Bounds | None:
     """Lower and upper ends for every released group, of an output expression; None for one without any aggregate.
+
+    `given`: what chose the rows that are shown; None: the release's own threshold alone.
 
     A bare aggregate gets its law's interval, and so do combinations and quotients of counts and sums. Any other
     expression over m of these gets interval arithmetic over their intervals at level 1 - (1 - level) / m, which
@@ -39,11 +52,12 @@ def interval(release: Release, released: Released, expr: Expr, level: float) -> 
     """
     if any(isinstance(part, IntervalEnd | Report) for part in walk(expr)):
         return None
+    given = threshold_of(release) if given is None else given
     if release.levels is not None:
-        return _of_levels(release, release.levels, released, expr, level)
+        return _of_levels(release, released, expr, level, given)
     atoms = list(dict.fromkeys(_atoms(release, expr)))
-    share = 1 - (1 - level) / max(1, len(atoms))
-    found = [(atom, _of_atom(release, released, atom, share)) for atom in atoms]
+    share = 1 - (1 - given.level(level)) / max(1, len(atoms))
+    found = [(atom, _of_atom(release, released, atom, share, given)) for atom in atoms]
     known = {atom: bounds for atom, bounds in found if bounds is not None}
     if not known or len(known) < len(atoms):
         return None
@@ -53,12 +67,14 @@ def interval(release: Release, released: Released, expr: Expr, level: float) -> 
     return np.array([e.lower for e in ends], dtype=np.float64), np.array([e.upper for e in ends], dtype=np.float64)
 
 
-def _of_levels(release: Release, levels: Levels, released: Released, expr: Expr, level: float) -> Bounds | None:
+def _of_levels(release: Release, released: Released, expr: Expr, level: float, given: Given) -> Bounds | None:
     """Level by level, each with its own noise."""
+    levels = release.levels
+    assert levels is not None  # the caller has seen them
     found = []
     for keys, rows in levels.rows():
-        own = Released(tuple(key.at(rows) for key in released.keys), released.values[:, rows])
-        bounds = interval(release.at_level(keys), own, expr, level)
+        own = released.at(rows)
+        bounds = interval(release.at_level(keys), own, expr, level, given)
         if bounds is None:
             return None
         found.append(bounds)
@@ -76,7 +92,7 @@ def constant_half_width(release: Release, expr: Expr, level: float) -> float | N
         place = expr.index - len(release.query.plan.keys)
         each = release.estimates[place] if place >= 0 else None
         if each is not None and each.whole and each.kind in (AggregateKind.COUNT, AggregateKind.SUM):
-            return of_whole(linear_half_width(release, each, level))
+            return float(of_whole(linear_half_width(release, each, level)))
     form = form_of(release, expr)
     return form.half_width(release, level) if isinstance(form, Linear) else None
 
@@ -94,7 +110,74 @@ def _atoms(release: Release, expr: Expr) -> Iterator[Expr]:
             yield from _atoms(release, arg)
 
 
-def _of_atom(release: Release, released: Released, atom: Expr, level: float) -> Bounds | None:
+def _of_atom(release: Release, released: Released, atom: Expr, level: float, given: Given) -> Bounds | None:
+    """Given that the rows are shown."""
+    weights, coordinates = _made_of(release, atom)
+    window = given.about(release, coordinates)
+    if window is None:
+        return _plain(release, released, atom, level)
+    noisy = window.noisy(release, released)
+    if weights is not None and noisy is not None and along(weights, window):
+        return _truncated(release, released, atom, level, Shown(window, weights, noisy))
+    lower, upper = np.empty(released.groups), np.empty(released.groups)
+    for rows, raised in raised_levels(window, noisy, released.groups, level):
+        bounds = _anything(release, atom) if raised == 1 else _plain(release, released.at(rows), atom, raised)
+        if bounds is None:
+            return None
+        lower[rows], upper[rows] = bounds
+    return lower, upper
+
+
+def _made_of(release: Release, atom: Expr) -> tuple[Weights | None, frozenset[int]]:
+    """The noisy coordinates of an atom, with weights where it is a sum of them."""
+    if isinstance(atom, Slot):
+        estimate = release.estimates[atom.index - len(release.query.plan.keys)]
+        if estimate.chosen is not None:
+            return None, frozenset()
+        features = linear_features(estimate)
+        if features is None:
+            return None, coordinates_of(release, estimate.places)
+        weights = weights_of(release, features)
+        return weights, frozenset(weights)
+    form = form_of(release, atom)
+    assert form is not None  # as it was when it was found
+    if isinstance(form, Linear):
+        weights = weights_of(release, form.weights)
+        return weights, frozenset(weights)
+    return None, coordinates_of(release, (*form.above.weights, *form.below.weights))
+
+
+def _truncated(release: Release, released: Released, atom: Expr, level: float, shown: Shown) -> Bounds:
+    """The interval of a value that itself was held against a threshold, or against another in HAVING."""
+    if not isinstance(atom, Slot):
+        form = form_of(release, atom)
+        assert isinstance(form, Linear)  # a sum of coordinates that is no aggregate
+        return shown.ends(form.value(released.values), level)
+    estimate = release.estimates[atom.index - len(release.query.plan.keys)]
+    value = _linear_value(estimate, released.values)
+    low, high = shown.ends(value, level)
+    if not estimate.whole:
+        return low, high
+    rounded = np.rint(value)
+    return np.maximum(rounded - of_whole(value - low), shown.least(value)), rounded + of_whole(high - value)
+
+
+def _anything(release: Release, atom: Expr) -> Bounds:
+    """All that there can be."""
+    kind = EVERYTHING
+    if isinstance(atom, Slot):
+        estimate = release.estimates[atom.index - len(release.query.plan.keys)]
+        if estimate.kind is AggregateKind.AVG:
+            kind = estimate.range
+        elif estimate.kind is AggregateKind.COUNT or estimate.kind in SPREADS:
+            kind = Interval(0, EVERYTHING.upper)
+        elif estimate.kind is AggregateKind.CORR:
+            kind = Interval(-1, 1)
+    return np.array([float(kind.lower)]), np.array([float(kind.upper)])
+
+
+def _plain(release: Release, released: Released, atom: Expr, level: float) -> Bounds | None:
+    """Over all draws of the noise, whatever rows are shown."""
     if isinstance(atom, Slot):
         return aggregate_interval(release, released, atom.index - len(release.query.plan.keys), level)
     form = form_of(release, atom)
@@ -127,7 +210,7 @@ def aggregate_interval(release: Release, released: Released, index: int, level: 
     value = _linear_value(estimate, released.values)
     width = linear_half_width(release, estimate, level)
     if estimate.whole:
-        value, width = np.rint(value), of_whole(width)
+        value, width = np.rint(value), float(of_whole(width))
     return value - width, value + width
 
 
@@ -138,6 +221,15 @@ def _linear_value(estimate: Estimate, values: Floats) -> Floats:
     scale = estimate.centre if estimate.kind is AggregateKind.SUM else 1.0
     centred: Floats = total + values[estimate.count] * scale
     return centred
+
+
+def linear_features(estimate: Estimate) -> dict[int, float] | None:
+    """The features of a COUNT or SUM with their weights; None for what is no sum of features."""
+    if estimate.kind not in (AggregateKind.COUNT, AggregateKind.SUM):
+        return None
+    scale = estimate.centre if estimate.kind is AggregateKind.SUM else 1.0
+    parts = ((estimate.sum, 1.0), (estimate.count, scale))
+    return {place: weight for place, weight in parts if place is not None}
 
 
 def linear_half_widths(release: Release, estimate: Estimate, level: float, groups: int) -> Floats:

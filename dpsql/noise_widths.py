@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +14,19 @@ from dpsql.release import Release
 
 Floats = NDArray[np.float64]
 _ANGLES = 257
+_NEAREST = 1 - 1e-9
 
 
 def half_widths(release: Release, places: Sequence[int | None], weights: Floats, level: float) -> Floats:
     """t with P(|noise of the combination| <= t) >= level, for each of m combinations of the features at `places` (all
-    of one noise vector; None: a feature that is 0) with weights of shape (len(places), m)."""
-    by_coordinate = _of_coordinates(release, places, weights)
+    of one noise vector; None: a feature that is 0) with weights of shape (len(places), m).
+
+    At levels beyond 1 - 1e-9, where laws are no longer tabled, as much wider as the logarithm of what may be missed is
+    larger: the logarithm of a tail is concave and 0 at 0 (see `linear_tails`), so that is never too narrow."""
+    if level > _NEAREST:
+        further = math.log1p(-level) / math.log1p(-_NEAREST) * (1 + 1e-9)
+        return half_widths(release, places, weights, _NEAREST) * further
+    by_coordinate = in_coordinates(release, places, weights)
     if not by_coordinate:
         return np.zeros(weights.shape[1])
     share = release.share_of(next(iter(by_coordinate)))
@@ -30,19 +38,19 @@ def half_widths(release: Release, places: Sequence[int | None], weights: Floats,
 
 def noisy_coordinates(release: Release, places: Sequence[int | None]) -> int:
     """How many noisy coordinates the features at `places` are made of."""
-    return len(_of_coordinates(release, places, np.ones((len(places), 1))))
+    return len(in_coordinates(release, places, np.ones((len(places), 1))))
 
 
 def shares_of(release: Release, places: Sequence[int | None]) -> set[int]:
     """The noise vectors (by their place in the release) that the features at `places` have noise of."""
-    used = _of_coordinates(release, places, np.ones((len(places), 1)))
+    used = in_coordinates(release, places, np.ones((len(places), 1)))
     return {number for number, share in enumerate(release.shares) if any(place in share.places for place in used)}
 
 
-def of_whole(width: float) -> float:
-    """The half-width of an answer that is shown rounded: |round(exact + noise) - exact| <= k whenever |noise| < k +
-    1/2, and noise may come in half steps."""
-    return float(math.floor(width + 0.5))
+def of_whole(width: Any) -> Any:
+    """The half-width, of one answer or many, of what is shown rounded: |round(exact + noise) - exact| <= k whenever
+    |noise| < k + 1/2, and noise may come in half steps."""
+    return np.floor(width + 0.5)
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,7 @@ class Chords:
         return np.asarray(behind * self.widths[before] + ahead * self.widths[before + 1])
 
 
-def _of_coordinates(release: Release, places: Sequence[int | None], weights: Floats) -> dict[int, Floats]:
+def in_coordinates(release: Release, places: Sequence[int | None], weights: Floats) -> dict[int, Floats]:
     """The same combinations in terms of coordinates, in their steps; those without noise, or weight, left out."""
     found: dict[int, Floats] = {}
     for place, row in zip(places, weights, strict=True):

@@ -7,6 +7,7 @@ steps. COUNT, SUM and AVG of the same columns share their coordinates, and so on
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -22,7 +23,7 @@ from dpsql.privacy.events import Event, Pure
 from dpsql.privacy.geometric import TruncatedGeometric
 from dpsql.privacy.goal import Goal
 from dpsql.privacy.loss import Allowance
-from dpsql.privacy.mechanisms import Noise, Reach
+from dpsql.privacy.mechanisms import INDEPENDENT, Noise, Reach
 from dpsql.privacy.partitions import show_probability
 from dpsql.release_bounds import Bounded, Searches
 from dpsql.release_choice import Choice, log_error
@@ -47,6 +48,10 @@ class Released:
     @property
     def groups(self) -> int:
         return int(self.values.shape[1])
+
+    def at(self, places: Any) -> Released:
+        """Those of some groups."""
+        return Released(tuple(key.at(places) for key in self.keys), self.values[:, places], self.bounds)
 
 
 @dataclass(frozen=True)
@@ -160,6 +165,20 @@ class Release:
     def share_of(self, place: int | None) -> Share | None:
         """The noise that a coordinate has; None for one that has none."""
         return next((share for share in self.shares if place in share.places), None)
+
+    def share_noise(self, some: Iterable[int], others: Iterable[int]) -> bool:
+        """Whether the noise of two sets of coordinates is dependent: one vector's is that joins its coordinates, else
+        that of a coordinate itself."""
+        return bool(self._sources(some) & self._sources(others))
+
+    def _sources(self, places: Iterable[int]) -> set[tuple[int, int]]:
+        found = set()
+        for place in places:
+            for number, share in enumerate(self.shares):
+                if place in share.places:
+                    joint = not isinstance(share.noise, INDEPENDENT)
+                    found.add((number, -1 if joint else place))
+        return found
 
     def noise_of(self, estimate: Estimate) -> Noise | None:
         """The noise of an aggregation."""

@@ -94,6 +94,13 @@ class Estimate:
     moments: Moments | None = None
     chosen: Chosen | None = None
 
+    @property
+    def places(self) -> tuple[int | None, ...]:
+        """The features that it is made of."""
+        more = self.moments
+        second = () if more is None else (more.square, more.product, more.sum, more.other_square)
+        return (self.sum, self.count, *second)
+
 
 def moved(estimate: Estimate, by: int) -> Estimate:
     """An estimate whose features stand so many places further on."""

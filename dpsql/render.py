@@ -122,7 +122,8 @@ def _intervals(vector: Vector, limits: Bounds) -> list[str]:
         elif abs((a + b) / 2 - value) <= 1e-9 * max(abs(value), half):
             out.append(f"±{_rounded_up(half)}")
         else:
-            digits = _digits(b - a, value)
+            whole = all(each == round(each) for each in (a, b, value))
+            digits = 0 if whole else _digits(b - a, value)
             out.append(f"{_fixed(a, digits)} … {_fixed(b, digits)}")
     return out
 

@@ -84,9 +84,8 @@ class Result:
     def intervals(self, level: float = 0.95, *, simultaneous: bool = False) -> pd.DataFrame:
         """Where the exact answers lie: the keys, and for each aggregate `age` columns age_low and age_high.
 
-        Each cell is covered with probability `level` over all draws of the noise (of thresholded groups, the shown
-        ones among the small are those whose noise was large: they are covered less often); with `simultaneous`, all
-        cells of a column at once.
+        Each cell is covered with probability `level`, given that its row is shown; with `simultaneous`, all cells of a
+        column at once. A group that has only just passed its threshold may so be of a single row.
         """
         bounds = self._bounds(level, simultaneous=simultaneous)
         columns: dict[str, Any] = {}

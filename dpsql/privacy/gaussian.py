@@ -43,6 +43,14 @@ def log_delta(mu: Any, shift: Any) -> FloatArray:
     return np.minimum(found + _ERROR, 0.0)
 
 
+def log_upper_tail(x: Any) -> FloatArray:
+    """log P(Z > x) for a standard normal Z, elementwise, also where the tail itself is no number any more."""
+    x = np.asarray(x, dtype=np.float64)
+    size = np.abs(x).reshape(-1)
+    log = (_log_phi(size) + np.log(_mills(size))).reshape(x.shape)
+    return np.where(x >= 0, log, np.log1p(-np.exp(log)))
+
+
 def _log_phi(x: FloatArray) -> FloatArray:
     return -x * x / 2 - math.log(2 * math.pi) / 2
 

@@ -57,6 +57,9 @@ class Noise(Protocol):
     def spread(self) -> float:
         """The variance of one coordinate, in squared steps."""
 
+    def __hash__(self) -> int:
+        """Equal laws are one."""
+
     def draw(self, cells: int) -> IntArray:
         """Fresh noise, shape (dimension, cells)."""
 
@@ -262,6 +265,10 @@ class DiscreteGaussian:
         if allowed is None or rho > allowed:
             raise ValueError("the noise is too small for the guarantee")
         return Cost(None, rho=allowed) if pair is None else Cost(pair.epsilon, pair.delta, allowed)
+
+
+INDEPENDENT = (SplitLaplace, DiscreteGaussian)
+"""The laws whose coordinates are independent of one another."""
 
 
 def _laplace_variance(scale: float) -> float:

@@ -151,6 +151,23 @@ def cube_upper_tail(scale: Fraction, dimension: int, t: int) -> Decimal:
         return a**t * tail / total * _ROUND_UP
 
 
+def cube_tail_polynomial(scale: Fraction, dimension: int) -> NDArray[np.float64]:
+    """The coefficients, lowest power first and none negative, of p with P(X >= t) = exp(-t / scale) p(t / scale) for
+    whole t >= 1, X as of `cube_upper_tail`: its sum over r = t + k, with (2t + 2k + 1)^(d - 1) written out in t."""
+    d = dimension
+    with localcontext() as context:
+        context.prec = _DIGITS
+        step = Decimal(scale.numerator) / Decimal(scale.denominator)
+        a = (-1 / step).exp()
+        total = _series([(2 * r + 1) ** d for r in range(d + 1)], a)
+        found = []
+        for i in range(d):
+            rest = d - 1 - i
+            weights = _series([(k + 1) * (2 * k + 1) ** rest for k in range(rest + 2)], a)
+            found.append(math.comb(d - 1, i) * (2 * step) ** i * weights / total)
+        return np.array([float(each) for each in found])
+
+
 def _series(values: list[int], a: Decimal) -> Decimal:
     """The sum over k >= 0 of f(k) a^k for the polynomial f of degree len(values) - 1 with these first values."""
     total, ratio = Decimal(0), 1 / (1 - a)

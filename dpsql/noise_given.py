@@ -1,0 +1,210 @@
+"""Which noisy values decide that a row is shown, and what is then known of the noise in others.
+
+An interval is read beside a row that is shown. Where noisy values chose the row (a threshold on its count, HAVING), its
+noise does not have the law that it was drawn from, and intervals hold at their level given that the row is shown:
+
+* What has no noise in common with the choosing values is as it was: its law does not change.
+* The choosing value itself: exact equal-tailed sets of the law within its window (`privacy.truncated`).
+* All else that has noise of the same vector: given the window W an interval is missed with a chance of at most
+  P(missed) / P(W), whatever the laws. P(W) depends on the exact choosing value k alone. With an interval for k that is
+  missed with a chance of at most a / 20 given W, and the least P(W) over it, one at level 1 - (19/20) a P(W) for the
+  rest is missed with a chance of at most (19/20) a: together a. (For the true k the level used is at least as high as
+  that of a fixed interval, unless k is missed; an interval is meant as the event that the noise lies within its
+  half-width, which grows with the level.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.noise_widths import in_coordinates
+from dpsql.privacy.truncated import Tail, chance_within, interval_within, tail_of
+from dpsql.release import Release, Released
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
+Bounds = tuple[Floats, Floats]
+Weights = dict[int, float]
+"""Coordinates by place, with what a step of each is worth."""
+
+_OF_WINDOW = 0.05
+"""The part of what may be missed that an interval for the choosing value takes, where it is for another's sake."""
+_LEAST_MISSED = 1e-14
+"""Floats tell levels nearer to 1 hardly apart,"""
+_ROUNDING = 0.98
+"""and those so near to within a fiftieth of what is missed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """A row is shown only if a noisy value is between `low` and `high`: integers, in steps of `unit`. `weights`: the
+    value as a combination of coordinates (one, of its own law, with this unit; see `tail`). The exact value is at
+    least `least`."""
+
+    weights: Weights
+    unit: float
+    tail: Tail
+    low: float = -math.inf
+    high: float = math.inf
+    least: float = -math.inf
+
+    def noisy(self, release: Release, released: Released) -> Floats | None:
+        """The noisy values, in steps; None where what is released does not tell them."""
+        value = combined(release, released, self.weights)
+        return None if value is None else np.rint(value / self.unit)
+
+    def exact(self, noisy: Floats, level: float) -> Bounds:
+        """Where the exact values behind noisy ones lie, in steps, with this probability given the window."""
+        return interval_within(self.tail, noisy, self.low, self.high, level, least=self.least)
+
+    def within(self, other: Window) -> Window | None:
+        """Both windows as one, where they are of one value; None where they are not."""
+        if self.weights != other.weights:
+            return None
+        low, high = max(self.low, other.low), min(self.high, other.high)
+        return replace(self, low=low, high=high, least=max(self.least, other.least))
+
+
+@dataclass(frozen=True)
+class Given:
+    """That a row is shown: its windows, of different values. `unread`: the coordinates of conditions that are not
+    windows, a set for each. `among`: of how many rows some were chosen by noisy values (1: all are shown)."""
+
+    windows: tuple[Window, ...] = ()
+    unread: tuple[frozenset[int], ...] = ()
+    among: int = 1
+
+    def level(self, level: float) -> float:
+        """The level of each row's interval at which those that were chosen hold: with all rows together."""
+        return 1 - (1 - level) / max(1, self.among)
+
+    def about(self, release: Release, coordinates: frozenset[int]) -> Window | None:
+        """The window that says something of the noise in some coordinates; None where none does. Of several, the
+        threshold's: `overlooked` says so."""
+        found = [each for each in self.windows if release.share_noise(coordinates, each.weights)]
+        return found[0] if found else None
+
+    def overlooked(self, release: Release, coordinates: frozenset[int]) -> bool:
+        """Whether a choice by noise of these coordinates is not in their intervals."""
+        conditions = [*(frozenset(each.weights) for each in self.windows), *self.unread]
+        return _linked(release, coordinates, conditions) > (self.about(release, coordinates) is not None)
+
+
+def _linked(release: Release, coordinates: frozenset[int], conditions: Sequence[frozenset[int]]) -> int:
+    """How many conditions share noise with some coordinates, or with one that does."""
+    reached, left, count = coordinates, list(conditions), 0
+    while found := [each for each in left if release.share_noise(reached, each)]:
+        count += len(found)
+        left = [each for each in left if each not in found]
+        reached = reached.union(*found)
+    return count
+
+
+def threshold_of(release: Release) -> Given:
+    """What a release's own threshold says of the rows that it shows. (Groups that are chosen with noise of its own say
+    nothing.) A group that exists has a row at least, which adds `one_row` steps to its count."""
+    place = release.lattice.selection
+    share = release.share_of(place)
+    if release.threshold is None or share is None:
+        return Given()
+    tail = tail_of(share.noise)
+    if tail is None:
+        return Given(unread=(frozenset({place}),))
+    unit, one = release.coordinates[place].unit, release.lattice.one_row
+    return Given((Window({place: unit}, unit, tail, low=float(release.threshold), least=float(one)),))
+
+
+def combined(release: Release, released: Released, weights: Weights) -> Floats | None:
+    """The noisy values of a combination of coordinates, from features; None where those do not tell it."""
+    lattice = release.lattice
+    if lattice.features is None:
+        parts = [(place, factor / release.coordinates[place].unit) for place, factor in weights.items()]
+    else:
+        made = np.zeros((len(lattice.features), len(release.coordinates)))
+        for row, feature in enumerate(lattice.features):
+            for place, factor in feature:
+                made[row, place] += factor
+        wanted = np.zeros(len(release.coordinates))
+        for place, factor in weights.items():
+            wanted[place] = factor / release.coordinates[place].unit
+        found = np.linalg.lstsq(made.T, wanted, rcond=None)[0]
+        if not np.allclose(made.T @ found, wanted, rtol=1e-9, atol=1e-12 * float(np.abs(wanted).max())):
+            return None
+        parts = [(row, float(factor)) for row, factor in enumerate(found) if abs(factor) > 1e-12]
+    return sum((released.values[row] * factor for row, factor in parts), np.zeros(released.groups))
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """Values that are a multiple of a window's, with `weights`, and what has no noise. `noisy`: those of the window."""
+
+    window: Window
+    weights: Weights
+    noisy: Floats
+
+    def ends(self, value: Floats, level: float) -> Bounds:
+        """The interval of each value."""
+        low, high = self.window.exact(self.noisy, level)
+        ends = value + self._worth * (low - self.noisy), value + self._worth * (high - self.noisy)
+        return ends if self._worth > 0 else ends[::-1]
+
+    def least(self, value: Floats) -> Floats:
+        """What each value is at least."""
+        found: Floats = value + self._worth * (self.window.least - self.noisy) if self._worth > 0 else value - math.inf
+        return found
+
+    @property
+    def _worth(self) -> float:
+        place = next(iter(self.window.weights))
+        return self.weights[place] / self.window.weights[place] * self.window.unit
+
+
+def along(weights: Weights, window: Window) -> bool:
+    """Whether a combination of coordinates is a multiple of a window's value."""
+    if set(weights) != set(window.weights):
+        return False
+    ratios = [weights[place] / window.weights[place] for place in weights]
+    return all(math.isclose(each, ratios[0], rel_tol=1e-12) for each in ratios)
+
+
+def raised_levels(window: Window, noisy: Floats | None, groups: int, level: float) -> Iterator[tuple[Places, float]]:
+    """Rows and the level that their intervals need: at least 1 - (19/20) (1 - level) P(window). Chances are rounded
+    down to a few, so that there are few levels; one of 1 says that no interval will do. `noisy`: None if not known."""
+    missed = (1 - _OF_WINDOW) * (1 - level)
+    if noisy is None:
+        low, high = np.full(groups, window.least), np.full(groups, math.inf)
+    else:
+        low, high = window.exact(noisy, 1 - _OF_WINDOW * (1 - level))
+    chances = chance_within(window.tail, window.low, window.high, low, high)
+    rounded = _rounded_down(chances)
+    for chance in np.unique(rounded).tolist():
+        rest = missed * chance
+        yield (
+            np.flatnonzero(rounded == chance),
+            1.0 if rest < _LEAST_MISSED else 1 - (_ROUNDING if rest < 1e-9 else 1.0) * rest,
+        )
+
+
+def _rounded_down(chances: Floats) -> Floats:
+    """To .999, half powers of 2 down to 1/8, and powers of 8; 0 where it is next to nothing."""
+    with np.errstate(divide="ignore"):
+        log = np.log2(np.minimum(chances, 1.0))
+    rough = np.where(log >= -3, np.floor(2 * log) / 2, 3 * np.floor(log / 3))
+    found = np.where(chances >= 0.999, 0.999, np.exp2(rough))
+    return np.where(chances > _LEAST_MISSED, found, 0.0)
+
+
+def coordinates_of(release: Release, places: Sequence[int | None]) -> frozenset[int]:
+    """The noisy coordinates that features are made of."""
+    return frozenset(in_coordinates(release, places, np.ones((len(places), 1))))
+
+
+def weights_of(release: Release, features: dict[int, float]) -> Weights:
+    """A combination of features as one of noisy coordinates, in what a step of each is worth."""
+    rows = np.array([[weight] for weight in features.values()]).reshape(len(features), 1)
+    return {place: float(row[0]) for place, row in in_coordinates(release, tuple(features), rows).items()}
