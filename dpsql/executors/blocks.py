@@ -18,6 +18,7 @@ from dpsql.calendar import MICROSECONDS, MICROSECONDS_A_DAY
 from dpsql.executors.cells import LARGEST_INTEGER, read_cells
 from dpsql.schema import Key, Type
 from dpsql.sql.expressions import DTYPES, Array, Bools, Vector
+from dpsql.sql.row_local import laid_out
 
 Reader = Callable[[int, int], Vector]
 """(start, stop) -> the block of those rows."""
@@ -107,6 +108,7 @@ def _arrow(chunks: Any, start: int, stop: int, wide: str) -> tuple[Array, Bools 
 
 def numbers(values: Array, valid: Bools | None, kind: Type, fill: Key) -> Vector:
     """Numbers and booleans of any NumPy dtype as the type; a cell that does not fit is NULL."""
+    values = laid_out(values)
     if values.dtype.kind == "f":
         values = values.astype(np.float64, copy=False)
         wrong = np.isnan(values)
@@ -124,7 +126,7 @@ def numbers(values: Array, valid: Bools | None, kind: Type, fill: Key) -> Vector
 
 def _times(ticks: Array, valid: Bools | None, clock: _Clock, kind: Type, fill: Key) -> Vector:
     """Ticks as days or microseconds, rounded down."""
-    ticks = ticks.astype(np.int64, copy=False)
+    ticks = laid_out(ticks).astype(np.int64, copy=False)
     valid = _without(valid, ticks == _NAT)
     a_day = _TICKS_A_DAY[clock.unit]
     if kind is Type.DATE and clock.zone is None:

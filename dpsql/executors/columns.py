@@ -228,7 +228,13 @@ _LIMITS = {Type.INTEGER: INTEGERS, Type.DATE: DAYS, Type.TIMESTAMP: MICROSECONDS
 
 
 def clip(values: Array, lower: Number, upper: Number) -> Array:
-    """The values held between two limits; the same array when all are inside, which is quicker to see than to write."""
+    """The values held between two limits; the same array when all are inside, which is quicker to see than to write.
+
+    A cell inside keeps its bits either way, -0.0 at the limit 0.0 too: so that another row's, outside, does not change
+    it."""
     if not len(values) or (values.min() >= lower and values.max() <= upper):
         return values
-    return np.clip(values, lower, upper)
+    held = np.clip(values, lower, upper)
+    if values.dtype.kind == "f" and 0 in (lower, upper):
+        np.copyto(held, values, where=values == held)
+    return held

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpsql.calendar import show_date, show_timestamp
 from dpsql.intervals import BOOLEAN, EVERYTHING, Interval, point
 from dpsql.schema import Key, Type
+from dpsql.sql.row_local import laid_out
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
@@ -286,12 +287,20 @@ def rebuild(expr: Expr, replace: Mapping[Expr, Expr]) -> Expr:
 
 
 def evaluate(expr: Expr, read: Callable[[Any], Vector], size: int) -> Vector:
-    """The values of an expression over one block of `size` cells; `read` gives the block of any leaf but a literal."""
+    """The values of an expression over one block of `size` cells; `read` gives the block of any leaf but a literal.
+
+    The only place where a kernel gets cells of rows: each argument is laid out, or is a constant of the text, which
+    alone has the stride 0. So a row's value is a function of its own cells (row_local.py)."""
     if isinstance(expr, Literal):
         return constant(expr, size)
     if not isinstance(expr, Call):
-        return read(expr)
-    return expr.function.kernel(expr.type, [evaluate(arg, read, size) for arg in expr.args])
+        return _laid_out(read(expr))
+    return _laid_out(expr.function.kernel(expr.type, [evaluate(arg, read, size) for arg in expr.args]))
+
+
+def _laid_out(vector: Vector) -> Vector:
+    values, valid = laid_out(vector.values), None if vector.valid is None else laid_out(vector.valid)
+    return vector if values is vector.values and valid is vector.valid else Vector(values, valid)
 
 
 DTYPES: Mapping[Type, type] = {

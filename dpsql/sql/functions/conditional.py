@@ -20,6 +20,7 @@ from dpsql.sql.functions.rules import (
     in_result_type,
     of_one_type,
 )
+from dpsql.sql.row_local import one_zero
 
 
 def _in_result_type(template: str) -> SqlRule:
@@ -63,7 +64,7 @@ def _extreme(operation: Callable[[Any, Any], Any]) -> Kernel:
 
 
 def _merge(a: Vector, b: Vector, operation: Callable[[Any, Any], Any]) -> Vector:
-    both = operation(a.values, b.values)
+    both = one_zero(operation(a.values, b.values))
     if a.valid is None and b.valid is None:
         return Vector(both)
     has_a, has_b = a.where_valid(), b.where_valid()
@@ -79,8 +80,7 @@ def _clamp_fact(facts: Sequence[Fact]) -> Fact:
 
 def _clamp(kind: Type, vectors: Sequence[Vector]) -> Vector:
     value, low, high = (as_type(each, kind) for each in vectors)
-    clipped: Array = np.minimum(np.maximum(value, low), high)
-    return Vector(clipped, both_valid(vectors))
+    return Vector(one_zero(np.minimum(np.maximum(value, low), high)), both_valid(vectors))
 
 
 _SQL_CLAMP = _in_result_type(

@@ -30,13 +30,14 @@ from dpsql.sql.functions.rules import (
     strict_fact,
     without_nan,
 )
+from dpsql.sql.row_local import elementary
 
 _SMALLEST = math.ulp(0.0)
 _NEGATIVE, _POSITIVE = Interval(-math.inf, 0), Interval(0, math.inf)
 _NUMBERS = always(Type.REAL)
 
 
-def _cells(operation: Callable[[Any], Any], defined: Callable[[Any], Bools] | None = None) -> Kernel:
+def _cells(operation: np.ufunc, defined: Callable[[Any], Bools] | None = None) -> Kernel:
     """A function of one float, NULL where it is not defined."""
 
     def kernel(_kind: Type, vectors: Sequence[Vector]) -> Vector:
@@ -46,7 +47,7 @@ def _cells(operation: Callable[[Any], Any], defined: Callable[[Any], Bools] | No
             if not fits.all():
                 values, valid = np.where(fits, values, 1.0), and_valid(fits, valid)
         with np.errstate(all="ignore"):
-            return Vector(operation(values), valid)
+            return Vector(elementary(operation, values), valid)
 
     return kernel
 
@@ -93,7 +94,8 @@ def _log_base(_kind: Type, vectors: Sequence[Vector]) -> Vector:
     base, value = (as_type(each, Type.REAL) for each in vectors)
     fits = (base > 0) & (base != 1) & (value > 0)
     with np.errstate(all="ignore"):
-        found = np.log10(np.where(fits, value, 1.0)) / np.log10(np.where(fits, base, 10.0))
+        value, base = np.where(fits, value, 1.0), np.where(fits, base, 10.0)
+        found = elementary(np.log10, value) / elementary(np.log10, base)
     return without_nan(found, and_valid(fits, both_valid(vectors)))
 
 
@@ -134,7 +136,7 @@ def _power_kernel(_kind: Type, vectors: Sequence[Vector]) -> Vector:
     base, exponent = (as_type(each, Type.REAL) for each in vectors)
     fits = (base != 0) | (exponent >= 0)
     with np.errstate(all="ignore"):
-        found = np.power(base, np.array(exponent))  # a constant of stride 0 would take another way through NumPy
+        found = elementary(np.power, base, exponent)
     return without_nan(found, and_valid(fits, both_valid(vectors)))
 
 
