@@ -20,6 +20,7 @@ from dpsql.executors.memory import same_memory
 from dpsql.intervals import Number
 from dpsql.schema import ColumnSchema, Key, TableSchema, Type
 from dpsql.sql.expressions import DTYPES, Array, Vector, blank
+from dpsql.sql.row_local import laid_out
 
 
 class ColumnStore:
@@ -114,7 +115,7 @@ class ColumnStore:
         if column.type is Type.TEXT:
             return _texts_apart(self.encoded(name) if self.column(name).nullable else encode(series, Type.TEXT, ""))
         if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iu" and column.type is Type.INTEGER:
-            found, uniques = pd.factorize(series.to_numpy())
+            found, uniques = pd.factorize(laid_out(series.to_numpy()))
             return found.astype(np.int32), Vector(np.asarray(uniques).astype(np.int64))
         codes, values = number(self._whole_as(column), column.type)
         valid = values.where_valid()
