@@ -152,12 +152,12 @@ def loose_columns(query: Query, known: Known) -> tuple[Column, ...]:
         if each.kind in _UNSUMMED or each.per_unit is not None:
             continue
         for argument in each.arguments:
-            if fact(argument, known).range.bounded:
+            if fact(argument, known).limited:
                 continue
             for column in _of_values(argument):
                 table = tables.get(column.table)
                 said = table.by_name.get(column.name.casefold()) if table is not None else None
-                if said is not None and said.auto and not fact(column, known).range.bounded:
+                if said is not None and said.auto and not fact(column, known).limited:
                     found[column] = None
     return tuple(found)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.calendar import show_date, show_timestamp
-from dpsql.intervals import BOOLEAN, EVERYTHING, Interval, point
+from dpsql.intervals import BOOLEAN, EVERYTHING, Interval, hull, point
 from dpsql.schema import Key, Type
 from dpsql.sql.row_local import laid_out
 
@@ -32,6 +32,24 @@ class Fact:
     nullable: bool = True
     whole: bool = False
     """Every value is an integer; then the ends of a bounded range are integers too."""
+    meant: Interval | None = None
+    """Where values lie by what people have said: declared bounds, constants, filters. None where `range` is that.
+
+    Types have limits of their own, which bound arithmetic (no LENGTH is beyond 2^32 - 1, no date before year 1) and say
+    nothing of the values that are to be expected. Both hold for every value, and functions go over both."""
+
+    @property
+    def said(self) -> Interval:
+        return self.range if self.meant is None else self.meant
+
+    @property
+    def limited(self) -> bool:
+        """Whether people have said, of both ends, how far values go."""
+        return self.range.bounded and self.said.bounded
+
+    def meaning(self, said: Interval) -> Fact:
+        """The same, where people have said that values lie in `said`. A range with two ends is as good as `range`."""
+        return replace(self, meant=None if said.bounded or said == self.range else said)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -57,7 +75,8 @@ class Function:
     """One function of the language, in one place.
 
     type_of(argument types, argument facts): the result's type, or None where the types do not fit.
-    fact_of(argument facts): range and nullability of the result; must hold for every input inside the facts.
+    fact_of(argument facts): range and nullability of the result; must hold for every input inside the facts. Where the
+    range is bounded only because its type is, it says so (`Fact.meant`). It is called by `fact`.
     kernel(result type, vectors): computes a block; total, never raises on values.
     show: a format string with {0}, {1} or {args}, for plans; or what writes the call, of its arguments written out.
     sql: the same function in DuckDB's SQL with {0}, {1} or {args}, total as the kernel is; made from the argument types
@@ -76,6 +95,16 @@ class Function:
     """What the arguments must be, for the message of a TypeMismatch: "numbers"."""
     sql: str | Callable[[Sequence[Type], Type], str] = ""
     syntax: tuple[str, ...] = ()
+
+    def fact(self, facts: Sequence[Fact]) -> Fact:
+        """What is known of the result, by arithmetic and by what people have said.
+
+        The same rule goes over both kinds of ranges: of LENGTH(city) % 7, whose argument may be any number as far as
+        anybody has said, it says 0 to 6."""
+        held = self.fact_of(facts)
+        if all(each.meant is None for each in facts):
+            return held
+        return held.meaning(self.fact_of([replace(each, range=each.said, meant=None) for each in facts]).said)
 
     def emit(self, kinds: Sequence[Type], result: Type, args: Sequence[str]) -> str:
         """The call in DuckDB's SQL, of arguments already written out; NaN is NULL after every node."""
@@ -230,7 +259,7 @@ Expr = Leaf | Call
 
 def call_of(function: Function, args: tuple[Expr, ...], kind: Type) -> Call:
     """The application of a function, of a result type that is decided already."""
-    held = between_integers(function.fact_of([unfiltered(arg) for arg in args]), kind)
+    held = between_integers(function.fact([unfiltered(arg) for arg in args]), kind)
     size = 1 + sum(arg.size if isinstance(arg, Call) else 1 for arg in args)
     branches = function.name == "case" or any(isinstance(arg, Call) and arg.branches for arg in args)
     return Call(function, args, kind, held, size, branches, hash((function.name, args, kind)))
@@ -254,14 +283,24 @@ def unfiltered(expr: Expr) -> Fact:
 def between_integers(held: Fact, kind: Type) -> Fact:
     """The fact as it holds for a type: ends are integers where values are; one step outward where a range holds
     none, which is wider but still true."""
-    span = held.range
     if kind is Type.BOOLEAN:
-        return Fact(span.intersect(BOOLEAN) or BOOLEAN, held.nullable, whole=True)
+        return Fact(held.range.intersect(BOOLEAN) or BOOLEAN, held.nullable, whole=True)
     if not kind.discrete:
-        return Fact(span, held.nullable)
+        return replace(held, whole=False) if held.whole else held
+    meant = None if held.meant is None else _whole_ends(held.meant)
+    return Fact(_whole_ends(held.range), held.nullable, whole=True, meant=meant)
+
+
+def _whole_ends(span: Interval) -> Interval:
     lower = math.ceil(span.lower) if math.isfinite(span.lower) else span.lower
     upper = math.floor(span.upper) if math.isfinite(span.upper) else span.upper
-    return Fact(Interval(min(lower, upper), max(lower, upper)), held.nullable, whole=True)
+    return Interval(min(lower, upper), max(lower, upper))
+
+
+def together(facts: Sequence[Fact]) -> Fact:
+    """What holds of values that are of one of these facts each."""
+    found = Fact(hull(each.range for each in facts), any(each.nullable for each in facts))
+    return found.meaning(hull(each.said for each in facts))
 
 
 def walk(expr: Expr) -> Iterator[Expr]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from dpsql.intervals import INFINITY, Interval, Number, as_floats, hull
 from dpsql.schema import Type
-from dpsql.sql.expressions import Call, Expr, Fact, Literal, between_integers, unfiltered
+from dpsql.sql.expressions import Call, Expr, Fact, Literal, between_integers, together, unfiltered
 from dpsql.sql.nodes import Source, filters_of
 
 Known = Mapping[Expr, Fact]
@@ -34,14 +35,17 @@ def fact(expr: Expr, known: Known | None = None) -> Fact:
     elif expr.function.name == "case":
         derived = _case_fact(expr.args, known)
     else:
-        derived = expr.function.fact_of([fact(arg, known) for arg in expr.args])
+        derived = expr.function.fact([fact(arg, known) for arg in expr.args])
     said = known.get(expr) if known and not isinstance(expr, Literal) else None
     if said is None and not isinstance(expr, Call):
         return derived
-    held, nullable = derived.range, derived.nullable
-    if said is not None:  # nothing in common means that no row passes the filter: either fact then holds
-        held, nullable = held.intersect(said.range) or held, nullable and said.nullable
-    return between_integers(Fact(held, nullable), expr.type)
+    return between_integers(derived if said is None else _both(derived, said), expr.type)
+
+
+def _both(one: Fact, other: Fact) -> Fact:
+    """Two facts of the same values. Nothing in common means that no row passes the filter: either fact then holds."""
+    held = Fact(one.range.intersect(other.range) or one.range, one.nullable and other.nullable)
+    return held.meaning(one.said.intersect(other.said) or one.said)
 
 
 def _case_fact(args: tuple[Expr, ...], known: Known) -> Fact:
@@ -52,9 +56,13 @@ def _case_fact(args: tuple[Expr, ...], known: Known) -> Fact:
         known = _not_true(condition, known)
     found.append(fact(args[-1], known))
     values = [*args[1::2], args[-1]]
-    real = [each.range for each, value in zip(found, values, strict=True) if not _is_null(value)]
+    real = [each for each, value in zip(found, values, strict=True) if not _is_null(value)]
     nullable = any(each.nullable for each in found)
-    return Fact(as_floats(hull(real)) if real else Interval(0, 0), nullable)
+    if not real:
+        return Fact(Interval(0, 0), nullable)
+    return Fact(as_floats(hull(each.range for each in real)), nullable).meaning(
+        as_floats(hull(each.said for each in real))
+    )
 
 
 _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
@@ -67,7 +75,7 @@ def _quick(expr: Expr, known: Known) -> Fact:
     if not isinstance(expr, Call) or not expr.branches:
         return fact(expr, known)
     said = known.get(expr)
-    return expr.held if said is None else Fact(expr.held.range.intersect(said.range) or expr.held.range, said.nullable)
+    return expr.held if said is None else replace(_both(expr.held, said), nullable=said.nullable)
 
 
 def narrow(predicate: Expr, known: Known) -> Known:
@@ -101,7 +109,7 @@ def _not_true(condition: Expr, known: Known) -> Known:
         for value, other, name in ((left, right, opposite), (right, left, _MIRRORED.get(opposite, "ne"))):
             beyond = _quick(other, known)
             if name != "ne" and value.type.ordered_number and other.type.ordered_number and not beyond.nullable:
-                limit = _limit(name, value.type, beyond.range, other.type)
+                limit = _limit(name, value.type, beyond, other.type)
                 known = _learn(known, value, limit, nullable=_quick(value, known).nullable)
     return known
 
@@ -109,10 +117,7 @@ def _not_true(condition: Expr, known: Known) -> Known:
 def _either(left: Known, right: Known) -> Known:
     """One of two holds: what both say, at its widest."""
     both = [expr for expr in left if expr in right]
-    return {
-        expr: Fact(hull([left[expr].range, right[expr].range]), left[expr].nullable or right[expr].nullable)
-        for expr in both
-    }
+    return {expr: together([left[expr], right[expr]]) for expr in both}
 
 
 def _narrow_not(inner: Expr, known: Known) -> Known:
@@ -140,7 +145,7 @@ def _narrow_in(value: Expr, listed: tuple[Expr, ...], known: Known) -> Known:
     numbers = [each.value for each in listed if isinstance(each, Literal) and each.value is not None]
     if value.type.ordered_number and numbers and len(numbers) == sum(not _is_null(each) for each in listed):
         ends = [each for each in numbers if isinstance(each, int | float)]
-        return _learn(known, value, Interval(min(ends), max(ends)))
+        return _learn(known, value, Fact(Interval(min(ends), max(ends))))
     return _learn(known, value, None)
 
 
@@ -152,12 +157,18 @@ def _narrow_comparison(name: str, left: Expr, right: Expr, known: Known) -> Know
     """A comparison is TRUE only where neither side is NULL and each lies on its side of the other's range."""
     if name == "ne" or not (left.type.ordered_number and right.type.ordered_number):
         return _learn(_learn(known, left, None), right, None)
-    left_range, right_range = _quick(left, known).range, _quick(right, known).range
-    known = _learn(known, left, _limit(name, left.type, right_range, right.type))
-    return _learn(known, right, _limit(_MIRRORED[name], right.type, left_range, left.type))
+    left_fact, right_fact = _quick(left, known), _quick(right, known)
+    known = _learn(known, left, _limit(name, left.type, right_fact, right.type))
+    return _learn(known, right, _limit(_MIRRORED[name], right.type, left_fact, left.type))
 
 
-def _limit(name: str, kind: Type, other: Interval, other_kind: Type) -> Interval:
+def _limit(name: str, kind: Type, other: Fact, other_kind: Type) -> Fact:
+    """What holds of a value that compares so with some value of the fact `other`."""
+    held = Fact(_beyond(name, kind, other.range, other_kind))
+    return held if other.meant is None else held.meaning(_beyond(name, kind, other.meant, other_kind))
+
+
+def _beyond(name: str, kind: Type, other: Interval, other_kind: Type) -> Interval:
     """Where a value lies that compares so with some value of `other`."""
     whole = kind.discrete
     step = 1 if whole and other_kind.discrete else 0  # x < 5 is x <= 4 between integers
@@ -186,10 +197,10 @@ def _float_above(value: Number) -> float:
     return near if near >= value else math.nextafter(near, INFINITY)
 
 
-def _learn(known: Known, expr: Expr, limit: Interval | None, *, nullable: bool = False) -> Known:
+def _learn(known: Known, expr: Expr, limit: Fact | None, *, nullable: bool = False) -> Known:
     """The expression is not NULL and, unless None, lies in `limit`. Literals have nothing to be learned of."""
     if isinstance(expr, Literal):
         return known
     before = known.get(expr, Fact())
-    held = before.range if limit is None else before.range.intersect(limit) or before.range
-    return {**known, expr: Fact(held, nullable and before.nullable)}
+    held = before if limit is None else _both(before, limit)
+    return {**known, expr: replace(held, nullable=nullable and before.nullable)}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dpsql.errors import Span
+from dpsql.intervals import EVERYTHING
 from dpsql.schema import ColumnSchema, TableSchema, value_range
 from dpsql.sql.expressions import Call, Column, Expr, Fact, Literal, between_integers, call, columns, rebuild
 from dpsql.sql.functions import FUNCTIONS
@@ -95,7 +96,10 @@ class People:
 
 def column_of(column: ColumnSchema, scan: Scan) -> Column:
     """A column of the table at a place in the query."""
-    held = between_integers(Fact(value_range(column), column.nullable), column.type)
+    held = Fact(value_range(column), column.nullable)
+    if column.type.temporal and column.bounds is None:  # the calendar's own limits
+        held = held.meaning(EVERYTHING)
+    held = between_integers(held, column.type)
     return Column(column.name, column.type, held, scan.name, scan.shown)
 
 

@@ -25,6 +25,7 @@ from dpsql.sql.expressions import (
 )
 from dpsql.sql.facts import known_of
 from dpsql.sql.joins import assembled
+from dpsql.sql.key_ranges import within_keys
 from dpsql.sql.options import AggregateOptions
 from dpsql.sql.parse import span_of
 from dpsql.sql.people import People, origins
@@ -124,9 +125,10 @@ class PrivateSelect(SelectBinder):
         return found if len(bits) == 1 else self.outer.apply("to_bigint", node, [found])
 
     def _with_values(self, each: Aggregation, domains: Domains, source: Source) -> Aggregation:
-        """MODE and APPROX_TOP_K with the public values that they choose among, NULL apart."""
+        """MODE and APPROX_TOP_K with the public values that they choose among, NULL apart; others within the ranges of
+        keys."""
         if each.kind not in (AggregateKind.MODE, AggregateKind.TOP_K) or each.argument is None:
-            return each
+            return within_keys(each, domains)
         values = public_values(each.argument, source, self.whole.public) or domains.of(each.argument)
         present = tuple(value for value in values or () if value is not None)
         if not present or len(present) > MOST_POINTS:

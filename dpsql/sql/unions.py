@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from dpsql.errors import SQLSyntaxError, TypeMismatch, UnsupportedSQL
-from dpsql.intervals import hull
 from dpsql.schema import Type
-from dpsql.sql.expressions import Column, Expr, Fact, Literal, between_integers, unfiltered
+from dpsql.sql.expressions import Column, Expr, Literal, between_integers, together, unfiltered
 from dpsql.sql.nodes import Branch, Union, row_scans_of
 from dpsql.sql.parse import span_of
 from dpsql.sql.people import Handle, People, Rows, Step
@@ -91,8 +90,7 @@ def _column(whole: Statementwide, node: exp.Union, name: str, parts: Sequence[Ex
         )
     kind = kinds.pop()
     held = [unfiltered(part) for part in parts]
-    fact = Fact(hull([each.range for each in held]), any(each.nullable for each in held))
-    return Column(name, kind, between_integers(fact, kind), place)
+    return Column(name, kind, between_integers(together(held), kind), place)
 
 
 def _is_null(expr: Expr) -> bool:

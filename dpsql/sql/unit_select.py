@@ -10,12 +10,14 @@ from sqlglot import exp
 from dpsql.errors import TypeMismatch
 from dpsql.intervals import INFINITY, Interval
 from dpsql.schema import Type
+from dpsql.sql.domains import Domains
 from dpsql.sql.expressions import Column, Expr, Fact, between_integers, rebuild
 from dpsql.sql.facts import Known, fact, known_of
 from dpsql.sql.joins import assembled
+from dpsql.sql.key_ranges import within_keys
 from dpsql.sql.nodes import Filter, PerUnit, Source
 from dpsql.sql.parse import span_of
-from dpsql.sql.people import People, Rows, Step
+from dpsql.sql.people import People, Rows, Step, origins
 from dpsql.sql.plan import AggregateKind, Aggregation
 from dpsql.sql.row_wise import refuse_cutting
 from dpsql.sql.scopes import Scope
@@ -61,11 +63,13 @@ class UnitSelect(SelectBinder):
         held = None if having is None else self.condition(self.released(having.this), having.this, "HAVING")
         place = self.whole.place("(per unit)")
         source = with_marks(rows, self.marks)
-        columns = self._columns(source, place)
+        domains = Domains(self.people.declared, known_of(source), origins(source))
+        aggregations = tuple(within_keys(each, domains) for each in self.aggregations)
+        columns = self._columns(aggregations, domains.known, place)
         slots: dict[Expr, Expr] = dict(zip([*self.keys.values(), *self.aggregations.values()], columns, strict=True))
         of_unit = frozenset((kind, slots[self.keys[column]]) for kind, column in rows.handles if column in self.keys)
         alone = list(self.keys) == [column for kind, column in rows.handles if kind == "" and column in self.keys][:1]
-        made: Source = PerUnit(source, tuple(self.keys), tuple(self.aggregations), tuple(columns), alone)
+        made: Source = PerUnit(source, tuple(self.keys), aggregations, tuple(columns), alone)
         if held is not None:
             made = Filter(made, rebuild(held, slots))
         unique = (frozenset(columns[: len(self.keys)]),) if self.keys else ()
@@ -73,8 +77,7 @@ class UnitSelect(SelectBinder):
         scope = Scope(self.scope.written, self.scope.alias, outputs)
         return People(scope, (Step(Rows(made, frozenset({place}), _handles(of_unit), unique)),))
 
-    def _columns(self, source: Source, place: str) -> list[Column]:
-        known = known_of(source)
+    def _columns(self, aggregations: tuple[Aggregation, ...], known: Known, place: str) -> list[Column]:
         taken: set[str] = set()
         named: dict[Expr, str] = {}
         for output in self.outputs:
@@ -83,9 +86,9 @@ class UnitSelect(SelectBinder):
         for expr, slot in self.keys.items():
             name = named.get(slot) or (expr.name if isinstance(expr, Column) else str(expr))
             made.append(Column(fresh(name, taken), expr.type, fact(expr, known), place))
-        for each, slot in self.aggregations.items():
+        for each, (written, slot) in zip(aggregations, self.aggregations.items(), strict=True):
             held = between_integers(_fact_of(each, known), slot.type)
-            made.append(Column(fresh(named.get(slot) or str(each), taken), slot.type, held, place))
+            made.append(Column(fresh(named.get(slot) or str(written), taken), slot.type, held, place))
         return made
 
     def check_argument(self, kind: AggregateKind, expr: Expr, node: exp.Expr) -> None:

@@ -6,6 +6,7 @@ REAL, rounded to its digits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ from dpsql.sql.functions.rules import (
     and_valid,
     as_type,
     away_from_zero,
+    open_ends,
     sql_between,
 )
 
@@ -94,7 +96,7 @@ def _integer_fact(width: Interval) -> FactRule:
     def rule(facts: Sequence[Fact]) -> Fact:
         held = Interval(_nearest(facts[0].range.lower), _nearest(facts[0].range.upper))
         inside = held.intersect(width)
-        return Fact(inside or width, facts[0].nullable or inside != held)
+        return Fact(inside or width, facts[0].nullable or inside != held).meaning(held)
 
     return rule
 
@@ -187,12 +189,14 @@ def _decimal_fact(facts: Sequence[Fact]) -> Fact:
     limit = Interval(-(10 ** (digits - scale)), 10 ** (digits - scale))
     inside = held.intersect(limit)
     if inside is None:
-        return Fact(limit, nullable=True)
+        return Fact(limit, nullable=True).meaning(facts[0].range)
     given = np.array([inside.lower, inside.upper], dtype=np.int64 if facts[0].whole else np.float64)
     found, fits = _decimal(given, digits, scale)
     ends = np.where(fits, found, given.astype(np.float64))
     result = intervals.as_floats(inside) if facts[0].whole else Interval(float(ends[0]), float(ends[1]))
-    return Fact(result, facts[0].nullable or inside != held or not fits.all())
+    return Fact(result, facts[0].nullable or inside != held or not fits.all()).meaning(
+        open_ends(result, math.isinf(facts[0].range.lower), math.isinf(facts[0].range.upper))
+    )
 
 
 def _sql_decimal(kinds: Sequence[Type], _result: Type) -> str:

@@ -24,8 +24,10 @@ from dpsql.sql.functions.date_rules import (
     ends,
     rising,
     takes,
+    unsaid,
     with_twin,
 )
+from dpsql.sql.functions.rules import open_ends
 
 
 def _year(days: Integers) -> Integers:
@@ -106,7 +108,8 @@ def _epoch(name: str, kind: Type, top: int, bottom: int) -> Function:
 
     def fact(facts: Sequence[Fact]) -> Fact:  # rounded outward, so that it holds however an engine computes them
         scaled = intervals.multiply(between(ends(facts[0].range, LIMITS[kind])), point(top))
-        return Fact(intervals.divide(scaled, point(bottom)), facts[0].nullable)
+        held = intervals.divide(scaled, point(bottom))
+        return Fact(held, facts[0].nullable).meaning(open_ends(held, *unsaid(facts[0].range)))
 
     return Function(
         name,

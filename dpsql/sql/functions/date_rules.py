@@ -12,7 +12,7 @@ from dpsql.calendar import DAYS, MICROSECONDS, MICROSECONDS_A_DAY, Integers
 from dpsql.intervals import Interval
 from dpsql.schema import Type
 from dpsql.sql.expressions import Array, Fact, Function, Vector
-from dpsql.sql.functions.rules import TypeRule, always, any_nullable, both_valid
+from dpsql.sql.functions.rules import TypeRule, always, any_nullable, both_valid, open_ends
 
 Operation = Callable[[Integers], Integers]
 FactRule = Callable[[Sequence[Fact]], Fact]
@@ -46,11 +46,17 @@ def between(both: Integers) -> Interval:
     return Interval(int(both[0]), int(both[1]))
 
 
+def unsaid(held: Interval) -> tuple[bool, bool]:
+    """Which ends nobody has said: there the calendar's own stand in, as bounds of arithmetic only."""
+    return math.isinf(held.lower), math.isinf(held.upper)
+
+
 def rising(kind: Type, operation: Operation) -> FactRule:
     """The fact of an operation on values of `kind` that never falls: it goes from end to end."""
 
     def rule(facts: Sequence[Fact]) -> Fact:
-        return Fact(between(operation(ends(facts[0].range, LIMITS[kind]))), any_nullable(facts))
+        held = between(operation(ends(facts[0].range, LIMITS[kind])))
+        return Fact(held, any_nullable(facts)).meaning(open_ends(held, *unsaid(facts[0].range)))
 
     return rule
 
@@ -76,17 +82,27 @@ def with_twin(of_date: Function) -> tuple[Function, Function]:
         of_date,
         name=of_date.name.removesuffix("_of_date"),
         type_of=lambda kinds, facts: of_date.type_of([Type.DATE], facts) if list(kinds) == [Type.TIMESTAMP] else None,
-        fact_of=lambda facts: of_date.fact_of([_day_fact(facts)]),
+        fact_of=lambda facts: of_date.fact([_day_fact(facts)]),
         kernel=lambda kind, vectors: of_date.kernel(kind, [Vector(day_of(vectors[0].values), vectors[0].valid)]),
     )
     return of_timestamp, replace(of_date, syntax=())
 
 
-def fact_within(both: Integers, limit: Interval, facts: Sequence[Fact]) -> Fact:
-    """The fact of values between two ends that are NULL outside the limit."""
+def fact_within(both: Integers, limit: Interval, facts: Sequence[Fact], *, falls: bool = False) -> Fact:
+    """The fact of values between two ends that are NULL outside the limit; of two facts, they rise with the first and
+    with the second, or fall with that."""
     held = between(both)
     leaves = held.lower < limit.lower or held.upper > limit.upper
-    return Fact(held.intersect(limit) or limit, leaves or any_nullable(facts))
+    found = Fact(held.intersect(limit) or limit, leaves or any_nullable(facts))
+    return found.meaning(open_ends(found.range, *open_of_two(facts, falls=falls)))
+
+
+def open_of_two(facts: Sequence[Fact], *, falls: bool) -> tuple[bool, bool]:
+    """Which ends nobody has said, of what rises with the first of two values (or of one) and falls with the second."""
+    pairs = [unsaid(each.range) for each in facts]
+    second = [(upper, lower) if falls else (lower, upper) for lower, upper in pairs[1:]]
+    lowers, uppers = zip(pairs[0], *second, strict=True)
+    return any(lowers), any(uppers)
 
 
 def vector_within(values: Integers, limit: Interval, vectors: Sequence[Vector]) -> Vector:

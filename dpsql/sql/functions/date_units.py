@@ -20,12 +20,13 @@ from dpsql.sql.functions.date_rules import (
     day_of,
     ends,
     fact_within,
+    open_of_two,
     sql_clipped,
     sql_within,
     takes,
     vector_within,
 )
-from dpsql.sql.functions.rules import any_nullable, both_valid
+from dpsql.sql.functions.rules import any_nullable, both_valid, open_ends
 
 _WIDTH = int(MICROSECONDS.upper - MICROSECONDS.lower)
 _MONTHS = 12 * 9_999
@@ -168,7 +169,8 @@ def _add(unit: _Unit) -> Function:
 def _diff(unit: _Unit) -> Function:
     def fact(facts: Sequence[Fact]) -> Fact:
         first, second = (ends(each.range, MICROSECONDS) for each in facts)
-        return Fact(between(unit.apart(first[::-1], second)), any_nullable(facts))
+        held = between(unit.apart(first[::-1], second))
+        return Fact(held, any_nullable(facts)).meaning(open_ends(held, *open_of_two(facts[::-1], falls=True)))
 
     def kernel(_kind: Type, vectors: Sequence[Vector]) -> Vector:
         return Vector(unit.apart(vectors[0].values, vectors[1].values), both_valid(vectors))

@@ -20,14 +20,16 @@ from dpsql.sql.functions.date_rules import (
     each_cell,
     ends,
     fact_within,
+    open_of_two,
     rising,
     sql_clipped,
     sql_within,
     takes,
+    unsaid,
     vector_within,
     with_twin,
 )
-from dpsql.sql.functions.rules import any_nullable, both_valid, strict
+from dpsql.sql.functions.rules import any_nullable, both_valid, open_ends, strict
 
 UNITS: Mapping[str, str] = {
     **dict.fromkeys(("CENTURY", "CENTURIES", "CENT", "C"), "century"),
@@ -117,7 +119,7 @@ def _add_days(_kind: Type, vectors: Sequence[Vector]) -> Vector:
 
 
 def _subtract_days_fact(facts: Sequence[Fact]) -> Fact:
-    return fact_within(ends(facts[0].range, DAYS) - ends(facts[1].range, _STEPS)[::-1], DAYS, facts)
+    return fact_within(ends(facts[0].range, DAYS) - ends(facts[1].range, _STEPS)[::-1], DAYS, facts, falls=True)
 
 
 def _subtract_days(_kind: Type, vectors: Sequence[Vector]) -> Vector:
@@ -126,7 +128,8 @@ def _subtract_days(_kind: Type, vectors: Sequence[Vector]) -> Vector:
 
 def _days_between_fact(facts: Sequence[Fact]) -> Fact:
     first, second = (ends(each.range, DAYS) for each in facts)
-    return Fact(between(first - second[::-1]), any_nullable(facts))
+    held = between(first - second[::-1])
+    return Fact(held, any_nullable(facts)).meaning(open_ends(held, *open_of_two(facts, falls=True)))
 
 
 def _make_date_fact(facts: Sequence[Fact]) -> Fact:
@@ -137,9 +140,10 @@ def _make_date_fact(facts: Sequence[Fact]) -> Fact:
     start = first_day(month)
     lower, upper = int((start + days)[0]) - 1, int(np.minimum(start + days, first_day(month + 1))[1]) - 1
     if None in parts or lower > upper:
-        return Fact(DAYS, nullable=True)  # no such date: always NULL
+        return Fact(DAYS, nullable=True).meaning(EVERYTHING)  # no such date: always NULL
     exists = all(each.range == part for each, part in zip(facts, parts, strict=True)) and days[1] <= 28
-    return Fact(Interval(lower, upper), not exists or any_nullable(facts))
+    held = Fact(Interval(lower, upper), not exists or any_nullable(facts))
+    return held.meaning(open_ends(held.range, *unsaid(facts[0].range)))  # the months and days of a year are known
 
 
 def _make_date(_kind: Type, vectors: Sequence[Vector]) -> Vector:

@@ -139,7 +139,8 @@ def _digits_fact(rounding: Rounding) -> FactRule:
         nullable = any(each.nullable for each in facts)
         if not facts[0].whole:
             return Fact(found, nullable)
-        return Fact(found.intersect(INTEGERS) or INTEGERS, nullable or found.magnitude > LARGEST_INTEGER)
+        fits = found.magnitude <= LARGEST_INTEGER
+        return Fact(found.intersect(INTEGERS) or INTEGERS, nullable or not fits).meaning(found)
 
     return rule
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dpsql.intervals import Interval
+from dpsql.intervals import INFINITY, Interval
 from dpsql.schema import Type
 from dpsql.sql.expressions import DTYPES, Array, Bools, Fact, Vector
 
@@ -78,6 +78,11 @@ def boolean_fact(facts: Sequence[Fact]) -> Fact:
 def maybe_infinite(held: Fact) -> bool:
     """Integers are never infinite, though nothing may be known of their range."""
     return not held.whole and not held.range.bounded
+
+
+def open_ends(held: Interval, lower: bool, upper: bool) -> Interval:
+    """The range, without those of its ends that are only its type's: what nobody has said."""
+    return Interval(-INFINITY if lower else held.lower, INFINITY if upper else held.upper)
 
 
 def strict_fact(range_of: Callable[..., Interval], makes_nan: Callable[..., bool] = lambda *_facts: False) -> FactRule:

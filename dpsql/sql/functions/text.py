@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsql.intervals import Interval
+from dpsql.intervals import INFINITY, Interval
 from dpsql.schema import Type
 from dpsql.sql.expressions import DTYPES, Array, Bools, Fact, Function, Vector, blank
 from dpsql.sql.functions.letters import lower, upper
@@ -52,7 +52,8 @@ def _unless_too_long(_facts: Sequence[Fact]) -> Fact:
 
 
 def _count_fact(facts: Sequence[Fact]) -> Fact:
-    return Fact(Interval(0, LONGEST), any_nullable(facts))
+    """No text is known to be short: only the lower end means something."""
+    return Fact(Interval(0, LONGEST), any_nullable(facts), meant=Interval(0, INFINITY))
 
 
 def _places_fact(facts: Sequence[Fact]) -> Fact:

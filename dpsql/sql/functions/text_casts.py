@@ -106,13 +106,14 @@ def _read_day(text: str) -> int | None:
 
 def _decimal_fact(facts: Sequence[Fact]) -> Fact:
     digits, scale = decimal_digits(facts[1:]) or (MOST_DIGITS, 0)
-    return Fact(Interval(-(10 ** (digits - scale)), 10 ** (digits - scale)), nullable=True)
+    return Fact(Interval(-(10 ** (digits - scale)), 10 ** (digits - scale)), meant=EVERYTHING)
 
 
 def _from_text(word: str, result: Type, held: Interval, kernel: Kernel, sql: str) -> Function:
     return Function(
         f"text_to_{word.lower()}", (1, 1), always(result, lambda kinds: list(kinds) == [Type.TEXT]),
-        lambda _facts: Fact(held, nullable=True), kernel, f"CAST({{0}} AS {word})", "a text",
+        lambda _facts: Fact(held).meaning(held if result is Type.BOOLEAN else EVERYTHING), kernel,
+        f"CAST({{0}} AS {word})", "a text",
         sql=sql,
     )  # fmt: skip
 
