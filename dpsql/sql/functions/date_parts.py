@@ -99,7 +99,7 @@ def _of_time(part: str, size: int, count: int) -> tuple[Function, Function]:
 
     fact = _fact(operation, Type.TIMESTAMP, cycle, Interval(0, count - 1))
     midnight: Operation = np.zeros_like  # the time of day of a date
-    of_date = _part(part, Type.DATE, midnight, rising(Type.DATE, midnight))
+    of_date = _part(part, Type.DATE, midnight, lambda facts: Fact(point(0), facts[0].nullable))
     return _part(part, Type.TIMESTAMP, operation, fact), replace(of_date, syntax=())
 
 
