@@ -38,6 +38,9 @@ class Fact:
     Types have limits of their own, which bound arithmetic (no LENGTH is beyond 2^32 - 1, no date before year 1) and say
     nothing of the values that are to be expected. Both hold for every value, and functions go over both."""
 
+    most: int | None = None
+    """Of texts: no value has more characters, where what is written says so: LEFT(city, 3)."""
+
     @property
     def said(self) -> Interval:
         return self.range if self.meant is None else self.meant
@@ -175,7 +178,7 @@ def _fact_of(value: Key, kind: Type) -> Fact:
         return Fact(point(0), nullable=True, whole=kind.discrete)
     number = isinstance(value, int | float)
     held = point(value) if number else EVERYTHING  # type: ignore[arg-type]
-    return Fact(held, nullable=False, whole=kind.discrete)
+    return Fact(held, nullable=False, whole=kind.discrete, most=len(value) if isinstance(value, str) else None)
 
 
 @dataclass(frozen=True, slots=True)

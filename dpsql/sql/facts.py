@@ -44,7 +44,7 @@ def fact(expr: Expr, known: Known | None = None) -> Fact:
 
 def _both(one: Fact, other: Fact) -> Fact:
     """Two facts of the same values. Nothing in common means that no row passes the filter: either fact then holds."""
-    held = Fact(one.range.intersect(other.range) or one.range, one.nullable and other.nullable)
+    held = replace(one, range=one.range.intersect(other.range) or one.range, nullable=one.nullable and other.nullable)
     return held.meaning(one.said.intersect(other.said) or one.said)
 
 
@@ -109,7 +109,7 @@ def _not_true(condition: Expr, known: Known) -> Known:
         for value, other, name in ((left, right, opposite), (right, left, _MIRRORED.get(opposite, "ne"))):
             beyond = _quick(other, known)
             if name != "ne" and value.type.ordered_number and other.type.ordered_number and not beyond.nullable:
-                limit = _limit(name, value.type, beyond, other.type)
+                limit = _limit_of_fact(name, value.type, beyond, other.type)
                 known = _learn(known, value, limit, nullable=_quick(value, known).nullable)
     return known
 
@@ -158,17 +158,17 @@ def _narrow_comparison(name: str, left: Expr, right: Expr, known: Known) -> Know
     if name == "ne" or not (left.type.ordered_number and right.type.ordered_number):
         return _learn(_learn(known, left, None), right, None)
     left_fact, right_fact = _quick(left, known), _quick(right, known)
-    known = _learn(known, left, _limit(name, left.type, right_fact, right.type))
-    return _learn(known, right, _limit(_MIRRORED[name], right.type, left_fact, left.type))
+    known = _learn(known, left, _limit_of_fact(name, left.type, right_fact, right.type))
+    return _learn(known, right, _limit_of_fact(_MIRRORED[name], right.type, left_fact, left.type))
 
 
-def _limit(name: str, kind: Type, other: Fact, other_kind: Type) -> Fact:
+def _limit_of_fact(name: str, kind: Type, other: Fact, other_kind: Type) -> Fact:
     """What holds of a value that compares so with some value of the fact `other`."""
-    held = Fact(_beyond(name, kind, other.range, other_kind))
-    return held if other.meant is None else held.meaning(_beyond(name, kind, other.meant, other_kind))
+    held = Fact(_limit(name, kind, other.range, other_kind))
+    return held if other.meant is None else held.meaning(_limit(name, kind, other.meant, other_kind))
 
 
-def _beyond(name: str, kind: Type, other: Interval, other_kind: Type) -> Interval:
+def _limit(name: str, kind: Type, other: Interval, other_kind: Type) -> Interval:
     """Where a value lies that compares so with some value of `other`."""
     whole = kind.discrete
     step = 1 if whole and other_kind.discrete else 0  # x < 5 is x <= 4 between integers

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
+import numpy as np
 import pytest
 
 import dpsql
@@ -12,7 +13,7 @@ from dpsql.calendar import DAYS, MICROSECONDS
 from dpsql.errors import MissingBounds
 from dpsql.intervals import EVERYTHING, Interval
 from dpsql.schema import Type
-from dpsql.sql.expressions import Call, Column, Fact, between_integers, call, unfiltered
+from dpsql.sql.expressions import Call, Column, Fact, Literal, Vector, between_integers, call, evaluate, unfiltered
 from dpsql.sql.facts import fact, narrow
 from dpsql.sql.functions import FUNCTIONS
 from tests.privacy import range_lies
@@ -75,6 +76,16 @@ REFUSED = (
     "STRPOS(city, 'o')",
     "INSTR(city, 'o')",
     "POSITION('o' IN city)",
+    "LENGTH(LEFT(city, -3))",
+    "LENGTH(LEFT(city, number))",
+    "LENGTH(LEFT(city, LENGTH(city)))",
+    "LENGTH(LPAD(city, LENGTH(city), '-'))",
+    "LENGTH(SUBSTRING(city, 2))",
+    "LENGTH(SUBSTRING(city, 1, number))",
+    "LENGTH(LEFT(city, 3) || city)",
+    "LENGTH(REPLACE(LEFT(city, 3), 'a', city))",
+    "LENGTH(COALESCE(LEFT(city, 3), city))",
+    "LENGTH(GREATEST(LEFT(city, 3), city))",
     "LENGTH(city) + 1",
     "-LENGTH(city)",
     "LENGTH(city) * age",
@@ -120,6 +131,14 @@ ANSWERED = (
     "LENGTH(sex) + age",
     "STRPOS(sex, 'm')",
     "LENGTH(city) % 7",
+    "LENGTH(LEFT(city, 3))",
+    "LENGTH(UPPER(RIGHT(TRIM(city), 3)) || 'abc')",
+    "STRPOS(SUBSTRING(city, 2, 5), 'a')",
+    "LENGTH(SUBSTRING(city, -1, -5))",
+    "LENGTH(LPAD(city, 4, '-'))",
+    "LENGTH(REVERSE(RPAD(city, age, '-')))",
+    "LENGTH(CONCAT(LEFT(city, 2), 'ab', 'c'))",
+    "STRPOS('abc', city)",
     "age % LENGTH(city)",
     "age / GREATEST(LENGTH(city), 1)",
     "CLAMP(LENGTH(city), 0, 100)",
@@ -205,6 +224,38 @@ def test_bounds_that_a_query_chooses_are_for_columns_that_only_a_cast_limits():
     people = dpsql.Table(range_lies.PEOPLE, bounds="auto")
     answer = dpsql.query({"people": people}, "SELECT SUM(CAST(income AS INTEGER)) FROM people", epsilon=5)
     assert list(answer.bounds) == ["income"]
+
+
+def cut(args: tuple[Call | Column | Literal, ...], name: str) -> Call:
+    made = call(FUNCTIONS[name], *args)
+    assert isinstance(made, Call)
+    return made
+
+
+@pytest.mark.parametrize(
+    "name", ["left", "right", "substring", "lpad", "rpad", "text_join", "upper", "trim", "reverse"]
+)
+def test_no_text_is_longer_than_its_fact_says(name: str):
+    """Over texts and counts of all lengths and signs, the kernels give none."""
+    texts = ["", "a", "ab ", " \u00e9\u0130\u00df", "x" * 40]
+    for count in (-50, -3, -1, 0, 1, 2, 7, 45):
+        for most in (None, 40):
+            text = Column("t", Type.TEXT, Fact(nullable=False, most=most))
+            number = Literal(count, Type.INTEGER)
+            args = {
+                "left": (text, number),
+                "right": (text, number),
+                "substring": (text, Literal(2, Type.INTEGER), number),
+                "lpad": (text, number, Literal("-", Type.TEXT)),
+                "rpad": (text, number, Literal("-", Type.TEXT)),
+                "text_join": (text, Literal("abc", Type.TEXT)),
+            }.get(name, (text,))
+            made = cut(args, name)
+            found = evaluate(made, lambda _: Vector(np.array(texts, dtype=object)), len(texts))
+            longest = max((len(each) for each in found.values[found.where_valid()]), default=0)
+            held = unfiltered(made).most
+            assert held is None or longest <= held
+            assert held is not None or most is None
 
 
 def test_values_outside_the_keys_are_clipped_to_what_keys_come_to():

@@ -107,7 +107,8 @@ SUMS = (
     "COALESCE(n, x, 1)", "COALESCE(NULLIF(i, 3), -9)", "NULLIF(n, 4)",
     "CAST(x AS INTEGER)", "CAST(CLAMP(u, -9, 9) AS DECIMAL(3, 1))", "CLAMP(TRY_CAST(h AS INTEGER), 0, 20)",
     "CAST(b AS INTEGER)", "LENGTH(LEFT(h || g, 3))", "STRPOS(LEFT(g, 5), 'a')", "LENGTH(LPAD(g, 4, '-'))",
-    "EXTRACT(day FROM d)", "EXTRACT(year FROM t)", "DATE_DIFF('day', d, DATE '2020-02-01')",
+    "EXTRACT(day FROM d)", "EXTRACT(year FROM CLAMP(t, TIMESTAMP '1960-01-01', TIMESTAMP '2030-01-01'))",
+    "DATE_DIFF('day', d, DATE '2020-02-01')",
     "EXTRACT(month FROM d + INTERVAL (i) MONTH)", "SIGN(u)", "FLOOR(x * 10)", "i % 3", "i // n", "LN(n)", "SQRT(x)",
     "POWER(n, 2)", "ROUND(x, 1)", "CLAMP(1 / u, -1, 1)", "i > 2",
 )  # fmt: skip

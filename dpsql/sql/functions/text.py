@@ -10,6 +10,7 @@ that needs its arguments more often takes them from a list of one cell.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import islice, repeat
 from operator import is_
 from typing import Any
@@ -43,16 +44,52 @@ def _texts(result: Type) -> TypeRule:
     return always(result, lambda kinds: all(kind is Type.TEXT for kind in kinds))
 
 
-def _strict_fact(facts: Sequence[Fact]) -> Fact:
-    return Fact(nullable=any_nullable(facts))
+def _no_longer(facts: Sequence[Fact]) -> Fact:
+    """A text that is never longer than the first argument."""
+    return Fact(nullable=any_nullable(facts), most=facts[0].most)
 
 
 def _unless_too_long(_facts: Sequence[Fact]) -> Fact:
     return Fact(nullable=True)
 
 
+def _end_to_end(facts: Sequence[Fact]) -> Fact:
+    known = [each.most for each in facts if each.most is not None]
+    return Fact(nullable=True, most=sum(known) if len(known) == len(facts) else None)
+
+
+def _padded(facts: Sequence[Fact]) -> Fact:
+    """As long as the count says; 0 where that is below 0."""
+    return Fact(nullable=True, most=max(0, int(facts[1].range.upper)) if facts[1].limited else None)
+
+
+def _shorter(first: int | None, second: int | None) -> int | None:
+    known = [each for each in (first, second) if each is not None]
+    return min(known) if known else None
+
+
+def _first_characters(facts: Sequence[Fact]) -> Fact:
+    """So many characters; all but so many where the count is below 0."""
+    count = facts[1]
+    cut = int(count.range.upper) if count.limited and count.range.lower >= 0 else None
+    return replace(_places_fact(facts), most=_shorter(facts[0].most, cut))
+
+
+def _last_characters(facts: Sequence[Fact]) -> Fact:
+    return replace(_first_characters(facts), nullable=any_nullable(facts))
+
+
+def _part(facts: Sequence[Fact]) -> Fact:
+    """From a place, so many characters on, or back where the length is below 0."""
+    cut = int(facts[2].range.magnitude) if len(facts) == 3 and facts[2].limited else None
+    return replace(_places_fact(facts), most=_shorter(facts[0].most, cut))
+
+
 def _count_fact(facts: Sequence[Fact]) -> Fact:
-    """No text is known to be short: only the lower end means something."""
+    """A length or a place in the first argument. Where nothing says how long that is, only 0 means something."""
+    if facts[0].most is not None:
+        longest = max(1, facts[0].most)  # the empty text stands at place 1 of an empty one
+        return Fact(Interval(0, min(longest, LONGEST)), any_nullable(facts))
     return Fact(Interval(0, LONGEST), any_nullable(facts), meant=Interval(0, INFINITY))
 
 
@@ -244,15 +281,15 @@ _PAD = typed(Type.TEXT, Type.TEXT, Type.INTEGER, Type.TEXT)
 _WANTS_COUNT = "a text and a whole number"
 
 FUNCTIONS = (
-    Function("upper", (1, 1), _TEXT, _strict_fact, by_cell(upper), "UPPER({args})", "a text", "upper({0})",
+    Function("upper", (1, 1), _TEXT, _no_longer, by_cell(upper), "UPPER({args})", "a text", "upper({0})",
              syntax=("Upper(this)",)),
-    Function("lower", (1, 1), _TEXT, _strict_fact, by_cell(lower), "LOWER({args})", "a text", "lower({0})",
+    Function("lower", (1, 1), _TEXT, _no_longer, by_cell(lower), "LOWER({args})", "a text", "lower({0})",
              syntax=("Lower(this)",)),
-    Function("trim", (1, 2), _TEXT, _strict_fact, by_cell(lambda text, signs=_SPACES: text.strip(signs)),
+    Function("trim", (1, 2), _TEXT, _no_longer, by_cell(lambda text, signs=_SPACES: text.strip(signs)),
              "TRIM({args})", "texts", "trim({args})"),
-    Function("ltrim", (1, 2), _TEXT, _strict_fact, by_cell(lambda text, signs=_SPACES: text.lstrip(signs)),
+    Function("ltrim", (1, 2), _TEXT, _no_longer, by_cell(lambda text, signs=_SPACES: text.lstrip(signs)),
              "LTRIM({args})", "texts", "ltrim({args})"),
-    Function("rtrim", (1, 2), _TEXT, _strict_fact, by_cell(lambda text, signs=_SPACES: text.rstrip(signs)),
+    Function("rtrim", (1, 2), _TEXT, _no_longer, by_cell(lambda text, signs=_SPACES: text.rstrip(signs)),
              "RTRIM({args})", "texts", "rtrim({args})"),
     Function("length", (1, 1), _texts(Type.INTEGER), _count_fact, by_cell(_length), "LENGTH({args})", "a text",
              "length({0})",
@@ -260,22 +297,22 @@ FUNCTIONS = (
     Function("strpos", (2, 2), _texts(Type.INTEGER), _count_fact, by_cell(_position), "STRPOS({args})", "texts",
              "strpos({args})",
              syntax=("StrPosition(this, substr)",)),
-    Function("substring", (2, 3), _TEXT_COUNT, _places_fact, by_cell(_substring), "SUBSTRING({args})",
+    Function("substring", (2, 3), _TEXT_COUNT, _part, by_cell(_substring), "SUBSTRING({args})",
              "a text and whole numbers", _substring_sql,
              syntax=("Substring(this, start, length)",)),
-    Function("left", (2, 2), _TEXT_COUNT, _places_fact, by_cell(_left), "LEFT({args})", _WANTS_COUNT,
+    Function("left", (2, 2), _TEXT_COUNT, _first_characters, by_cell(_left), "LEFT({args})", _WANTS_COUNT,
              f"left({{0}}, {_only('{1}', f's <= {LONGEST}')})",
              syntax=("Left(this, expression)",)),
-    Function("right", (2, 2), _TEXT_COUNT, _strict_fact, by_cell(_right), "RIGHT({args})", _WANTS_COUNT,
+    Function("right", (2, 2), _TEXT_COUNT, _last_characters, by_cell(_right), "RIGHT({args})", _WANTS_COUNT,
              "right({args})",
              syntax=("Right(this, expression)",)),
-    Function("reverse", (1, 1), _TEXT, _strict_fact, by_cell(lambda text: text[::-1]), "REVERSE({args})", "a text",
+    Function("reverse", (1, 1), _TEXT, _no_longer, by_cell(lambda text: text[::-1]), "REVERSE({args})", "a text",
              _REVERSE_SQL,
              syntax=("Reverse(this)",)),
-    Function("text_join", (2, 2), _TEXT, _unless_too_long, by_cell(_join), "{0} || {1}", "texts",
+    Function("text_join", (2, 2), _TEXT, _end_to_end, by_cell(_join), "{0} || {1}", "texts",
              _limited("{0} || {1}"),
              syntax=("DPipe(this, expression)",)),
-    Function("concat", (1, None), _TEXT, _unless_too_long, by_cell(_concat, strict=False), "CONCAT({args})", "texts",
+    Function("concat", (1, None), _TEXT, _end_to_end, by_cell(_concat, strict=False), "CONCAT({args})", "texts",
              _limited("concat({args})"),
              syntax=("Concat(*expressions)",)),
     Function("concat_ws", (2, None), _TEXT, _unless_too_long, by_cell(_concat_with, strict=False),
@@ -286,9 +323,9 @@ FUNCTIONS = (
     Function("repeat", (2, 2), _TEXT_COUNT, _unless_too_long, by_cell(_repeat), "REPEAT({args})", _WANTS_COUNT,
              _REPEAT_SQL,
              syntax=("Repeat(this, times)",)),
-    Function("lpad", (3, 3), _PAD, _unless_too_long, by_cell(_pad_left), "LPAD({args})",
+    Function("lpad", (3, 3), _PAD, _padded, by_cell(_pad_left), "LPAD({args})",
              "a text, a whole number and a text", _pad_sql("lpad")),
-    Function("rpad", (3, 3), _PAD, _unless_too_long, by_cell(_pad_right), "RPAD({args})",
+    Function("rpad", (3, 3), _PAD, _padded, by_cell(_pad_right), "RPAD({args})",
              "a text, a whole number and a text", _pad_sql("rpad")),
     Function("starts_with", (2, 2), _TEST, boolean_fact, by_cell(str.startswith), "STARTS_WITH({args})", "texts",
              "starts_with({args})",
