@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from dpsql.explain_parts import concentrated, coordinates_of, estimate_of, half_width
+from dpsql.explain_parts import concentrated, coordinates_of, estimate_of, half_width, names_of
 from dpsql.explain_words import strategy_word, threshold_of, unit_of
 from dpsql.intervals import Interval
 from dpsql.privacy.cost import Cost
+from dpsql.privacy.mechanisms import Noise
+from dpsql.privacy.unit import ContributionBound
 from dpsql.release import Release
 from dpsql.release_draws import Draw
+from dpsql.release_levels import Level
 from dpsql.release_parts import Coordinate
 from dpsql.sql.expressions import Column, Slot, walk
 from dpsql.sql.plan import Output
@@ -40,7 +43,7 @@ def as_dict(release: Release) -> dict[str, Any]:
             "shown": {size: release.chance_shown(size) for size in _SHOWN_SIZES} if release.hides else None,
         },
         "bounds": _bounds(release),
-        "releases": [_release(release, place) for place in range(len(release.coordinates))],
+        "releases": _releases(release),
         "draws": [_draw(release, each) for each in release.draws],
         "columns": [_column(release, each) for each in release.query.finish.outputs],
     }
@@ -70,10 +73,37 @@ def _bounds(release: Release) -> list[dict[str, Any]]:
     ]
 
 
-def _release(release: Release, place: int) -> dict[str, Any]:
-    each, share = release.coordinates[place], release.share_of(place)
-    noise = None if share is None else share.noise
-    norms = release.analysis.of(each.row, each.bound)
+def _releases(release: Release) -> list[dict[str, Any]]:
+    """A coordinate of a query with grouping sets has noise of its own at each level that is measured."""
+    found = []
+    for each in release.coordinates:
+        if release.levels is None or not each.noisy:
+            share = release.share_of(release.coordinates.index(each))
+            noise, dimension = (None, 0) if share is None else (share.noise, share.reach.dimension)
+            found.append(_release(release, each, noise, dimension, each.bound))
+            continue
+        for level in release.levels.measured:
+            bound = release.levels.bound_at(each.bound, level.keys)
+            told = _release(release, each, level.noise, len(release.levels.noisy), bound)
+            found.append({**told, **_of_level(release, level)})
+    return found
+
+
+def _of_level(release: Release, level: Level) -> dict[str, Any]:
+    """The keys of a level and what its draw costs, of all its coordinates together; its epsilon is None where only all
+    levels together have one."""
+    alone = level.noise.name != "discrete_gaussian" and level.cost.epsilon is not None
+    return {
+        "level": [release.query.plan.keys[place].name for place in level.keys],
+        "epsilon": float(level.cost.epsilon or 0) if alone else None,
+        "rho": float(level.cost.rho),
+    }
+
+
+def _release(
+    release: Release, each: Coordinate, noise: Noise | None, dimension: int, bound: ContributionBound
+) -> dict[str, Any]:
+    norms = release.analysis.of(each.row, bound)
     known = release.searches is None
     return {
         "name": name_of(release, each),
@@ -81,7 +111,7 @@ def _release(release: Release, place: int) -> dict[str, Any]:
         "mechanism": "exact" if noise is None else noise.name,
         "scale": None if not known else 0.0 if noise is None else noise.scale * each.unit,
         "granularity": each.unit if known else None,
-        "dimension": 0 if share is None else share.reach.dimension,
+        "dimension": dimension,
         "sensitivity": {
             "l1": float(norms.l1) * each.unit,
             "l2": float(norms.l2) * each.unit,
@@ -93,13 +123,8 @@ def _release(release: Release, place: int) -> dict[str, Any]:
 
 
 def _draw(release: Release, draw: Draw) -> dict[str, Any]:
-    names = [
-        str(each)
-        for each, estimate in zip(release.query.plan.aggregations, release.estimates, strict=True)
-        if estimate.chosen is not None and estimate.chosen.place in draw.places
-    ]
     return {
-        "of": names,
+        "of": names_of(release, draw),
         "mechanism": draw.mechanism,
         "epsilon": float(draw.epsilon),
         "points": draw.points,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dpsql.explain_words import numbered
 from dpsql.noise_intervals import constant_half_width
 from dpsql.release import Release
+from dpsql.release_draws import EXACT, Draw
 from dpsql.release_parts import Coordinate, Estimate
 from dpsql.sql.expressions import Slot
-from dpsql.sql.plan import Output
+from dpsql.sql.plan import AggregateKind, Output
 
 LEVEL = 0.95
 
@@ -47,3 +49,26 @@ def half_width(release: Release, output: Output) -> float | None:
 def of_one_level(release: Release) -> Release:
     """The release as the first of its levels sees it, where it has several; itself else."""
     return release if release.levels is None else release.at_level(release.levels.wanted[0])
+
+
+def names_of(release: Release, draw: Draw) -> list[str]:
+    """The aggregates that a draw gives."""
+    return [
+        str(each)
+        for each, estimate in zip(release.query.plan.aggregations, release.estimates, strict=True)
+        if estimate.chosen is not None and estimate.chosen.place in draw.places
+    ]
+
+
+def how_far_off(release: Release, draw: Draw) -> str | None:
+    """How far off a drawn value may be, whatever the data are; None of one that is exact."""
+    if draw.mechanism == EXACT:
+        return None
+    if draw.kind in (AggregateKind.MIN, AggregateKind.MAX):
+        end = "least" if draw.kind is AggregateKind.MIN else "largest"
+        return f"value number {draw.rank} from the {end} one, so that it is hardly ever beyond all"
+    about = "about " if len(draw.wanted) > 1 else ""
+    chosen = (each.chosen for each in release.estimates)
+    partial = any(each.partial for each in chosen if each is not None and each.place in draw.places)
+    rows = numbered(draw.rows_off(LEVEL), "row")
+    return f"within {about}{rows} of {'the best of these' if partial else 'the right one'} (95 %)"

@@ -6,13 +6,13 @@ import math
 from fractions import Fraction
 
 from dpsql.executors.base import of_units
-from dpsql.explain_parts import LEVEL, estimate_of
+from dpsql.explain_parts import estimate_of, how_far_off, names_of
 from dpsql.explain_plain import Pairs, plainer, value_where
 from dpsql.explain_words import delta_of, numbered, short, shown, threshold_of, unit_of, wrapped
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.loss import show
 from dpsql.release import Release
-from dpsql.release_draws import EXACT, Draw
+from dpsql.release_draws import Draw
 from dpsql.release_levels import Levels
 from dpsql.release_parts import Coordinate
 from dpsql.release_shares import Share
@@ -90,25 +90,11 @@ def _coin(release: Release, cost: Cost) -> str:
 
 def _draw_step(release: Release, draw: Draw) -> Step:
     """A value that is chosen, and how far off it may be whatever the data are."""
-    names = [
-        str(each)
-        for each, estimate in zip(release.query.plan.aggregations, release.estimates, strict=True)
-        if estimate.chosen is not None and estimate.chosen.place in draw.places
-    ]
-    if draw.mechanism == EXACT:
-        return ("exact", f"{', '.join(names)} of nobody's rows", "free")
+    names, off = ", ".join(names_of(release, draw)), how_far_off(release, draw)
+    if off is None:
+        return ("exact", f"{names} of nobody's rows", "free")
     how = draw.mechanism.replace("_", "-" if draw.mechanism == "permute_and_flip" else " ")
-    cost = _coin(release, draw.cost)
-    rows = numbered(draw.rows_off(LEVEL), "row")
-    if draw.kind in (AggregateKind.MIN, AggregateKind.MAX):
-        end = "least" if draw.kind is AggregateKind.MIN else "largest"
-        what = f"value number {draw.rank} from the {end} one, so that it is hardly ever beyond all"
-    else:
-        about = "about " if len(draw.wanted) > 1 else ""
-        chosen = (each.chosen for each in release.estimates)
-        partial = any(each.partial for each in chosen if each is not None and each.place in draw.places)
-        what = f"within {about}{rows} of {'the best of these' if partial else 'the right one'} (95 %)"
-    return ("choose", f"{', '.join(names)}: one of {draw.points:,} values by {how}; {what}", cost)
+    return ("choose", f"{names}: one of {draw.points:,} values by {how}; {off}", _coin(release, draw.cost))
 
 
 def _kept(release: Release) -> str:

@@ -103,6 +103,11 @@ class Levels:
         """All levels together."""
         return sum((level.cost for level in self.measured), FREE)
 
+    def bound_at(self, bound: ContributionBound, keys: GroupingSet) -> ContributionBound:
+        """What a unit adds to a level, of a bound on what it adds to the finest groups."""
+        cells = math.prod(self.sizes[key] for key in keys)
+        return _merged(bound, cells, math.prod(self.sizes) // max(1, cells))
+
     def rows(self) -> Iterator[tuple[GroupingSet, slice]]:
         """Each level of the answer and its rows."""
         start = 0

@@ -12,6 +12,7 @@ import pandas as pd
 from dpsql.calendar import date_of, timestamp_of
 from dpsql.errors import InvalidArgument
 from dpsql.explain import Explanation
+from dpsql.explain_parts import how_far_off, names_of
 from dpsql.explain_words import hidden_groups
 from dpsql.finish import Answer
 from dpsql.noise_intervals import Bounds, interval
@@ -130,11 +131,18 @@ class Result:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The lines below the table: hidden groups, warnings, and what was spent."""
+        """The lines below the table: hidden groups, how far off drawn values are, warnings, and what was spent."""
         hidden = self._release.hides
         groups = (f"{len(self)} groups; {hidden_groups(self._release)}",) if hidden else ()
         chosen = [f"bounds chosen privately, for {each.cost}: {each}" for each in self._release.bounds]
-        return (*groups, *chosen, *(f"note: {each}" for each in self.warnings), self.footer)
+        return (*groups, *chosen, *self._drawn(), *(f"note: {each}" for each in self.warnings), self.footer)
+
+    def _drawn(self) -> Iterator[str]:
+        """MEDIAN, MIN, MAX and the like have no interval of noise: what is known is how many rows they are off."""
+        for draw in self._release.draws:
+            off = how_far_off(self._release, draw)
+            if off is not None:
+                yield f"{', '.join(names_of(self._release, draw))}: {off}"
 
     def to_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
         """The table with its intervals and the privacy line, as it prints."""
