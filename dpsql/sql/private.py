@@ -26,6 +26,7 @@ from dpsql.sql.expressions import (
 from dpsql.sql.facts import known_of
 from dpsql.sql.joins import assembled
 from dpsql.sql.key_ranges import within_keys
+from dpsql.sql.last_bits import inexact_in, made_of
 from dpsql.sql.options import AggregateOptions
 from dpsql.sql.parse import span_of
 from dpsql.sql.people import People, origins
@@ -152,8 +153,19 @@ class PrivateSelect(SelectBinder):
                     values = possible(expr, values, source)
             if values is None:
                 self._refuse_unit(expr, span)
+                self._refuse_last_bits(expr, span, source)
             keys.append(GroupKey(expr, values, listed, span))
         return tuple(keys)
+
+    def _refuse_last_bits(self, expr: Expr, span: Span | None, source: Source) -> None:
+        """Groups by the last bits of a library's function."""
+        found = None if self.rows.public else inexact_in(expr, made_of(source))
+        if found is not None:
+            raise UnsupportedSQL(
+                f"groups by {expr} are one for each value of {found}, to the last bit: hardly two rows share one.",
+                span=span,
+                hint=f"ROUND it: ROUND({expr if expr.type is Type.REAL else found}, 2).",
+            )
 
     def _refuse_unit(self, expr: Expr, span: Span | None) -> None:
         """Groups of one privacy unit each, of which none could be shown."""

@@ -1,0 +1,68 @@
+"""Keys whose last bits are a library's.
+
+Exponentials, logarithms, cube roots and powers are computed to within a unit in the last place. Real numbers that come
+of them are groups of one row each, or other groups on another machine.
+
+A function that rounds, compares or counts does away with the last bits (but for a value at its border, which may fall
+on either side of it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dpsql.schema import Type
+from dpsql.sql.expressions import Call, Column, Expr, unfiltered
+from dpsql.sql.nodes import PerUnit, Source, inputs_of
+from dpsql.sql.people import origins
+
+INEXACT = frozenset({"exp", "ln", "log2", "log10", "log_base", "cbrt", "power"})
+_ROUNDS = frozenset({"floor", "ceil", "round", "trunc", "to_decimal", "int_divide"})
+_SKIPPED = {"case": slice(1, None, 2), "nullif": slice(1)}
+"""Which arguments the result is one of, where it is not of all."""
+
+Made = Mapping[Column, tuple[Expr, ...]]
+
+
+def inexact_in(expr: Expr, made: Made) -> Call | None:
+    """The function that leaves last bits of its own in the values of an expression, if there is one; `made`: what
+    columns that the query makes are made of."""
+    if isinstance(expr, Column):
+        return _first(made.get(expr, ()), made)
+    if not isinstance(expr, Call) or expr.type not in (Type.REAL, Type.TEXT) or expr.function.name in _ROUNDS:
+        return None
+    if expr.function.name in INEXACT and not _is_exact_power(expr):
+        return expr
+    args = expr.args[_SKIPPED.get(expr.function.name, slice(None))]
+    if expr.function.name == "case":
+        args = (*args, expr.args[-1])
+    return _first(args, made)
+
+
+def _first(exprs: Sequence[Expr], made: Made) -> Call | None:
+    return next((found for each in exprs if (found := inexact_in(each, made)) is not None), None)
+
+
+def _is_exact_power(expr: Call) -> bool:
+    """x to a whole number is a product."""
+    if expr.function.name != "power":
+        return False
+    exponent = unfiltered(expr.args[1])
+    known = exponent.range.lower if exponent.range.lower == exponent.range.upper else None
+    return exponent.whole or (known is not None and float(known).is_integer())
+
+
+def made_of(source: Source) -> dict[Column, tuple[Expr, ...]]:
+    """What the columns that nodes of a source make are copies of, or are aggregated of inside a unit."""
+    found = origins(source)
+    for each in _nodes(source):
+        if isinstance(each, PerUnit):
+            made = each.columns[len(each.keys) :]
+            found.update(
+                {column: aggregate.arguments for column, aggregate in zip(made, each.aggregations, strict=True)}
+            )
+    return found
+
+
+def _nodes(source: Source) -> list[Source]:
+    return [source, *(node for each in inputs_of(source) for node in _nodes(each))]
