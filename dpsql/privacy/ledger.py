@@ -10,7 +10,7 @@ import os
 import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -26,7 +26,7 @@ from dpsql.privacy.exceeded import ASKED, Asked, exceeded
 from dpsql.privacy.filters import Remaining, Spent
 from dpsql.privacy.ledger_fork import guard
 from dpsql.privacy.ledger_lines import FORMAT, Answer, Entry, From, Line, Note, UnitOf, UnknownLine, write, write_1
-from dpsql.privacy.ledger_reading import Charge, read_line, read_line_1
+from dpsql.privacy.ledger_reading import Charge, Charges, read_line, read_line_1
 from dpsql.privacy.ledger_store import LATER, RESTORE, UNREADABLE, MemoryStore, Store
 from dpsql.privacy.ledger_text import Rules
 from dpsql.privacy.ledger_units import TableUnit, check_units
@@ -67,7 +67,7 @@ class Ledger:
         own = None if owner else rules.budget.filter_of(analyst, rules.accountant)
         if own is not None:
             self._watches.append(Watch(own, moves=moves, whose=f' for analyst "{analyst}"'))
-        self._charges: list[tuple[int, Charge]] = []
+        self._charges = Charges()
         self._entries: list[Entry] = []  # those of the charges that were asked for already
         self._answers: dict[str, tuple[int, str]] = {}
         self._units: dict[str, TableUnit] = {}
@@ -97,7 +97,7 @@ class Ledger:
     def entries(self) -> tuple[Entry, ...]:
         """Every charge, in order."""
         with self._current():
-            self._entries += [charge.entry(number) for number, charge in self._charges[len(self._entries) :]]
+            self._entries += self._charges.entries(len(self._entries))
             return tuple(self._entries)
 
     @property
@@ -212,8 +212,9 @@ class Ledger:
             if place == 0:
                 found = ledger_text.first_hash(self.rules.text)
             else:
-                lines = self._store.since(place)
-                found = lines[0][2] if lines and lines[0][0] == place else ""
+                with closing(self._store.since(place)) as lines:
+                    number, _, held = next(lines, (0, "", ""))
+                found = held if number == place else ""
         if found != digest:
             raise LedgerError("the ledger was rolled back or replaced: the anchor's line is not in it.", hint=RESTORE)
 
@@ -264,18 +265,21 @@ class Ledger:
         return number
 
     def _catch_up(self) -> None:
-        """Read what has been written since, and see that what was read before is still the same. Where it is not, or a
-        line cannot be read, nothing of it is entered."""
+        """Read what has been written since, and see that what was read before is still the same."""
         last = self._last
-        lines = self._store.since(last.number)
-        if last.number:
-            if not lines or lines[0][0] != last.number or lines[0][2] != last.hash:
-                raise LedgerError("the ledger was rolled back or edited while it was in use.", hint=RESTORE)
-            lines = lines[1:]
-        if not lines:
-            return
+        with closing(self._store.since(last.number)) as lines:
+            if last.number:
+                number, _, digest = next(lines, (0, "", ""))
+                if (number, digest) != (last.number, last.hash):
+                    raise LedgerError("the ledger was rolled back or edited while it was in use.", hint=RESTORE)
+            self._read(lines)
+
+    def _read(self, lines: Iterable[tuple[int, str, str]]) -> None:
+        """Enter lines that follow the last one that was read: all of them or, where one is not right, none."""
+        last = self._last
         before, number, format_ = last.hash, last.number, last.format
-        read, found = read_line if format_ == FORMAT else _read_old, []
+        read = read_line if format_ == FORMAT else _read_old
+        charges, others, time = Charges(), [], self._time
         for place, text, digest in lines:
             number += 1
             if place != number or digest != ledger_text.next_hash(before, number, text):
@@ -286,33 +290,30 @@ class Ledger:
                 raise LedgerError(f"line {number} of the ledger {error}.", hint=LATER) from None
             except UNREADABLE:
                 raise LedgerError(f"line {number} of the ledger cannot be read.", hint=RESTORE) from None
-            if isinstance(line, From):
-                read, format_ = read_line, FORMAT
-            found.append(line)
+            if isinstance(line, Charge):
+                charges.append(number, line)
+            else:
+                others.append((number, line))
+                if isinstance(line, From):
+                    read, format_ = read_line, FORMAT
+            time = line.time if line.time > time or isinstance(line, Note) else time
             before = digest
-        self._enter(last.number + 1, found)
-        self._last = _Last(number, before, format_)
+        self._enter(charges, others)
+        self._last, self._time = _Last(number, before, format_), time
 
-    def _enter(self, first: int, lines: Sequence[Line | Charge]) -> None:
-        """Lines that were read, in order, the first of this number."""
-        charges: list[tuple[int, Charge]] = []
-        for number, line in enumerate(lines, first):
-            self._time = line.time if isinstance(line, Note) else max(self._time, line.time)
-            match line:
-                case Charge():
-                    charges.append((number, line))
-                case Answer():
-                    self._answers[line.key] = (number, line.digest)
-                case UnitOf():
-                    check_units(self._units, [line.unit])
-                    self._units[line.unit.table] = line.unit
-                case _:
-                    pass  # says nothing of sums, answers or units
-        self._charges += charges
-        self._watches[0].add_all([(line.price.cost, line.price.parts) for _, line in charges])
+    def _enter(self, charges: Charges, others: Sequence[tuple[int, Line]]) -> None:
+        """Lines that were read, and their numbers."""
+        units = dict(self._units)
+        for _, line in others:
+            if isinstance(line, UnitOf):
+                check_units(units, [line.unit])
+                units[line.unit.table] = line.unit
+        self._units = units
+        self._answers.update((line.key, (number, line.digest)) for number, line in others if isinstance(line, Answer))
+        self._charges.extend(charges)
+        self._watches[0].add_all(charges.steps())
         for each in self._watches[1:]:
-            own = [(line.price.cost, line.price.parts) for _, line in charges if line.analyst == self.analyst]
-            each.add_all(own)
+            each.add_all(charges.steps(self.analyst))
 
     def _now(self) -> str:
         """The time of a new line, never before the last one's. Raises LedgerError where the clock went backwards."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,7 +17,7 @@ from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, LedgerError
 from dpsql.privacy.ledger import Ledger, check_form
 from dpsql.privacy.ledger_errors import PATIENCE, told
 from dpsql.privacy.ledger_lines import FORMAT
-from dpsql.privacy.ledger_store import RESTORE, UNREADABLE
+from dpsql.privacy.ledger_store import RESTORE, UNREADABLE, Lines
 from dpsql.privacy.ledger_text import Rules
 from dpsql.privacy.sampling import fresh_key
 
@@ -137,11 +136,13 @@ class FileStore:
                     f"the ledger {self._file} was moved away or replaced while it was in use.", hint=RESTORE
                 )
 
-    def since(self, number: int) -> Sequence[tuple[int, str, str]]:
+    def since(self, number: int) -> Lines:
         with told(self._file):
-            return self._connection.execute(
+            found = self._connection.execute(
                 "SELECT number, text, hash FROM lines WHERE number >= ? ORDER BY number", (number,)
-            ).fetchall()
+            )
+            with closing(found):
+                yield from found  # one statement, so one state of the file
 
     def append(self, number: int, text: str, digest: str) -> None:
         with told(self._file):

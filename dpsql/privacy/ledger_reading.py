@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dpsql.privacy.account import Part
 from dpsql.privacy.cost import Cost
@@ -20,11 +21,10 @@ from dpsql.privacy.ledger_lines import Answer, Claim, Entry, Line, Process, dump
 
 
 class Price(NamedTuple):
-    """What a charge cost, as which events, and which parts it read."""
+    """What a charge cost and which parts it read, and as which events. One for all lines that say the same."""
 
-    cost: Cost
+    step: tuple[Cost, tuple[Part, ...]]
     events: tuple[Event, ...]
-    parts: tuple[Part, ...]
 
 
 class Charge(NamedTuple):
@@ -35,9 +35,49 @@ class Charge(NamedTuple):
     label: str
     price: Price
 
-    def entry(self, number: int) -> Entry:
+    def entry(self, number: int = 0) -> Entry:
         """The charge as a value. number: of its line."""
-        return Entry(self.time, self.analyst, json.loads(self.label), *self.price, number)
+        (cost, parts), events = self.price
+        return Entry(self.time, self.analyst, json.loads(self.label), cost, events, parts, number)
+
+
+class Charges:
+    """Charges and the numbers of their lines, in columns: lists of texts, through which Python's collector of garbage
+    need not go again and again, as it would through an object for each line."""
+
+    def __init__(self) -> None:
+        self._columns: tuple[list[str], list[str | None], list[str], list[Price]] = ([], [], [], [])
+        self._numbers: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def append(self, number: int, charge: Charge) -> None:
+        times, analysts, labels, prices = self._columns
+        times.append(charge[0])
+        analysts.append(charge[1])
+        labels.append(charge[2])
+        prices.append(charge[3])
+        self._numbers.append(number)
+
+    def extend(self, others: Charges) -> None:
+        columns: Iterator[tuple[list[Any], list[Any]]] = zip(self._columns, others._columns, strict=True)
+        for mine, theirs in columns:
+            mine.extend(theirs)
+        self._numbers.extend(others._numbers)
+
+    def steps(self, analyst: str | None = None) -> list[tuple[Cost, tuple[Part, ...]]]:
+        """The costs and parts of all charges, or of one analyst's."""
+        _, analysts, _, prices = self._columns
+        if analyst is None:
+            return [price.step for price in prices]
+        return [price.step for price, whose in zip(prices, analysts, strict=True) if whose == analyst]
+
+    def entries(self, start: int) -> Iterator[Entry]:
+        """The charges as values, from that place on."""
+        rows = zip(*(column[start:] for column in self._columns), self._numbers[start:], strict=True)
+        for time, analyst, label, price, number in rows:
+            yield Charge(time, analyst, label, price).entry(number)
 
 
 _ESCAPE = r'\\(?:["\\bfnrt]|u(?!00(?:0[89acd]|[2-6][0-9a-f]|7[0-9a-e]))[0-9a-f]{4})'
@@ -104,7 +144,7 @@ def _price(written: str) -> Price:
     entry = entry_of({"time": "", "analyst": None, "query": "", **said})
     if dumps(entry.price()) != f"{{{written}}}":
         raise ValueError("not as it was written")
-    return Price(entry.cost, entry.events, entry.parts)
+    return Price((entry.cost, entry.parts), entry.events)
 
 
 @lru_cache(maxsize=4096)

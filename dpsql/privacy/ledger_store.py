@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator
 from typing import Protocol
 
 from dpsql.errors import DPSQLError
@@ -17,14 +17,18 @@ UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, 
 """What reading a text that somebody edited may raise."""
 
 
+Lines = Generator[tuple[int, str, str], None, None]
+"""Lines as a store gives them: number, text, hash."""
+
+
 class Store(Protocol):
     """Where the lines of a ledger are kept, in order: (number from 1, text, hash). All raise LedgerError."""
 
     def begin(self) -> None:
         """Lock out other writers; what is written from here on counts only after `commit`."""
 
-    def since(self, number: int) -> Sequence[tuple[int, str, str]]:
-        """The lines from that number on."""
+    def since(self, number: int) -> Lines:
+        """The lines from that number on, one by one; to be closed where not all are read."""
 
     def append(self, number: int, text: str, digest: str) -> None:
         """Write a line."""
@@ -56,8 +60,8 @@ class MemoryStore:
     def begin(self) -> None:
         self._committed = len(self._lines)
 
-    def since(self, number: int) -> Sequence[tuple[int, str, str]]:
-        return self._lines[max(0, number - 1) :]
+    def since(self, number: int) -> Lines:
+        yield from self._lines[max(0, number - 1) :]
 
     def append(self, number: int, text: str, digest: str) -> None:
         self._lines.append((number, text, digest))
