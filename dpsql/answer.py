@@ -8,20 +8,20 @@ from dataclasses import replace
 from dpsql.errors import InternalError
 from dpsql.executors.columns import ColumnStore
 from dpsql.executors.pandas import PandasExecutor
-from dpsql.finish import finish
 from dpsql.intervals import Interval
-from dpsql.notes import warnings_of
 from dpsql.privacy.sampling import fresh_key
+from dpsql.public_tables import public_stores
 from dpsql.release import Release, Released
 from dpsql.result import Result
-from dpsql.stages import run_stages
+from dpsql.trial import tried
 
 
 def run(release: Release, stores: Mapping[str, ColumnStore]) -> Released:
     """The released values of a release over the tables' stores.
 
     Executors are total; should anything fail all the same while exact values are held, its own words could quote
-    one, so they are not passed on.
+    one, so they are not passed on. Where the query has chosen bounds, its plan with them is tried as all plans are
+    before they are paid for (`trial`); what fails there stays charged.
     Raises InternalError.
     """
     released: Released | None = None
@@ -32,6 +32,8 @@ def run(release: Release, stores: Mapping[str, ColumnStore]) -> Released:
         if release.searches is not None:
             bounds = release.searches.choose(executor.execute(release.searches.exact, fresh_key()))
         settled = release.settled(bounds)
+        if release.searches is not None:  # planned anew, so tried anew; by what is released, and no row
+            tried(settled, {name.casefold(): store.schema for name, store in stores.items()}, public_stores(stores))
         released = settled.privatise(executor.execute(settled.exact, fresh_key()))
         released = replace(released, bounds=bounds)
     except Exception as error:  # noqa: BLE001 - whatever it is, it may have seen a row
@@ -48,6 +50,4 @@ def finished(
     release: Release, released: Released, footer: str, *, notes: tuple[str, ...] = (), replayed: bool = False
 ) -> Result:
     """The Result of released values: what the query does with them, and the words below the table."""
-    release = release.settled(released.bounds)
-    rows = run_stages(finish(release, released), release.query.stages)
-    return Result(rows, release, released, footer, (*warnings_of(release, released), *notes), replayed)
+    return Result.of(release.settled(released.bounds), released, footer, notes=notes, replayed=replayed)

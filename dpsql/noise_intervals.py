@@ -313,6 +313,8 @@ def _edge(within: Floats, beyond: Floats, inside: Any) -> Floats:
     """The edge of the set between a point within it and one that may lie beyond."""
     beyond = np.where(np.isfinite(beyond), beyond, within)
     for _ in range(_BISECTIONS):
+        if (within == beyond).all():
+            break
         middle = (within + beyond) / 2
         kept = inside(middle)
         within, beyond = np.where(kept, middle, within), np.where(kept, beyond, middle)

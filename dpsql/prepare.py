@@ -9,16 +9,18 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dpsql.errors import InvalidPrivacyParameter, SQLSyntaxError
+from dpsql.errors import DPSQLError, InternalError, InvalidPrivacyParameter, SQLSyntaxError
 from dpsql.privacy.goal import Goal, confidence_of
 from dpsql.privacy.loss import Allowance, as_delta, as_epsilon, as_rho, show
 from dpsql.privacy.unit import Neighbours
+from dpsql.public_tables import PublicData
 from dpsql.release import Release
 from dpsql.release_goal import LAWS, reached
 from dpsql.release_planned import planned
 from dpsql.sql import plan_of
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.parameters import Params, params_of
+from dpsql.trial import tried
 
 if TYPE_CHECKING:
     from dpsql.sql.bind import Bound
@@ -158,7 +160,8 @@ def prepare(
 ) -> Prepared:
     """Everything about an answer but the data. The same question under the same facts is planned once.
 
-    Raises a QueryRefused, InvalidArgument or InvalidPrivacyParameter; the same on an empty table as on a full one.
+    Its plan is tried over made-up rows before anything is charged for it (`trial`). Raises a QueryRefused,
+    InvalidArgument or InvalidPrivacyParameter, or an InternalError; the same on an empty table as on a full one.
     """
     sql = str.__str__(sql) if isinstance(sql, str) else sql  # a subclass could compare as it likes
     given = params_of(params)
@@ -172,6 +175,16 @@ def prepare(
         found = None
     if found is not None:
         return found
+    prepared = _prepared(sql, catalog, neighbours, terms, given, strategy=strategy, mechanism=mechanism)
+    tried(prepared.release, catalog.tables, catalog.public.stores if isinstance(catalog.public, PublicData) else {})
+    return _remember(key, prepared)
+
+
+def _prepared(
+    sql: str, catalog: Catalog, neighbours: Neighbours, terms: Terms, given: Params, *, strategy: str, mechanism: str
+) -> Prepared:
+    """A plan made, not tried yet. What it raises beside a DPSQLError is a fault of this code."""
+    failed = ""
     try:
         bound, explain_only, said = plan_of(sql, catalog, given)
 
@@ -187,9 +200,17 @@ def prepare(
 
         goal = terms.goal_with(said)
         release = made() if goal is None else _within(goal, terms, bound, made, mechanism)
+        return Prepared(release, explain_only)
+    except DPSQLError:
+        raise
     except RecursionError:
         raise SQLSyntaxError("the query is nested too deeply.") from None
-    return _remember(key, Prepared(release, explain_only))
+    except Exception as error:  # noqa: BLE001 - public tables are read in planning: no words of it are passed on
+        failed = type(error).__name__
+    raise InternalError(
+        f"no plan could be made ({failed}). Nothing was read of people's rows and nothing was charged.",
+        hint="This is a fault of dpsql, not of the query. Please report it.",
+    )
 
 
 def _within(

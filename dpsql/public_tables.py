@@ -49,6 +49,7 @@ class PublicData:
     """The contents of public tables, for the sets of values that queries ask of them."""
 
     def __init__(self, stores: Mapping[str, ColumnStore]) -> None:
+        self.stores = public_stores(stores)
         self._database = Database(stores)
         self._version = next(_versions)
 
@@ -82,8 +83,13 @@ class PublicData:
 
 def public_data(stores: Mapping[str, ColumnStore]) -> PublicData | None:
     """Those of the stores that hold public tables; None if there are none."""
-    public = {name: store for name, store in stores.items() if store.schema.public}
+    public = public_stores(stores)
     return PublicData(public) if public else None
+
+
+def public_stores(stores: Mapping[str, ColumnStore]) -> dict[str, ColumnStore]:
+    """Those of the stores that hold public tables, by folded name."""
+    return {name.casefold(): store for name, store in stores.items() if store.schema.public}
 
 
 def _published(schema: TableSchema, source: Table) -> TableSchema:

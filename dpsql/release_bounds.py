@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from dpsql.analysis.sensitivity import Analysis
 from dpsql.executors.base import Edges, ExactPlan, ExactTable, GridCounts
 from dpsql.intervals import Interval, Number
-from dpsql.privacy.choosing import exponential, permute_and_flip
+from dpsql.privacy.choosing import Chooser, exponential, permute_and_flip
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.events import Concentrated, Event, Pure
 from dpsql.privacy.loss import Allowance, root_below
@@ -89,6 +89,10 @@ class Search:
         edges = Edges(column, (*reversed(below), *ends))
         return cls(column, GridCounts(edges, len(edges.edges) + 1), epsilon, rows, **how)
 
+    @property
+    def chooser(self) -> Chooser:
+        return permute_and_flip if self.mechanism == "permute_and_flip" else exponential
+
     def choose(self, counts: NDArray[np.int64]) -> Interval:
         """Bounds for exact counts between the edges, shape (points,)."""
         bounds, steps = candidates(whole=self.column.type is Type.INTEGER)
@@ -107,8 +111,7 @@ class Search:
         gaps: Any = np.array([[score - least for score in scores]], dtype=object)
         if int(gaps.max()) < 2**62:
             gaps = gaps.astype(np.int64)
-        chooser = permute_and_flip if self.mechanism == "permute_and_flip" else exponential
-        return int(chooser(gaps, self.epsilon / (_FINE * spread))[0])
+        return int(self.chooser(gaps, self.epsilon / (_FINE * spread))[0])
 
 
 @dataclass(frozen=True)

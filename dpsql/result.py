@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +14,15 @@ from dpsql.errors import InvalidArgument
 from dpsql.explain import Explanation
 from dpsql.explain_parts import how_far_off, names_of
 from dpsql.explain_words import hidden_groups
-from dpsql.finish import Answer
+from dpsql.finish import Answer, finish
 from dpsql.noise_intervals import Bounds, interval
+from dpsql.notes import warnings_of
 from dpsql.privacy.cost import Cost
 from dpsql.release import Release, Released
 from dpsql.render import html_table, text_table, whole_limits
 from dpsql.schema import Type
 from dpsql.sql.expressions import Array, Vector
+from dpsql.stages import run_stages
 
 _MOST_ROWS_SHOWN = 60
 
@@ -40,6 +42,14 @@ class Result:
     warnings: tuple[str, ...]
     replayed: bool = False
     """The query was answered before: these are the same numbers again, at no further cost."""
+
+    @classmethod
+    def of(
+        cls, settled: Release, released: Released, footer: str, *, notes: tuple[str, ...] = (), replayed: bool = False
+    ) -> Result:
+        """What the query does with released values, and the words below the table; the release has its bounds."""
+        rows = run_stages(finish(settled, released), settled.query.stages)
+        return cls(rows, settled, released, footer, (*warnings_of(settled, released), *notes), replayed)
 
     @property
     def loss(self) -> Cost:
@@ -74,13 +84,15 @@ class Result:
 
     def to_pandas(self, *, intervals: bool = False, level: float = 0.95) -> pd.DataFrame:
         """The noisy values; with `intervals`, columns name_low and name_high after each aggregate."""
+        return pd.DataFrame(self._series(self._bounds(level, simultaneous=False) if intervals else {}))
+
+    def _series(self, bounds: Mapping[str, Bounds]) -> dict[str, Any]:
         columns: dict[str, Any] = {}
-        bounds = self._bounds(level, simultaneous=False) if intervals else {}
         for (name, series), kind in zip(self._columns(), self._answer.types, strict=True):
             columns[name] = series
             if name in bounds:
                 columns[f"{name}_low"], columns[f"{name}_high"] = _limits(kind, bounds[name])
-        return pd.DataFrame(columns)
+        return columns
 
     def intervals(self, level: float = 0.95, *, simultaneous: bool = False) -> pd.DataFrame:
         """Where the exact answers lie: the keys, and for each aggregate `age` columns age_low and age_high.
@@ -152,8 +164,16 @@ class Result:
         return self.to_text(most_rows=_MOST_ROWS_SHOWN)
 
     def _repr_html_(self) -> str:
-        bounds = self._bounds(0.95, simultaneous=False)
+        return self._html(self._bounds(0.95, simultaneous=False))
+
+    def _html(self, bounds: Mapping[str, Bounds]) -> str:
         return html_table(self._answer, bounds, 0.95, _MOST_ROWS_SHOWN, self.notes)
+
+    def rendered(self) -> tuple[dict[str, Any], str, str]:
+        """The answer in all its forms, with one look at its intervals: the columns of a frame, text and HTML."""
+        bounds = self._bounds(0.95, simultaneous=False)
+        text = text_table(self._answer, bounds, 0.95, _MOST_ROWS_SHOWN)
+        return self._series(bounds), text, self._html(bounds)
 
 
 def _as_series(kind: Type, vector: Vector) -> Any:

@@ -27,6 +27,7 @@ FLOORS = (  # folders and modules of dpsql/, lowest floor first
             "accounting",
             "accuracy",
         ),
+        *("trial", "quiet"),
     ),
     ("session", "api"),
     ("shell", "__main__", "__init__", "testing"),
