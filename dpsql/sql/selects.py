@@ -16,7 +16,7 @@ from dpsql.schema import Type
 from dpsql.sql.aggregate_calls import AGGREGATES, called, is_aggregate, name_of
 from dpsql.sql.aggregates import AggregateBinder
 from dpsql.sql.dialect import Private
-from dpsql.sql.expressions import Call, Column, Expr, Literal, Slot, rebuild, walk
+from dpsql.sql.expressions import Call, Column, Expr, Literal, Slot, columns, rebuild, walk
 from dpsql.sql.grouping import SEVERAL, GroupingSet, grouping_sets
 from dpsql.sql.parse import span_of
 from dpsql.sql.plan import Finish, Order, Output
@@ -73,6 +73,12 @@ class SelectBinder(AggregateBinder):
         self.outputs: list[Output] = []
         self.named: dict[Expr, exp.Column] = {}
         """Where each column is first named, for messages."""
+
+    @property
+    def places(self) -> frozenset[str]:
+        """The places in the query whose columns are those of its own rows."""
+        read = frozenset(column.table for _, expr in self.scope.listed for column in columns(expr))
+        return read | {mark.column.table for mark in self.marks}
 
     # The clauses, in the order in which names come to mean something.
 

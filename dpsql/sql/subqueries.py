@@ -16,11 +16,12 @@ from sqlglot import exp
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.intervals import BOOLEAN
 from dpsql.schema import Type
-from dpsql.sql.expressions import Column, Expr, Fact, Literal, Slot, unfiltered
+from dpsql.sql.expressions import Column, Expr, Fact, Literal, Slot, call, columns, unfiltered
+from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.joins import assembled, not_on_the_unit
 from dpsql.sql.nodes import Filter, Mark, Pair, Source
 from dpsql.sql.parse import span_of
-from dpsql.sql.people import People, Rows, SameUnit, all_of, conjuncts, equality, places_of
+from dpsql.sql.people import People, Rows, SameUnit, all_of, columns_of, conjuncts, equality, places_of
 from dpsql.sql.select_list import is_star, items_of
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ class Marking:
     condition: Expr | None
     of_list: bool
     span: Span | None
+    named: Column | None = None
+    """A column of the rows that are asked, in the place of one of the sub-query's: of that only whether it has rows
+    counts."""
 
 
 def with_marks(rows: Rows, marks: Sequence[Marking]) -> Source:
@@ -57,15 +61,30 @@ def with_marks(rows: Rows, marks: Sequence[Marking]) -> Source:
 def _check_unit(rows: Rows, mark: Marking) -> None:
     if mark.inner.public:
         return
+    if mark.named is not None and not _of_one_unit(rows, mark):
+        inner = mark.inner.table.name
+        raise UnsupportedSQL(
+            f"{mark.named} is a column of {rows.table.name}, not of {inner}: all that is asked of {inner} is whether "
+            "it has any rows, which is one person's to decide.",
+            span=mark.span,
+            hint=f"Name a column of {inner}, or compare with {mark.named} outside of a sub-query.",
+        )
     if rows.public or rows.unit_is_row or mark.inner.unit_is_row:
         raise UnsupportedSQL(
             f"the sub-query reads people's rows, and nothing says which of them belong to a row of {rows.table.name}.",
             span=mark.span,
             hint='Declare unit="person_id" on both tables.',
         )
-    same = SameUnit(list(mark.keys)).linked([rows, mark.inner])
-    if same[0] != same[1]:
+    if not _of_one_unit(rows, mark):
         raise not_on_the_unit(rows, mark.inner, mark.span)
+
+
+def _of_one_unit(rows: Rows, mark: Marking) -> bool:
+    """Whether the equalities say that both sides are of the same privacy unit."""
+    if rows.public or rows.unit_is_row or mark.inner.unit_is_row:
+        return False
+    same = SameUnit(list(mark.keys)).linked([rows, mark.inner])
+    return same[0] == same[1]
 
 
 class Membership:
@@ -165,8 +184,12 @@ class Membership:
         asked = _asked(node)
         if len(asked) != len(wanted):
             raise SQLSyntaxError(f"IN compares {len(asked)} values with {len(wanted)} columns.", span=span)
-        items = [_equal(each, outer.inner.bind(each), other, outer) for each, other in zip(asked, wanted, strict=True)]
-        plain = len(items) == 1 and not pairs and condition is None
+        sides = [(each, outer.inner.bind(each), other) for each, other in zip(asked, wanted, strict=True)]
+        own = frozenset(column.table for column in columns_of(rows.source))
+        around = [other for _, _, other in sides if places_of(other) and places_of(other).isdisjoint(own)]
+        items = [_equal(*each, outer) for each in sides if each[2] not in around]
+        apart = [(one, other) for one, other in items if not places_of(other) <= own]
+        plain = len(items) == 1 and not pairs and condition is None and not apart
         nullable = any(unfiltered(side).nullable for pair in items for side in pair)
         if nullable and not plain:
             raise UnsupportedSQL(
@@ -177,11 +200,34 @@ class Membership:
             )
         if not rows.public:  # the one pair says whose rows they are, and rows of nobody are left out
             nullable = any(unfiltered(each).nullable for each, _ in items)
+        said = [*([] if condition is None else [condition]), *(_is_equal(*pair) for pair in apart)]
+        keys = (*(pair for pair in items if pair not in apart), *pairs)
+        reads = frozenset[str]().union(*(places_of(each) for each in (*(one for one, _ in keys), *said))) - own
         fact = Fact(BOOLEAN, nullable=nullable, whole=True)
         place = outer.whole.place("(sub-query)")
         column = Column(f"found{place.removeprefix('(sub-query)')}", Type.BOOLEAN, fact, place)
-        outer.marks.append(Marking(rows, (*items, *pairs), column, condition, nullable, span))
-        return column
+        named = next((part for other in around for part in columns(other)), None)
+        mark = Marking(rows, keys, column, all_of(said), nullable, span, named)
+        _asked_of(outer, reads, span).marks.append(mark)
+        # A row equals, in a column of its own, all rows of the sub-query or none: s IN (SELECT u FROM t) with u of the
+        # same row as s is s = u where t has rows, and FALSE where it has none, whichever of the three s = u is.
+        alike = [outer.inner.apply("eq", each, [one, other]) for each, one, other in sides if other in around]
+        found_ = all_of([*alike, column])
+        assert found_ is not None  # the mark is one
+        return found_
+
+
+def _asked_of(outer: SelectBinder, reads: frozenset[str], span: Span | None) -> SelectBinder:
+    """The SELECT of whose rows a sub-query is asked: that whose columns it reads, the one it stands in where it reads
+    none. Raises UnsupportedSQL."""
+    for each in (outer, outer.around):
+        if each is not None and reads <= each.places:
+            return each
+    raise UnsupportedSQL(
+        "a sub-query in an expression is asked of the rows of one SELECT, and this one reads columns of two.",
+        span=span,
+        hint="Join its table in the FROM of the inner one.",
+    )
 
 
 def _asked(node: exp.Expr) -> list[exp.Expr]:
@@ -197,6 +243,12 @@ def _items(select: exp.Select, outer: SelectBinder) -> list[exp.Expr]:
         if is_star(item):
             raise UnsupportedSQL("IN (SELECT * ...) is not supported. Name the column.", span=span_of(outer.sql, item))
     return items
+
+
+def _is_equal(one: Expr, other: Expr) -> Expr:
+    made = call(FUNCTIONS["eq"], one, other)
+    assert made is not None  # they are typed as = types them
+    return made
 
 
 def _equal(node: exp.Expr, one: Expr, other: Expr, outer: SelectBinder) -> Pair:
