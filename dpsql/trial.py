@@ -21,7 +21,7 @@ from dpsql.errors import InternalError
 from dpsql.executors.base import ExactPlan, ExactTable, Grid
 from dpsql.executors.columns import ColumnStore
 from dpsql.executors.made_up import made_up_key, made_up_stores
-from dpsql.executors.pandas import PandasExecutor
+from dpsql.executors.pandas import executed
 from dpsql.intervals import Interval
 from dpsql.quiet import quiet, quiet_searches
 from dpsql.release import Release
@@ -67,15 +67,15 @@ def _try(release: Release, tables: Tables, public: Mapping[str, ColumnStore], st
     alike = all(table.public for table in tables.values())
     shown: set[object] = set()
     for rows in (1,) if alike else (1, 0):
-        executor = PandasExecutor(_stores(tables, public, rows))
+        stores = _stores(tables, public, rows)
         step.name = "its run"
         bounds: tuple[Interval, ...] = ()
         settled = release
         if release.searches is not None:
-            bounds = quiet_searches(release.searches).choose(executor.execute(release.searches.exact))
+            bounds = quiet_searches(release.searches).choose(executed(release.searches.exact, stores))
             settled = release.settled(bounds)
         settled = _with_few_groups(settled)
-        found = [executor.execute(settled.exact)]
+        found = [executed(settled.exact, stores)]
         if rows and not found[0].groups and not settled.exact.every_cell:
             found.append(_one_group(settled.exact))
         for exact in found:

@@ -48,20 +48,25 @@ class PandasExecutor:
         self.stores = stores
 
     def execute(self, plan: ExactPlan, key: bytes = NO_KEY) -> ExactTable:
-        """One pass over the rows: filter, group, add integers. Where units have limits, one more before it, in which
-        the rows to be left out are found.
+        """As of `Executor`."""
+        return executed(plan, self.stores, key)
 
-        Rows that a filter or a key leaves out go to one more cell at the end, which is cut off.
-        """
-        with np.errstate(all="ignore"):  # a warning would tell of the row that made it
-            predicates: list[Expr] = []
-            source = plan.source
-            while isinstance(source, Filter):
-                predicates.append(source.predicate)
-                source = source.input
-            rows = Database(self.stores).relation(source)
-            run = _Run(plan, rows, predicates, key)
-            return run.table(run.sums(0, rows.rows))
+
+def executed(plan: ExactPlan, stores: Mapping[str, ColumnStore], key: bytes = NO_KEY) -> ExactTable:
+    """One pass over the rows: filter, group, add integers. Where units have limits, one more before it, in which
+    the rows to be left out are found.
+
+    Rows that a filter or a key leaves out go to one more cell at the end, which is cut off.
+    """
+    with np.errstate(all="ignore"):  # a warning would tell of the row that made it
+        predicates: list[Expr] = []
+        source = plan.source
+        while isinstance(source, Filter):
+            predicates.append(source.predicate)
+            source = source.input
+        rows = Database(stores).relation(source)
+        run = _Run(plan, rows, predicates, key)
+        return run.table(run.sums(0, rows.rows))
 
 
 class _Run:
