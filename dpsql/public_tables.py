@@ -67,7 +67,7 @@ class PublicData:
         values = codes.values.at(np.flatnonzero(found))
         nullable = not bool(values.where_valid().all())
         present = values.at(np.flatnonzero(values.where_valid()))
-        return _keys(present, expr.type, nullable=nullable)
+        return _keys(present, expr.type, nullable=nullable) if rows.rows else ()
 
     def aggregate(self, source: Source, aggregation: Aggregation, kind: Type) -> Key:
         """One exact aggregate over all public rows of a source; None for NULL."""

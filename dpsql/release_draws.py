@@ -277,7 +277,7 @@ def _grid_of(m: Measured, plan: Aggregate, *, several: bool) -> tuple[GridCounts
         )
     held = m.argument.range
     cells = plan.public_cells
-    most = _POINTS_OF_UNKNOWN if cells is None else max(_FEWEST_POINTS, min(MOST_POINTS, _MOST_CELLS // cells))
+    most = _POINTS_OF_UNKNOWN if cells is None else max(_FEWEST_POINTS, min(MOST_POINTS, _MOST_CELLS // max(1, cells)))
     if several and plan.keys:  # whose points come in pieces
         most = max(_FEWEST_POINTS, most // _FEWER)
     if not kind.discrete or (not kind.temporal and int(held.upper) - int(held.lower) >= most):

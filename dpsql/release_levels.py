@@ -90,7 +90,10 @@ class Level:
 
 @dataclass(frozen=True)
 class Levels:
-    """The levels of a query: `wanted` in the order of the answer, over keys with so many values each (`sizes`)."""
+    """The levels of a query: `wanted` in the order of the answer, over keys with so many values each (`sizes`).
+
+    A key without any values, whose groups can have no rows, counts as one with a single value: no wanted level has it,
+    and the others are those of exact zeros."""
 
     sizes: tuple[int, ...]
     wanted: tuple[GroupingSet, ...]
@@ -118,6 +121,8 @@ class Levels:
 
     def privatise(self, steps: NDArray[Any]) -> NDArray[np.float64]:
         """Exact coordinates of the finest groups, (coordinates, groups), to noisy ones of all rows of the answer."""
+        if not steps.shape[1]:  # some key has no values
+            steps = np.zeros((len(steps), math.prod(self.sizes)), dtype=np.int64)
         known = [place for place in range(len(steps)) if place not in self.noisy]
         noisy = {level.keys: self._measure(steps, level) for level in self.measured}
         found = consistent(noisy, self._variances(), self.wanted) if noisy else {}
@@ -166,7 +171,8 @@ class Levels:
                 first = tuple(slice(None) if other in each else slice(1) for other in range(len(self.sizes)))
                 parts.append(number[first].reshape(-1))
                 kept.append(np.full(len(parts[-1]), place in each))
-            found = key.at(np.concatenate(parts))
+            at = np.concatenate(parts)
+            found = key.at(at) if len(key) else Vector(*_blanks(key, len(at)))
             out.append(Vector(found.values, found.where_valid() & np.concatenate(kept)))
         return tuple(out)
 
@@ -174,6 +180,12 @@ class Levels:
         """GROUPING(key): 1 in the rows that are summed over it."""
         parts = [np.full(rows.stop - rows.start, int(key not in each)) for each, rows in self.rows()]
         return Vector(np.concatenate(parts).astype(np.int64))
+
+
+def _blanks(key: Vector, size: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """So many NULLs."""
+    cells = np.full(size, "" if key.values.dtype == object else 0, dtype=key.values.dtype)
+    return cells, np.zeros(size, dtype=bool)
 
 
 def _dimension(noise: Noise) -> int:
@@ -185,10 +197,12 @@ def levels_of(
 ) -> Levels:
     """The levels of a plan with grouping sets. law: "laplace", "split" (an equal share for each level, and for each
     sum) or "gaussian"."""
-    sizes = tuple(len(key.values or ()) for key in plan.keys)
+    sizes = tuple(max(1, len(key.values or ())) for key in plan.keys)
+    empty = {place for place, key in enumerate(plan.keys) if not key.values}
+    wanted = tuple(each for each in plan.sets if not empty.intersection(each))
     noisy = tuple(place for place, each in enumerate(lattice.coordinates) if each.noisy)
     if not noisy:
-        return Levels(sizes, plan.sets, (), noisy)
+        return Levels(sizes, wanted, (), noisy)
 
     def l2_squared(keys: GroupingSet) -> Fraction:
         cells = math.prod(sizes[key] for key in keys)
@@ -197,13 +211,13 @@ def levels_of(
         return sum((squared(each.row, _merged(each.bound, cells, finest), analysis) for each in moved), Fraction(0))
 
     if law == "split":
-        shares = dict.fromkeys(plan.sets, Fraction(1, len(plan.sets)))
+        shares = dict.fromkeys(wanted, Fraction(1, len(wanted)))
     elif law == "gaussian":
-        shares = allocation(sizes, plan.sets, "gaussian", guard=_GUARD, whole=lambda keys: float(l2_squared(keys)))
+        shares = allocation(sizes, wanted, "gaussian", guard=_GUARD, whole=lambda keys: float(l2_squared(keys)))
     elif allowed.rho is not None:  # shares of rho, which are the squares of those of epsilon
-        shares = allocation(sizes, plan.sets, "gaussian", guard=_GUARD)
+        shares = allocation(sizes, wanted, "gaussian", guard=_GUARD)
     else:
-        shares = allocation(sizes, plan.sets, "laplace", guard=_GUARD)
+        shares = allocation(sizes, wanted, "laplace", guard=_GUARD)
     measured = []
     rho = allowed.rho
     if law == "gaussian" and rho is None:
@@ -220,7 +234,7 @@ def levels_of(
             noise = kind.calibrate(reach, epsilon)
             cost, event = Cost.of(epsilon), Pure(epsilon)  # type: ignore[assignment]
         measured.append(Level(keys, share, drawable(noise), cost, event))
-    found = Levels(sizes, plan.sets, tuple(measured), noisy)
+    found = Levels(sizes, wanted, tuple(measured), noisy)
     if law == "gaussian" and allowed.rho is None and rho is not None:
         first = replace(measured[0], cost=Cost(allowed.pure, delta, measured[0].cost.rho))
         rest = tuple(replace(each, cost=Cost(Fraction(0), rho=each.cost.rho)) for each in measured[1:])

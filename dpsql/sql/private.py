@@ -86,6 +86,15 @@ class PrivateSelect(SelectBinder):
                 span=span_of(self.sql, group),
                 hint="Write a plain GROUP BY." if self.rows.public else "Count something: SELECT COUNT(*) ...",
             )
+        empty = {place: key for place, key in enumerate(plan.keys) if key.values == ()}
+        if all(empty.keys() & set(each) for each in plan.sets):
+            name, listed = next(iter(empty.values())).name, ", ".join(key.name for key in empty.values())
+            raise UnsupportedSQL(
+                f"no value of {listed} is possible here, by the conditions or the public tables alone: there are no "
+                "groups to show.",
+                span=span_of(self.sql, group),
+                hint=f"Leave out the condition on {name}, or group by something else.",
+            )
         if plan.public_cells is None:
             unknown = next((key for key in plan.keys if key.values is None), None)
             if unknown is None:
@@ -130,8 +139,16 @@ class PrivateSelect(SelectBinder):
         keys."""
         if each.kind not in (AggregateKind.MODE, AggregateKind.TOP_K) or each.argument is None:
             return within_keys(each, domains)
-        values = public_values(each.argument, source, self.whole.public) or domains.of(each.argument)
+        values = public_values(each.argument, source, self.whole.public)
+        values = domains.of(each.argument) if values is None else values
         present = tuple(value for value in values or () if value is not None)
+        if not present and values is not None:
+            raise UnsupportedSQL(
+                f"{each.word}({each.argument}) chooses one of the values that {each.argument} can have, and there are "
+                "none, by the conditions or the public tables alone.",
+                span=each.span,
+                hint=f"Leave out the condition on {each.argument}, or the {each.word}.",
+            )
         if not present or len(present) > MOST_POINTS:
             raise unlisted(each, each.argument, domains, public=bool(present))
         return replace(each, values=present)
