@@ -134,7 +134,8 @@ def _cut(values: tuple[Key, ...] | None, most: int) -> tuple[Key, ...] | None:
     """The first of the values, and NULL if it is among them and there is room for two."""
     if values is None or len(values) <= most:
         return values
-    return (*values[: most - 1], None) if most > 1 and None in values[most - 1 :] else values[:most]
+    kept = values[:most]
+    return (*kept[:-1], None) if most > 1 and None not in kept and None in values else kept
 
 
 def _one_group(plan: ExactPlan) -> ExactTable:
