@@ -191,7 +191,8 @@ class Release:
         units = np.array([each.unit for each in self.coordinates], dtype=np.float64)
         if self.levels is not None:
             found = self.levels.privatise(steps)
-            return Released(self.levels.keys_of(exact.keys), self._features(found * units[:, None]))
+            keys = exact.keys if exact.groups else self.levels.finest(self.exact.keys)
+            return Released(self.levels.keys_of(keys), self._features(found * units[:, None]))
         for share in self.shares:
             drawn = share.noise.draw(exact.groups)
             steps = steps.astype(object) if drawn.dtype == object else steps

@@ -32,8 +32,9 @@ from dpsql.privacy.loss import Allowance, root_below
 from dpsql.privacy.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace, drawable
 from dpsql.privacy.unit import ContributionBound
 from dpsql.release_parts import Lattice, squared
+from dpsql.sql.domains import vector_of
 from dpsql.sql.expressions import Vector
-from dpsql.sql.plan import Aggregate
+from dpsql.sql.plan import Aggregate, GroupKey
 
 _GUARD = 0.5
 """How much a level that comes out worse than at an equal share weighs (see `allocation`)."""
@@ -161,6 +162,11 @@ class Levels:
         name = "discrete_k_norm" if isinstance(first, CubeLaplace) and first.dimension > 1 else first.name
         return LevelNoise(name, _dimension(first), terms, spread)
 
+    def finest(self, keys: tuple[GroupKey, ...]) -> tuple[Vector, ...]:
+        """The keys of the finest groups by their public values; NULL where a key has none."""
+        at = np.indices(self.sizes).reshape(len(self.sizes), -1)
+        return tuple(vector_of(key.values or (None,), key.expr.type).at(at[place]) for place, key in enumerate(keys))
+
     def keys_of(self, keys: tuple[Vector, ...]) -> tuple[Vector, ...]:
         """The keys of the finest groups, in their order, to those of all rows: NULL where a level sums over one."""
         number = np.arange(math.prod(self.sizes)).reshape(self.sizes)
@@ -171,8 +177,7 @@ class Levels:
                 first = tuple(slice(None) if other in each else slice(1) for other in range(len(self.sizes)))
                 parts.append(number[first].reshape(-1))
                 kept.append(np.full(len(parts[-1]), place in each))
-            at = np.concatenate(parts)
-            found = key.at(at) if len(key) else Vector(*_blanks(key, len(at)))
+            found = key.at(np.concatenate(parts))
             out.append(Vector(found.values, found.where_valid() & np.concatenate(kept)))
         return tuple(out)
 
@@ -180,12 +185,6 @@ class Levels:
         """GROUPING(key): 1 in the rows that are summed over it."""
         parts = [np.full(rows.stop - rows.start, int(key not in each)) for each, rows in self.rows()]
         return Vector(np.concatenate(parts).astype(np.int64))
-
-
-def _blanks(key: Vector, size: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """So many NULLs."""
-    cells = np.full(size, "" if key.values.dtype == object else 0, dtype=key.values.dtype)
-    return cells, np.zeros(size, dtype=bool)
 
 
 def _dimension(noise: Noise) -> int:
