@@ -56,6 +56,8 @@ def elementary(function: np.ufunc, *operands: Array) -> Array:
     return found
 
 
-def one_zero(values: Array) -> Array:
-    """Floats with 0.0 in place of -0.0; anything else as it is."""
-    return values + 0.0 if values.dtype.kind == "f" else values
+def one_zero(fresh: Array) -> Array:
+    """The same array, where it is of floats with 0.0 in place of -0.0: of memory that nobody else holds."""
+    if fresh.dtype.kind == "f":
+        fresh += 0.0
+    return fresh

@@ -6,16 +6,22 @@ people's own aggregates, grids. See row_local_checks.py.
 
 from __future__ import annotations
 
+import random
+from unittest import mock
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import dpsql
-from tests.executors.layouts import LAYOUTS
-from tests.privacy import row_local_lies
+from dpsql.errors import DPSQLError
+from tests.executors.layouts import LAYOUTS, watched
+from tests.privacy import language, row_local_lies
+from tests.privacy.checks import Shape, U, calibrated, rows_add_up
 from tests.privacy.row_local_checks import PATHS, check_path
 
 COMMON = ("stride -1", "nullable")
+SEED = 20_260_838
 
 
 @pytest.mark.parametrize("layout", COMMON)
@@ -29,6 +35,38 @@ def test_a_table_is_the_sum_of_its_rows(path: str, layout: str):
 @pytest.mark.parametrize("path", PATHS)
 def test_a_table_is_the_sum_of_its_rows_in_every_layout(path: str, layout: str):
     check_path(PATHS[path], layout)
+
+
+def ask_at_random(seed: int, accepted: int) -> None:
+    """That many random queries over a reversed frame with columns of every type: a table is the sum of its rows."""
+    draw = random.Random(seed)
+    honest = Shape.frame
+    done = 0
+    while done < accepted:
+        asked = language.Expressions(draw).query()
+        schema = language.PEOPLE.schema(**asked.more)
+        try:
+            made = calibrated(schema, asked.sql, U, **asked.options)
+        except DPSQLError:
+            continue
+        data = draw.choices(language.rows(draw, 8), k=40)
+        with (
+            mock.patch.object(Shape, "frame", lambda self, rows: honest(self, rows[::-1]).iloc[::-1]),
+            watched(sensitive=True) as watch,
+        ):
+            rows_add_up(made, schema, language.PEOPLE, data)
+        assert not watch.wrong, f"{asked.sql}: {watch.wrong[:3]}"
+        done += 1
+
+
+def test_random_queries_over_reversed_frames():
+    ask_at_random(SEED, 25)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(1, 9))
+def test_many_random_queries_over_reversed_frames(part: int):
+    ask_at_random(SEED + part, 150)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -1e300, 0.0])
