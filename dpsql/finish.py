@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.estimates import estimate
+from dpsql.noise_conditions import Meaning, conditions, of_having, sources
+from dpsql.noise_given import Given, threshold_of
 from dpsql.noise_intervals import interval
 from dpsql.release import Release, Released
 from dpsql.release_order import order_of
 from dpsql.schema import Type
-from dpsql.sql.expressions import Array, Expr, IntervalEnd, Report, Slot, Vector, evaluate
+from dpsql.sql.expressions import Array, Column, Expr, IntervalEnd, Report, Slot, Vector, evaluate
 from dpsql.sql.plan import Finish
 
 Places = NDArray[np.int64]
@@ -30,7 +32,8 @@ class Answer:
     """The rows to show: a name, type and vector for each output.
 
     `groups` says which released group each row is, and `exprs` what each output is over the released slots, for the
-    noise intervals; None for outputs that later stages have computed.
+    noise intervals; None for outputs that later stages have computed. `given`: what the rows' being shown says of their
+    noise.
     """
 
     names: tuple[str, ...]
@@ -38,6 +41,7 @@ class Answer:
     vectors: tuple[Vector, ...]
     groups: Places
     exprs: tuple[Expr | None, ...]
+    given: Given = field(default_factory=Given)
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -45,7 +49,11 @@ class Answer:
     def at(self, places: Places) -> Answer:
         """These rows."""
         vectors = tuple(vector.at(places) for vector in self.vectors)
-        return Answer(self.names, self.types, vectors, self.groups[places], self.exprs)
+        return replace(self, vectors=vectors, groups=self.groups[places])
+
+    def meaning(self, column: Column) -> Expr | None:
+        """What a column is over the released slots; None for what a later stage has computed."""
+        return self.exprs[self.names.index(column.name)]
 
 
 def finish(release: Release, released: Released) -> Answer:
@@ -57,19 +65,45 @@ def finish(release: Release, released: Released) -> Answer:
 def _finish(release: Release, released: Released) -> Answer:
     query = release.query
     slots = slot_vectors(release, released)
-    whole = {slot for slot, exact in zip(_aggregate_slots(release), release.estimates, strict=True) if exact.whole}
-    read = _reader(release, released, slots)
-    places = kept(query.finish.having, read, released.groups)
+    whole = whole_slots(release)
+    given = threshold_of(release)
+    places = kept(query.finish.having, _reader(release, released, slots, given), released.groups)
+    given = given.further(*conditions(release, query.finish.having, *of_having(release)))
+    given = ranked(release, given, query.finish, len(places), _no_column)
+    read = _reader(release, released, slots, given)
     keys = slots[: len(query.plan.keys)]
-    outputs = [_output(each.expr, read, released.groups, whole) for each in query.finish.outputs]
+    outputs = [shown_output(each.expr, read, released.groups, whole) for each in query.finish.outputs]
     answer = Answer(
         tuple(each.name for each in query.finish.outputs),
         tuple(kind for kind, _ in outputs),
         tuple(vector for _, vector in outputs),
         np.arange(released.groups),
         tuple(each.expr for each in query.finish.outputs),
+        given,
     )
     return arranged(answer, query.finish, read, places, keys)
+
+
+def ranked(release: Release, given: Given, finish_: Finish, rows: int, meaning: Meaning) -> Given:
+    """What an order and a limit, or DISTINCT, say of the rows that are shown, out of so many."""
+    by: frozenset[int] = frozenset()
+    shown = [each.expr for each in finish_.outputs]
+    if finish_.distinct and not _all_keys(release, shown, meaning):
+        by = by.union(*(sources(release, each, meaning) for each in shown))
+    if finish_.offset or (finish_.limit is not None and finish_.limit < rows):
+        by = by.union(*(sources(release, each.expr, meaning) for each in finish_.order))
+    return given.chosen(by, rows) if by else given
+
+
+def _all_keys(release: Release, shown: list[Expr], meaning: Meaning) -> bool:
+    """Whether rows that differ look different: DISTINCT then leaves none out."""
+    held = [meaning(each) if isinstance(each, Column) else each for each in shown]
+    names = {each.index for each in held if isinstance(each, Slot)}
+    return release.levels is None and names >= set(range(len(release.query.plan.keys)))
+
+
+def _no_column(_column: Column) -> Expr | None:
+    return None
 
 
 def arranged(answer: Answer, finish_: Finish, read: Read, places: Places, keys: list[Vector]) -> Answer:
@@ -111,15 +145,17 @@ def slot_vectors(release: Release, released: Released) -> list[Vector]:
     return found
 
 
-def _aggregate_slots(release: Release) -> tuple[Slot, ...]:
-    return release.query.slots[len(release.query.plan.keys) :]
+def whole_slots(release: Release) -> set[Slot]:
+    """The aggregates whose exact values are whole, and that are shown so."""
+    slots = release.query.slots[len(release.query.plan.keys) :]
+    return {slot for slot, exact in zip(slots, release.estimates, strict=True) if exact.whole}
 
 
-def _reader(release: Release, released: Released, slots: list[Vector]) -> Read:
+def _reader(release: Release, released: Released, slots: list[Vector], given: Given) -> Read:
     def read(leaf: Slot | IntervalEnd | Report) -> Vector:
         if isinstance(leaf, Slot):
             return slots[leaf.index]
-        bounds = interval(release, released, leaf.expr, leaf.level)
+        bounds = interval(release, released, leaf.expr, leaf.level, given)
         assert bounds is not None  # the binder gives these over aggregates only
         if isinstance(leaf, IntervalEnd):
             return _finite(bounds[leaf.upper])
@@ -141,12 +177,13 @@ def _reports(vector: Vector, bounds: tuple[Any, Any], level: float, *, whole: bo
     cells = zip(vector.values.tolist(), vector.where_valid().tolist(), *(ends.tolist() for ends in bounds), strict=True)
     for value, valid, low, high in cells:
         shown = None if not valid else round(value) if whole else value
-        ends = {"lower_bound": low, "upper_bound": high, "confidence_level": level}
+        lower, upper = (end if np.isfinite(end) else None for end in (low, high))
+        ends = {"lower_bound": lower, "upper_bound": upper, "confidence_level": level}
         made.append(json.dumps({"result": {"value": shown, "noise_confidence_interval": ends}}))
     return Vector(np.array(made, dtype=object))
 
 
-def _output(expr: Expr, read: Read, size: int, whole: set[Slot]) -> tuple[Type, Vector]:
+def shown_output(expr: Expr, read: Read, size: int, whole: set[Slot]) -> tuple[Type, Vector]:
     vector = evaluate(expr, read, size)
     if isinstance(expr, Slot) and expr in whole:
         return Type.INTEGER, Vector(_as_integers(vector.values), vector.valid)

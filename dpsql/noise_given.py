@@ -11,10 +11,15 @@ noise does not have the law that it was drawn from, and intervals hold at their 
   rest is missed with a chance of at most (19/20) a: together a. (For the true k the level used is at least as high as
   that of a fixed interval, unless k is missed; an interval is meant as the event that the noise lies within its
   half-width, which grows with the level.)
+
+Rows that were chosen by their order among others (ORDER BY and LIMIT) have intervals that hold for all the others too:
+the noise of groups is independent, also given which of them passed a threshold, and by the union bound each of m
+intervals may be missed with a chance of a / m.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +37,7 @@ Bounds = tuple[Floats, Floats]
 Weights = dict[int, float]
 """Coordinates by place, with what a step of each is worth."""
 
-_OF_WINDOW = 0.05
+_OF_WINDOWS = 0.05
 """The part of what may be missed that an interval for the choosing value takes, where it is for another's sake."""
 _LEAST_MISSED = 1e-14
 """Floats tell levels nearer to 1 hardly apart,"""
@@ -62,10 +67,8 @@ class Window:
         """Where the exact values behind noisy ones lie, in steps, with this probability given the window."""
         return interval_within(self.tail, noisy, self.low, self.high, level, least=self.least)
 
-    def within(self, other: Window) -> Window | None:
-        """Both windows as one, where they are of one value; None where they are not."""
-        if self.weights != other.weights:
-            return None
+    def within(self, other: Window) -> Window:
+        """Both windows of one value as one."""
         low, high = max(self.low, other.low), min(self.high, other.high)
         return replace(self, low=low, high=high, least=max(self.least, other.least))
 
@@ -73,36 +76,54 @@ class Window:
 @dataclass(frozen=True)
 class Given:
     """That a row is shown: its windows, of different values. `unread`: the coordinates of conditions that are not
-    windows, a set for each. `among`: of how many rows some were chosen by noisy values (1: all are shown)."""
+    windows, a set for each. `ranked`: the coordinates by which some of `among` rows were chosen, for each such choice
+    (an order and a limit)."""
 
     windows: tuple[Window, ...] = ()
     unread: tuple[frozenset[int], ...] = ()
+    ranked: tuple[frozenset[int], ...] = ()
     among: int = 1
 
-    def level(self, level: float) -> float:
-        """The level of each row's interval at which those that were chosen hold: with all rows together."""
-        return 1 - (1 - level) / max(1, self.among)
+    def further(self, *conditions: Window | frozenset[int]) -> Given:
+        """With more conditions. Of rows that were ranked, conditions on their noise are not read: what the rows have in
+        common is then not independent any more."""
+        windows, unread = [*self.windows], [*self.unread]
+        for each in conditions:
+            if not isinstance(each, Window):
+                unread.append(each)
+            elif self.ranked:
+                unread.append(frozenset(each.weights))
+            else:
+                same = next((i for i, other in enumerate(windows) if other.weights == each.weights), None)
+                if same is None:
+                    windows.append(each)
+                else:
+                    windows[same] = windows[same].within(each)
+        return replace(self, windows=tuple(windows), unread=tuple(unread))
 
-    def about(self, release: Release, coordinates: frozenset[int]) -> Window | None:
-        """The window that says something of the noise in some coordinates; None where none does. Of several, the
-        threshold's: `overlooked` says so."""
-        found = [each for each in self.windows if release.share_noise(coordinates, each.weights)]
-        return found[0] if found else None
+    def chosen(self, by: frozenset[int], among: int) -> Given:
+        """Some of so many rows, chosen by noise of these coordinates. Intervals that hold for all the rows at once hold
+        for those: of rows that were ranked before there were more."""
+        return replace(self, ranked=(*self.ranked, by), among=max(among, self.among))
 
-    def overlooked(self, release: Release, coordinates: frozenset[int]) -> bool:
-        """Whether a choice by noise of these coordinates is not in their intervals."""
-        conditions = [*(frozenset(each.weights) for each in self.windows), *self.unread]
-        return _linked(release, coordinates, conditions) > (self.about(release, coordinates) is not None)
+    def level(self, release: Release, coordinates: frozenset[int], level: float) -> float:
+        """The level of each row's interval at which those of the rows that were chosen hold: with all rows together."""
+        ranked = any(release.share_noise(coordinates, each) for each in self.ranked)
+        return 1 - (1 - level) / self.among if ranked else level
 
+    def about(self, release: Release, coordinates: frozenset[int]) -> tuple[Window, ...]:
+        """The windows that say something of the noise in some coordinates."""
+        return tuple(each for each in self.windows if release.share_noise(coordinates, each.weights))
 
-def _linked(release: Release, coordinates: frozenset[int], conditions: Sequence[frozenset[int]]) -> int:
-    """How many conditions share noise with some coordinates, or with one that does."""
-    reached, left, count = coordinates, list(conditions), 0
-    while found := [each for each in left if release.share_noise(reached, each)]:
-        count += len(found)
-        left = [each for each in left if each not in found]
-        reached = reached.union(*found)
-    return count
+    def overlooks(self, release: Release, coordinates: frozenset[int]) -> bool:
+        """Whether a choice by noise of these coordinates is not in their intervals: a condition that is no window, on
+        noise of theirs or of what another condition links with it."""
+        left = [*(frozenset(each.weights) for each in self.windows), *self.unread, *self.ranked]
+        reached = coordinates
+        while found := [each for each in left if release.share_noise(reached, each)]:
+            left = [each for each in left if each not in found]
+            reached = reached.union(*found)
+        return any(release.share_noise(reached, each) for each in self.unread)
 
 
 def threshold_of(release: Release) -> Given:
@@ -172,22 +193,33 @@ def along(weights: Weights, window: Window) -> bool:
     return all(math.isclose(each, ratios[0], rel_tol=1e-12) for each in ratios)
 
 
-def raised_levels(window: Window, noisy: Floats | None, groups: int, level: float) -> Iterator[tuple[Places, float]]:
-    """Rows and the level that their intervals need: at least 1 - (19/20) (1 - level) P(window). Chances are rounded
-    down to a few, so that there are few levels; one of 1 says that no interval will do. `noisy`: None if not known."""
-    missed = (1 - _OF_WINDOW) * (1 - level)
-    if noisy is None:
-        low, high = np.full(groups, window.least), np.full(groups, math.inf)
+def raised_levels(
+    release: Release, released: Released, windows: Sequence[Window], level: float
+) -> Iterator[tuple[Places, float]]:
+    """Rows and the level that their intervals need: at least 1 - (19/20) (1 - level) P(all windows). Chances are
+    rounded down to a few, so that there are few levels; one of 1 says that no interval will do.
+
+    The chance of several windows is the product of theirs where their noise is independent, and at least their sum less
+    the number of others whatever it is."""
+    missed = (1 - _OF_WINDOWS) * (1 - level)
+    chances = []
+    for window in windows:
+        noisy = window.noisy(release, released)
+        if noisy is None:
+            low, high = np.full(released.groups, window.least), np.full(released.groups, math.inf)
+        else:
+            low, high = window.exact(noisy, 1 - _OF_WINDOWS / len(windows) * (1 - level))
+        chances.append(chance_within(window.tail, window.low, window.high, low, high))
+    pairs = itertools.combinations(windows, 2)
+    if any(release.share_noise(one.weights, other.weights) for one, other in pairs):
+        together = np.maximum(np.sum(chances, axis=0) - (len(chances) - 1), 0)
     else:
-        low, high = window.exact(noisy, 1 - _OF_WINDOW * (1 - level))
-    chances = chance_within(window.tail, window.low, window.high, low, high)
-    rounded = _rounded_down(chances)
+        together = np.prod(chances, axis=0)
+    rounded = _rounded_down(together)
     for chance in np.unique(rounded).tolist():
         rest = missed * chance
-        yield (
-            np.flatnonzero(rounded == chance),
-            1.0 if rest < _LEAST_MISSED else 1 - (_ROUNDING if rest < 1e-9 else 1.0) * rest,
-        )
+        found = 1.0 if rest < _LEAST_MISSED else 1 - (_ROUNDING if rest < 1e-9 else 1.0) * rest
+        yield np.flatnonzero(rounded == chance), found
 
 
 def _rounded_down(chances: Floats) -> Floats:

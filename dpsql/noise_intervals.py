@@ -56,7 +56,7 @@ def interval(
     if release.levels is not None:
         return _of_levels(release, released, expr, level, given)
     atoms = list(dict.fromkeys(_atoms(release, expr)))
-    share = 1 - (1 - given.level(level)) / max(1, len(atoms))
+    share = 1 - (1 - level) / max(1, len(atoms))
     found = [(atom, _of_atom(release, released, atom, share, given)) for atom in atoms]
     known = {atom: bounds for atom, bounds in found if bounds is not None}
     if not known or len(known) < len(atoms):
@@ -113,14 +113,14 @@ def _atoms(release: Release, expr: Expr) -> Iterator[Expr]:
 def _of_atom(release: Release, released: Released, atom: Expr, level: float, given: Given) -> Bounds | None:
     """Given that the rows are shown."""
     weights, coordinates = _made_of(release, atom)
-    window = given.about(release, coordinates)
-    if window is None:
+    level, windows = given.level(release, coordinates, level), given.about(release, coordinates)
+    if not windows:
         return _plain(release, released, atom, level)
-    noisy = window.noisy(release, released)
-    if weights is not None and noisy is not None and along(weights, window):
-        return _truncated(release, released, atom, level, Shown(window, weights, noisy))
+    noisy = windows[0].noisy(release, released) if len(windows) == 1 else None
+    if weights is not None and noisy is not None and along(weights, windows[0]):
+        return _truncated(release, released, atom, level, Shown(windows[0], weights, noisy))
     lower, upper = np.empty(released.groups), np.empty(released.groups)
-    for rows, raised in raised_levels(window, noisy, released.groups, level):
+    for rows, raised in raised_levels(release, released, windows, level):
         bounds = _anything(release, atom) if raised == 1 else _plain(release, released.at(rows), atom, raised)
         if bounds is None:
             return None

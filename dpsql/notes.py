@@ -6,10 +6,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpsql.noise_intervals import linear_half_widths
+from dpsql.explain_parts import of_one_level
+from dpsql.finish import Answer
+from dpsql.noise_conditions import sources
+from dpsql.noise_intervals import interval, linear_half_widths
 from dpsql.release import Release, Released
 from dpsql.release_bounds import Bounded
 from dpsql.schema import Type
+from dpsql.sql.expressions import IntervalEnd, Report, walk
 from dpsql.sql.plan import AggregateKind
 
 LARGE_EPSILON = Fraction(10)
@@ -35,6 +39,28 @@ def warnings_of(release: Release, released: Released) -> tuple[str, ...]:
             "its values are that small."
         )
     return tuple(found)
+
+
+def unread_choices(release: Release, released: Released, answer: Answer) -> tuple[str, ...]:
+    """What intervals do not know of: rows that were chosen by noisy values in another way than they can take in."""
+    if not answer.given.unread or not released.groups:
+        return ()
+    one = of_one_level(release)
+    first = released.at(np.arange(1))
+    names = []
+    for name, expr in zip(answer.names, answer.exprs, strict=True):
+        if expr is None or not answer.given.overlooks(one, sources(one, expr, lambda _column: None)):
+            continue
+        told = any(isinstance(part, IntervalEnd | Report) for part in walk(expr))
+        if told or interval(one, first, expr, 0.95, answer.given) is not None:
+            names.append(name)
+    if not names:
+        return ()
+    text = (
+        f"a condition on noisy values chose these rows; intervals of {', '.join(names)} hold at their level over all "
+        "groups, shown or not, and given that these are shown less often."
+    )
+    return (text,)
 
 
 def _unfound(chosen: Bounded) -> bool:

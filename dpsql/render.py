@@ -105,18 +105,26 @@ def _values(vector: Vector, kind: Type, limits: Bounds) -> list[str]:
     low, high = (each.tolist() for each in limits)
     valid = vector.where_valid()
     return [
-        _NULL if not present else str(value) if kind is not Type.REAL else _fixed(value, _digits(b - a, value))
+        _NULL
+        if not present
+        else str(value)
+        if kind is not Type.REAL
+        else _fixed(value, _digits(_width(a, b, value), value))
         for value, present, a, b in zip(vector.values.tolist(), valid, low, high, strict=True)
     ]
 
 
 def _intervals(vector: Vector, limits: Bounds) -> list[str]:
-    """±w where the interval lies evenly about the value, else its two ends."""
+    """±w where the interval lies evenly about the value, else its ends, of which either may be open."""
     out = []
     for value, a, b in zip(vector.values.tolist(), *(each.tolist() for each in limits), strict=True):
         half = (b - a) / 2
-        if not (math.isfinite(a) and math.isfinite(b)):
+        if math.isinf(a) and math.isinf(b):
             out.append("any")
+        elif math.isinf(a) or math.isinf(b):
+            end = a if math.isinf(b) else b
+            digits = 0 if end == round(end) else _digits(_width(a, b, value), value)
+            out.append(f"{'≥' if math.isinf(b) else '≤'} {_fixed(end, digits)}")
         elif b == a:
             out.append("±0")
         elif abs((a + b) / 2 - value) <= 1e-9 * max(abs(value), half):
@@ -126,6 +134,13 @@ def _intervals(vector: Vector, limits: Bounds) -> list[str]:
             digits = 0 if whole else _digits(b - a, value)
             out.append(f"{_fixed(a, digits)} … {_fixed(b, digits)}")
     return out
+
+
+def _width(a: float, b: float, value: float) -> float:
+    """How wide an interval is; of one with an open end, twice as wide as on the other side of the value."""
+    if math.isfinite(a) == math.isfinite(b):
+        return b - a
+    return 2 * abs(value - (a if math.isfinite(a) else b))
 
 
 def whole_limits(kind: Type, limits: Bounds) -> tuple[Array, Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from dpsql.explain_parts import how_far_off, names_of
 from dpsql.explain_words import hidden_groups
 from dpsql.finish import Answer, finish
 from dpsql.noise_intervals import Bounds, interval
-from dpsql.notes import warnings_of
+from dpsql.notes import unread_choices, warnings_of
 from dpsql.privacy.cost import Cost
 from dpsql.release import Release, Released
 from dpsql.render import html_table, text_table, whole_limits
@@ -48,8 +48,9 @@ class Result:
         cls, settled: Release, released: Released, footer: str, *, notes: tuple[str, ...] = (), replayed: bool = False
     ) -> Result:
         """What the query does with released values, and the words below the table; the release has its bounds."""
-        rows = run_stages(finish(settled, released), settled.query.stages)
-        return cls(rows, settled, released, footer, (*warnings_of(settled, released), *notes), replayed)
+        rows = run_stages(settled, finish(settled, released))
+        warnings = (*warnings_of(settled, released), *unread_choices(settled, released, rows), *notes)
+        return cls(rows, settled, released, footer, warnings, replayed)
 
     @property
     def loss(self) -> Cost:
@@ -112,13 +113,16 @@ class Result:
     def _bounds(self, level: float, *, simultaneous: bool) -> dict[str, Bounds]:
         if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
             raise InvalidArgument(f"level must lie between 0 and 1, got {level!r}.")
-        if simultaneous:
-            level = self._release.for_all(level, self._released.groups)
+        given, released, groups = self._answer.given, self._released, self._answer.groups
+        if simultaneous:  # those of all groups hold at once, and so those of any that were chosen
+            level, given = self._release.for_all(level, released.groups), replace(given, ranked=())
+        if self._release.levels is None:
+            released, groups = released.at(groups), np.arange(len(groups))
         found = {}
         for name, expr in zip(self._answer.names, self._answer.exprs, strict=True):
-            bounds = None if expr is None else interval(self._release, self._released, expr, level)
+            bounds = None if expr is None else interval(self._release, released, expr, level, given)
             if bounds is not None:
-                found[name] = (bounds[0][self._answer.groups], bounds[1][self._answer.groups])
+                found[name] = (bounds[0][groups], bounds[1][groups])
         return found
 
     def item(self) -> Any:

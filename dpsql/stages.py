@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import reduce
+from dataclasses import replace
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.finish import Answer, Places, arranged, kept
+from dpsql.finish import Answer, Places, arranged, kept, ranked, shown_output, whole_slots
+from dpsql.noise_conditions import Reader, conditions, of_having
+from dpsql.release import Release, Released
 from dpsql.release_order import order_of
 from dpsql.schema import Type
 from dpsql.sql.expressions import DTYPES, Column, Expr, Slot, Vector, blank, evaluate
@@ -19,17 +22,20 @@ from dpsql.sql.plan import AggregateKind, Aggregation, Stage
 _LARGEST_INTEGER = 2**62
 
 
-def run_stages(answer: Answer, stages: tuple[Stage, ...]) -> Answer:
-    """The answer after each stage in turn."""
+def run_stages(release: Release, answer: Answer) -> Answer:
+    """The answer after each of the query's stages in turn."""
     with np.errstate(all="ignore"):
-        return reduce(_run, stages, answer)
+        return reduce(partial(_run, release), release.query.stages, answer)
 
 
-def _run(answer: Answer, stage: Stage) -> Answer:
+def _run(release: Release, answer: Answer, stage: Stage) -> Answer:
     if not stage.grouped:
         read = _columns(answer)
+        places = kept(stage.where, read, len(answer))
+        given = answer.given.further(*conditions(release, stage.where, answer.meaning, _shown_columns(release, answer)))
+        given = ranked(release, given, stage.finish, len(places), answer.meaning)
         made = _select(stage, read, len(answer), answer.groups, _carried(answer, stage))
-        return arranged(made, stage.finish, read, kept(stage.where, read, len(answer)), [])
+        return arranged(replace(made, given=given), stage.finish, read, places, [])
     rows = answer.at(kept(stage.where, _columns(answer), len(answer)))
     codes, keys, size = _grouped(rows, stage.keys)
     slots = [*keys, *(_aggregate(each, rows, codes, size) for each in stage.aggregations)]
@@ -39,6 +45,24 @@ def _run(answer: Answer, stage: Stage) -> Answer:
 
     made = _select(stage, read_slot, size, np.arange(size), (None,) * len(stage.finish.outputs))
     return arranged(made, stage.finish, read_slot, kept(stage.finish.having, read_slot, size), keys)
+
+
+def _shown_columns(release: Release, answer: Answer) -> Reader:
+    """How columns that are passed on would show other released values."""
+
+    def reader(released: Released) -> Callable[[Slot | Column], Vector]:
+        slots = of_having(release)[1](released)
+
+        def read(leaf: Slot | Column) -> Vector:
+            assert isinstance(leaf, Column)  # stages are over columns
+            expr = answer.meaning(leaf)
+            assert expr is not None  # windows are of those
+            kind, vector = shown_output(expr, slots, released.groups, whole_slots(release))
+            return _columns(Answer((leaf.name,), (kind,), (vector,), np.arange(released.groups), (expr,)))(leaf)
+
+        return read
+
+    return reader
 
 
 def _columns(answer: Answer) -> Callable[[Any], Vector]:

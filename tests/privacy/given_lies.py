@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dpsql import noise_given, noise_intervals
+from dpsql import noise_conditions, noise_given, noise_intervals
 from dpsql.noise_given import Given
+from tests.privacy import test_intervals_of_chosen_rows as chosen
 from tests.privacy import test_intervals_of_shown_groups as shown
 
 Patch = pytest.MonkeyPatch
@@ -50,8 +52,8 @@ def miss_twice_as_often(patch: Patch) -> None:
 def raise_no_level(patch: Patch) -> None:
     """What has noise in common with the count keeps its plain interval."""
 
-    def plain(_window: Any, _noisy: Any, groups: int, level: float) -> Any:
-        yield np.arange(groups), level
+    def plain(_release: Any, released: Any, _windows: Any, level: float) -> Any:
+        yield np.arange(released.groups), level
 
     patch.setattr(noise_intervals, "raised_levels", plain)
 
@@ -65,6 +67,61 @@ def believe_the_count_that_is_shown(patch: Patch) -> None:
         return honest(tail, low, high, middle, middle)
 
     patch.setattr(noise_given, "chance_within", of_shown)
+
+
+def forget_having(patch: Patch) -> None:
+    """As if groups that did not pass were seen too."""
+    patch.setattr(Given, "further", lambda self, *_conditions: self)
+
+
+def drop_the_union_bound(patch: Patch) -> None:
+    """The first of many rows are taken for rows like others."""
+    patch.setattr(Given, "level", lambda _self, _release, _coordinates, level: level)
+
+
+def drop_the_other_end_of_a_window(patch: Patch) -> None:
+    """Of BETWEEN the second half."""
+    honest = noise_given.Window.within
+    patch.setattr(
+        noise_given.Window, "within", lambda self, other: replace(honest(self, other), low=self.low, high=self.high)
+    )
+
+
+def end_windows_a_step_too_early(patch: Patch) -> None:
+    """Equal values are taken for larger ones."""
+    honest = noise_conditions._switch
+
+    def early(*args: Any) -> Any:
+        found = honest(*args)
+        return None if found is None else (found[0] - 1, found[1])
+
+    patch.setattr(noise_conditions, "_switch", early)
+
+
+def read_every_condition_as_fine(patch: Patch) -> None:
+    """No line is shown."""
+    patch.setattr(Given, "overlooks", lambda *_: False)
+
+
+def having_coverage() -> None:
+    for sql in chosen.ONE_VALUE[:3]:
+        chosen.test_a_value_that_was_compared_holds_given_that_its_row_is_shown(sql, "laplace", 1)
+
+
+def between_coverage() -> None:
+    chosen.test_a_value_that_was_compared_holds_given_that_its_row_is_shown(chosen.ONE_VALUE[4], "laplace", 1)
+
+
+def window_ends() -> None:
+    chosen.test_windows_end_where_the_condition_does("COUNT(*) >= 20")
+
+
+def ranked_coverage() -> None:
+    chosen.test_rows_that_were_ranked_hold_all_at_once(chosen.RANKED[0])
+
+
+def lines() -> None:
+    chosen.test_a_line_says_what_intervals_do_not_know(*chosen.UNREAD[1])
 
 
 def count_levels() -> None:
@@ -87,4 +144,10 @@ LIES: list[tuple[Lie, Check]] = [
     (miss_twice_as_often, count_levels),
     (raise_no_level, joint_coverage),
     (believe_the_count_that_is_shown, joint_coverage),
+    (forget_having, having_coverage),
+    (take_the_window_from_the_wrong_side, having_coverage),
+    (drop_the_other_end_of_a_window, between_coverage),
+    (end_windows_a_step_too_early, window_ends),
+    (drop_the_union_bound, ranked_coverage),
+    (read_every_condition_as_fine, lines),
 ]

@@ -1,0 +1,152 @@
+"""HAVING, and WHERE over an answer, as windows of noisy values: what a row that passes says of its noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.estimates import estimate
+from dpsql.noise_expressions import Linear, form_of
+from dpsql.noise_given import Window, coordinates_of, weights_of
+from dpsql.privacy.truncated import tail_of
+from dpsql.release import Release, Released
+from dpsql.sql.expressions import Call, Column, Expr, IntervalEnd, Literal, Report, Slot, Vector, call, evaluate, walk
+from dpsql.sql.functions import FUNCTIONS
+
+Floats = NDArray[np.float64]
+Meaning = Callable[[Column], Expr | None]
+"""What a column of an answer is over the released slots; None for what was computed of several."""
+Reader = Callable[[Released], Callable[[Slot | Column], Vector]]
+"""How an expression's leaves are read from released values."""
+
+_SAME, _TURNED = ("ge", "gt"), ("le", "lt")
+_NEGATED = {"ge": "lt", "gt": "le", "le": "gt", "lt": "ge"}
+_PROBES = 65
+
+
+def sources(release: Release, expr: Expr, meaning: Meaning) -> frozenset[int]:
+    """The noisy coordinates that an expression depends on. (Values that were drawn have chance of their own.)"""
+    found: frozenset[int] = frozenset()
+    for part in walk(expr):
+        held = meaning(part) if isinstance(part, Column) else part
+        if held is None:
+            return frozenset(place for place, each in enumerate(release.coordinates) if each.noisy)
+        for leaf in walk(held):
+            inner = leaf.expr if isinstance(leaf, IntervalEnd | Report) else leaf
+            found |= frozenset[int]().union(*(_of_slot(release, each) for each in walk(inner)))
+    return found
+
+
+def _of_slot(release: Release, expr: Expr) -> frozenset[int]:
+    place = expr.index - len(release.query.plan.keys) if isinstance(expr, Slot) else -1
+    if not 0 <= place < len(release.estimates):
+        return frozenset()
+    each = release.estimates[place]
+    return frozenset() if each.chosen is not None else coordinates_of(release, each.places)
+
+
+def conditions(
+    release: Release, condition: Expr | None, meaning: Meaning, reader: Reader
+) -> Iterator[Window | frozenset[int]]:
+    """What a condition says of noise: for each of its conjuncts a window, or the coordinates of one that is none;
+    nothing of those on keys and other values without noise."""
+    for each in _conjuncts(condition):
+        noisy = sources(release, each, meaning)
+        if noisy:
+            yield (_window(release, each, meaning, reader) if release.levels is None else None) or noisy
+
+
+def _conjuncts(condition: Expr | None) -> Iterator[Expr]:
+    """Conditions that are all true where this one is, and not all where it is not."""
+    if condition is None:
+        return
+    name = condition.function.name if isinstance(condition, Call) else ""
+    args = condition.args if isinstance(condition, Call) else ()
+    if name == "and":
+        for arg in args:
+            yield from _conjuncts(arg)
+        return
+    if name == "not" and isinstance(args[0], Call) and args[0].function.name in _NEGATED:
+        turned = call(FUNCTIONS[_NEGATED[args[0].function.name]], *args[0].args)  # NULL stays NULL
+        yield turned if turned is not None else condition
+        return
+    if name == "eq":
+        both = [call(FUNCTIONS[word], *args) for word in ("ge", "le")]
+        if both[0] is not None and both[1] is not None:
+            yield from (each for each in both if each is not None)
+            return
+    yield condition
+
+
+def _window(release: Release, condition: Expr, meaning: Meaning, reader: Reader) -> Window | None:
+    """The window of a value with noise of one coordinate that is compared with a constant; None for what is not so.
+
+    Where it ends is found by evaluating the condition itself, so that no rounding of numbers can move it."""
+    if not isinstance(condition, Call) or condition.function.name not in _NEGATED:
+        return None
+    first, second = (meaning(arg) if isinstance(arg, Column) else arg for arg in condition.args)
+    if first is None or second is None:
+        return None
+    forms = [form_of(release, arg) if not isinstance(arg, Literal) else arg for arg in (first, second)]
+    form = next((each for each in forms if isinstance(each, Linear)), None)
+    bound = next((each.value for each in forms if isinstance(each, Literal)), None)
+    if form is None or isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound):
+        return None
+    weights = weights_of(release, form.weights)
+    everything = {place for feature in form.weights for place, _ in release.lattice.weights(feature)}
+    if len(weights) != 1 or everything != set(weights):  # what has no noise differs from group to group
+        return None
+    ((place, worth),) = weights.items()
+    share, coordinate = release.share_of(place), release.coordinates[place]
+    tail = None if share is None else tail_of(share.noise)
+    if tail is None:
+        return None
+
+    def holds(steps: Floats) -> NDArray[np.bool_]:
+        made = np.zeros((len(release.coordinates), len(steps)))
+        made[place] = steps * coordinate.unit
+        values = release._features(made)
+        drawn = np.zeros((release.width - len(values), len(steps)))
+        read = reader(Released((), np.concatenate([values, drawn])))
+        verdict = evaluate(condition, read, len(steps))
+        return np.asarray(verdict.values.astype(bool) & verdict.where_valid())
+
+    middle = (float(bound) - form.constant) / worth
+    found = _switch(holds, middle, math.ceil(1 / abs(worth)) + 4 + abs(middle) * 1e-12)
+    if found is None:
+        return None
+    after, rising = found
+    least = 0.0 if coordinate.row.least >= 0 else -math.inf
+    low, high = (after, math.inf) if rising else (-math.inf, after - 1)
+    return Window({place: coordinate.unit}, coordinate.unit, tail, low, high, least)
+
+
+def _switch(holds: Callable[[Floats], NDArray[np.bool_]], middle: float, margin: float) -> tuple[float, bool] | None:
+    """The first whole number after which a condition on them changes, and whether it becomes true there; None where it
+    does not change within the margin."""
+    low, high = math.floor(middle - margin), math.ceil(middle + margin)
+    before, rising = (bool(each) for each in holds(np.array([low, high], dtype=np.float64)))
+    if before == rising or not math.isfinite(middle) or high - low < 2:
+        return None
+    while high - low > 1:
+        points = np.unique(np.floor(np.linspace(low, high, _PROBES)))
+        changed = int(np.argmax(holds(points) == rising))
+        low, high = int(points[changed - 1]), int(points[changed])
+    return float(high), rising
+
+
+def of_having(release: Release) -> tuple[Meaning, Reader]:
+    """How HAVING reads: slots as they are, unrounded."""
+    first = len(release.query.plan.keys)
+
+    def reader(released: Released) -> Callable[[Slot | Column], Vector]:
+        def read(leaf: Slot | Column) -> Vector:
+            assert isinstance(leaf, Slot)  # HAVING is over released values
+            return estimate(release.estimates[leaf.index - first], released.values)
+
+        return read
+
+    return (lambda _column: None), reader
