@@ -34,7 +34,7 @@ def take_the_window_from_the_wrong_side(patch: Patch) -> None:
 
     def turned(tail: Any, y: Any, low: float, high: float, level: float, **more: Any) -> Any:
         assert math.isinf(high)
-        return honest(tail, y, -math.inf, max(low, float(np.max(y))), level, **more)
+        return honest(tail, y, -math.inf, float(np.max(y, initial=low)), level, **more)
 
     patch.setattr(noise_given, "interval_within", turned)
 
