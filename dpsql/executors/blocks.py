@@ -25,16 +25,19 @@ Reader = Callable[[int, int], Vector]
 
 
 @dataclass(frozen=True)
-class _Clock:
+class Clock:
     """What ticks since 1970 mean: their unit, and the zone whose wall clock counts (None: they are its ticks)."""
 
     unit: str
     zone: tzinfo | None = None
+    of_dates: bool = False
+    """The column is one of dates, not of times."""
 
 
 _WIDEST = {"b": np.bool_, "i": np.int64, "u": np.uint64, "f": np.float64}
 _WIDEST_ARROW = {"b": "bool", "i": "int64", "u": "uint64", "f": "double"}
 _TICKS_A_DAY = {"D": 1, "s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
+_WORD = 8
 _NAT = np.iinfo(np.int64).min
 _OBJECTS_AT_ONCE = 65_536
 
@@ -47,9 +50,7 @@ def block_reader(series: pd.Series, kind: Type, fill: Key) -> Reader | None:
     if isinstance(dtype, pd.ArrowDtype):
         return _arrow_reader(dtype, held.__arrow_array__(), kind, fill)
     if dtype.kind == "M":
-        zoned = isinstance(dtype, pd.DatetimeTZDtype)
-        clock = _Clock(dtype.unit, dtype.tz) if zoned else _Clock(np.datetime_data(dtype)[0])
-        ticks = held.asi8
+        clock, ticks = _clock_of(dtype), held.asi8
         return lambda start, stop: _times(ticks[start:stop], None, clock, kind, fill)
     if isinstance(dtype, np.dtype) and dtype.kind in _WIDEST:
         values = series.to_numpy()
@@ -84,17 +85,49 @@ def _nullable(block: Any) -> tuple[Array, Bools | None]:
 
 
 def _arrow_reader(dtype: Any, chunks: Any, kind: Type, fill: Key) -> Reader | None:
-    stored = dtype.pyarrow_dtype
     if dtype.kind in _WIDEST:
         wide = _WIDEST_ARROW[dtype.kind]
         return lambda start, stop: numbers(*_arrow(chunks, start, stop, wide), kind, fill)
     if dtype.kind != "M":
         return None
-    if str(stored).startswith("date32"):
-        return lambda start, stop: _times(*_arrow(chunks, start, stop, "int32"), _Clock("D"), kind, fill)
-    zone = getattr(stored, "tz", None)
-    clock = _Clock(getattr(stored, "unit", "ms"), zone and pd.DatetimeTZDtype("us", zone).tz)  # date64 is in ms
-    return lambda start, stop: _times(*_arrow(chunks, start, stop, "int64"), clock, kind, fill)
+    clock = _clock_of(dtype)
+    wide = "int32" if clock.unit == "D" else "int64"
+    return lambda start, stop: _times(*_arrow(chunks, start, stop, wide), clock, kind, fill)
+
+
+def _clock_of(dtype: Any) -> Clock:
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return Clock(dtype.unit, dtype.tz)
+    if not isinstance(dtype, pd.ArrowDtype):
+        return Clock(np.datetime_data(dtype)[0])
+    stored: Any = dtype.pyarrow_dtype
+    if str(stored).startswith("date"):
+        return Clock("D" if str(stored).startswith("date32") else "ms", of_dates=True)
+    return Clock(stored.unit, stored.tz and pd.DatetimeTZDtype("us", stored.tz).tz)
+
+
+def stored_words(series: pd.Series) -> tuple[Array, Bools | None, Clock | None] | None:
+    """A whole column of numbers, booleans or times as it is stored: the cells, which of them are present (None: all
+    that are not NaN), and what the ticks of times mean. None for any other column, and for floats above 64 bits."""
+    dtype: Any = series.dtype
+    held: Any = series.array
+    clock = _clock_of(dtype) if dtype.kind == "M" else None
+    if isinstance(dtype, pd.ArrowDtype):
+        wide = _WIDEST_ARROW.get(dtype.kind, "int64" if clock else None)
+        if wide is None:
+            return None
+        chunks = held.__arrow_array__()
+        days = clock is not None and clock.unit == "D"
+        cells, valid = _arrow(chunks.cast("int32") if days else chunks, 0, len(series), wide)
+    elif clock is not None:
+        cells, valid = held.asi8, None
+    elif isinstance(held, pd.arrays.IntegerArray | pd.arrays.FloatingArray | pd.arrays.BooleanArray):
+        cells, valid = _nullable(held)
+    elif isinstance(dtype, np.dtype) and dtype.kind in _WIDEST and dtype.itemsize <= _WORD:
+        return series.to_numpy(), None, None
+    else:
+        return None
+    return cells, _without(valid, cells == _NAT) if clock else valid, clock
 
 
 def _arrow(chunks: Any, start: int, stop: int, wide: str) -> tuple[Array, Bools | None]:
@@ -124,7 +157,7 @@ def numbers(values: Array, valid: Bools | None, kind: Type, fill: Key) -> Vector
     return _filled(values.astype(DTYPES[kind], copy=False), valid, fill)
 
 
-def _times(ticks: Array, valid: Bools | None, clock: _Clock, kind: Type, fill: Key) -> Vector:
+def _times(ticks: Array, valid: Bools | None, clock: Clock, kind: Type, fill: Key) -> Vector:
     """Ticks as days or microseconds, rounded down."""
     ticks = laid_out(ticks).astype(np.int64, copy=False)
     valid = _without(valid, ticks == _NAT)

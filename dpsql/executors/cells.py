@@ -21,8 +21,8 @@ from dpsql.sql.expressions import DTYPES, Array, Vector
 
 LARGEST_INTEGER = 2**62
 INTEGERS = Interval(-LARGEST_INTEGER, LARGEST_INTEGER)
-_LONGEST_NUMBER = 40
-_TRUTHS = {"true": True, "t": True, "false": False, "f": False}
+LONGEST_NUMBER = 40
+TRUTHS = {"true": True, "t": True, "false": False, "f": False}
 
 
 def read_cells(cells: Iterable[object], kind: Type, fill: Key) -> Vector:
@@ -54,7 +54,7 @@ def _read(cell: Any, kind: Type) -> Key:
         return held // MICROSECONDS_A_DAY if kind is Type.DATE else held
     if kind is Type.BOOLEAN:
         if isinstance(cell, str):
-            return _TRUTHS.get(cell.strip().casefold())
+            return TRUTHS.get(cell.strip().casefold())
         return bool(cell) if isinstance(cell, bool | np.bool_) else None
     if isinstance(cell, bool | np.bool_ | np.timedelta64 | np.complexfloating):
         return None
@@ -84,7 +84,7 @@ def _microseconds(cell: Any, kind: Type) -> int | None:
 def _integer(cell: Any) -> int | None:
     """A fraction, an infinity or a text that is no integer does not fit."""
     if isinstance(cell, str):
-        return _held(int(cell), INTEGERS) if len(cell) <= _LONGEST_NUMBER else None
+        return _held(int(cell), INTEGERS) if len(cell) <= LONGEST_NUMBER else None
     if isinstance(cell, int | np.integer):
         return _held(int(cell), INTEGERS)
     if isinstance(cell, Decimal):  # held before it becomes an integer, which could have a million digits

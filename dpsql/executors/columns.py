@@ -6,8 +6,8 @@ bounds is clipped, a NULL where the owner says there is none becomes the column'
 
 from __future__ import annotations
 
-from dataclasses import replace
 from threading import Lock
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from dpsql.calendar import DAYS, MICROSECONDS
 from dpsql.executors.blocks import Reader, block_reader, read_objects
 from dpsql.executors.cells import INTEGERS
 from dpsql.executors.encoding import Codes, Encoded, encode, is_coded
+from dpsql.executors.identity import identified
 from dpsql.executors.memory import same_memory
 from dpsql.intervals import Number
 from dpsql.schema import ColumnSchema, Key, TableSchema, Type
@@ -96,35 +97,33 @@ class ColumnStore:
         return self._numbered[name]
 
     def is_plain(self, name: str) -> bool:
-        """Whether nothing is declared of a column that could change a cell: by schema and dtype, not by its cells."""
-        column, dtype = self.column(name), self.frame[name].dtype
+        """Whether the cells of a column that expressions compare are those that tell units apart, but for integers
+        beyond INTEGER's range: by schema and dtype, not by its cells. Decimals are compared as doubles, and times as
+        microseconds of a wall clock."""
+        column, dtype = self.column(name), cast(Any, self.frame[name].dtype)
         whole = isinstance(dtype, np.dtype) and dtype.kind in "iub"
-        return column.type is not Type.OTHER and column.bounds is None and (column.nullable or whole)
+        doubles = dtype.kind == "f" and dtype.itemsize <= _DOUBLE
+        alike = column.type in _TOLD_ALIKE or (column.type is Type.REAL and doubles)
+        return alike and column.bounds is None and (column.nullable or whole)
 
     def identified(self, name: str) -> tuple[Codes, Vector]:
-        """A column of privacy units as codes into its distinct values, -1 for NULL.
-
-        Whole numbers and times are told apart by all their bits, whatever bounds are declared: two people are never
-        made one. Elsewhere numbers at the ends of what is read, where others may have been held, are nobody's."""
+        """A column of privacy units, or of keys that lead to them, as codes into its distinct values, -1 or the code of
+        a NULL for nobody's: by what is stored (see dpsql.executors.identity), whatever bounds and defaults are declared
+        and whatever range an expression holds its cells to."""
         if name not in self._identified:
             self._identified[name] = self._identify(name)
         return self._identified[name]
 
     def _identify(self, name: str) -> tuple[Codes, Vector]:
-        column, series = replace(self.column(name), bounds=None, nullable=True), self.frame[name]
+        column, series = self.column(name), self.frame[name]
         if column.type is Type.TEXT:
-            return _texts_apart(self.encoded(name) if self.column(name).nullable else encode(series, Type.TEXT, ""))
-        if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iu" and column.type is Type.INTEGER:
-            found, uniques = pd.factorize(laid_out(series.to_numpy()))
-            return found.astype(np.int32), Vector(np.asarray(uniques).astype(np.int64))
-        codes, values = number(self._whole_as(column), column.type)
-        valid = values.where_valid()
-        if column.type in _LIMITS:
-            limits = _LIMITS[column.type]
-            valid = valid & (values.values > limits.lower) & (values.values < limits.upper)
-        elif column.type is Type.REAL:
-            valid = valid & np.isfinite(values.values)
-        return codes, Vector(values.values, valid)
+            return _texts_apart(self.encoded(name) if column.nullable else encode(series, Type.TEXT, ""))
+        codes, values = identified(series, column.type)
+        if codes.min(initial=0) >= 0:
+            return codes, Vector(values)
+        null: Array = np.zeros(1, dtype=values.dtype)
+        present = np.append(np.ones(len(values), dtype=bool), False)
+        return np.where(codes < 0, np.int32(len(values)), codes), Vector(np.append(values, null), present)
 
     def _read_once(self, name: str) -> Vector:
         """A column of Python objects declared as numbers, booleans or times: read cell by cell, once."""
@@ -180,6 +179,8 @@ def _texts_apart(encoded: Encoded) -> tuple[Codes, Vector]:
     return table[encoded.codes], Vector(texts)
 
 
+_TOLD_ALIKE = (Type.INTEGER, Type.BOOLEAN, Type.TEXT)
+_DOUBLE = 8
 _CACHES = ("_encoded", "_converted", "_numbered", "_inside", "_identified")
 
 

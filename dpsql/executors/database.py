@@ -12,6 +12,7 @@ from dpsql.errors import InternalError
 from dpsql.executors.columns import ColumnStore
 from dpsql.executors.encoding import Encoded
 from dpsql.executors.evaluation import evaluated
+from dpsql.executors.exact_values import ranks
 from dpsql.executors.groups import key_codes
 from dpsql.executors.inner_aggregates import aggregate, renumber
 from dpsql.executors.joining import KeyColumn, lookup
@@ -133,13 +134,13 @@ class Database:
         left, right = _exact_key(store, name), _exact_key(there, key)
         units = self._units(Scan(there.schema), there)
         assert units.values is not None  # a path ends in a declared unit
-        ranks = np.append(_ranks(units.values), -1)[units.numbers()]
-        nobody = ranks < 0
+        order = np.append(_ranks(units.values), -1)[units.numbers()]
+        nobody = order < 0
         if nobody.any():
             places = np.flatnonzero(~nobody)
-            found = lookup([left], [key_at(right, places)], ranks[places])
+            found = lookup([left], [key_at(right, places)], order[places])
             return np.append(places, -1)[found]
-        return lookup([left], [right], ranks)
+        return lookup([left], [right], order)
 
     def _looked_up(self, node: Join, left: Relation, right: Relation) -> Places | None:
         """For each left row the right row with the same key, of the same unit where both have units; -1: none. None
@@ -195,15 +196,9 @@ def _exact_key(store: ColumnStore, name: str) -> KeyColumn:
 
 
 def _ranks(values: Vector) -> Places:
-    """For each value its place in their order; NULL is nobody."""
-    order = np.argsort(values.values, kind="stable")
-    ranks = np.empty(len(order), dtype=np.int64)
-    ranks[order] = np.arange(len(order))
-    if values.values.dtype == object:  # a dictionary may hold a text twice
-        first: dict[object, int] = {}
-        ranked = zip(values.values.tolist(), ranks.tolist(), strict=True)
-        ranks = np.array([first.setdefault(text, rank) for text, rank in ranked], dtype=np.int64)
-    return ranks if values.valid is None else np.where(values.valid, ranks, -1)
+    """For each unit its place in their order; NULL is nobody."""
+    found = ranks(values.values)
+    return found if values.valid is None else np.where(values.valid, found, -1)
 
 
 def _joined(branches: tuple[Branch, ...], rows: list[Relation], place: int, kind: Type) -> Made:

@@ -43,7 +43,7 @@ def _is_dictionary(dtype: object) -> bool:
 
 def encode(series: pd.Series, kind: Type, fill: Key) -> Encoded:
     """The codes of a column of texts or of one that `is_coded`, and its values as the type, `fill` where NULL."""
-    codes, values = _codes_of(series)
+    codes, values = codes_of(series)
     cells = _values_of(values, kind, fill)
     null: Array = np.empty(1, dtype=cells.values.dtype)
     null[0] = fill
@@ -51,7 +51,7 @@ def encode(series: pd.Series, kind: Type, fill: Key) -> Encoded:
     return Encoded(codes, Vector(np.concatenate([cells.values, null]), valid), bool((codes < 0).any()))
 
 
-def _codes_of(series: pd.Series) -> tuple[Codes, pd.Series]:
+def codes_of(series: pd.Series) -> tuple[Codes, pd.Series]:
     """A code for each cell, and the values that codes stand for; no cell that is not text is hashed or compared."""
     if isinstance(series.dtype, pd.CategoricalDtype):
         return np.asarray(series.cat.codes, dtype=np.int32), pd.Series(series.cat.categories)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.executors.exact_values import words_of
 from dpsql.schema import Type
 from dpsql.sql.expressions import Array, Vector
 
@@ -54,6 +55,27 @@ def hash_coded(key: Key, salt: int, codes: NDArray[np.int32 | np.int64], diction
     table = np.zeros(len(dictionary), dtype=np.uint64)
     table[entries] = hash_vector(key, salt, dictionary.at(entries), kind)
     return table[codes]
+
+
+def hash_units(key: Key, salt: int, codes: NDArray[np.int32 | np.int64], values: Array) -> Hashes:
+    """The hash of the unit of each code, shape (len(codes),); only units that occur are hashed. It is that of the value
+    alone, whatever array it stands in, so that rows of other units do not change it."""
+    occurs = np.zeros(len(values), dtype=bool)
+    occurs[codes] = True
+    entries = np.flatnonzero(occurs)
+    table = np.zeros(len(values), dtype=np.uint64)
+    table[entries] = _hash_exactly(key, salt, values[entries])
+    return table[codes]
+
+
+def _hash_exactly(key: Key, salt: int, values: Array) -> Hashes:
+    words, kinds = words_of(values)
+    start, _null, _present, *odd = _words(key, salt)
+    hashes: Hashes = words.view(np.uint64) ^ start
+    if kinds.any():
+        hashes ^= kinds * _ODD[0]
+    _mix(hashes, [factor | np.uint64(1) for factor in odd])
+    return hashes
 
 
 def combine(hashes: Sequence[Hashes]) -> Hashes:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsql.executors.encoding import Codes, Encoded
+from dpsql.executors.exact_values import numbered
 from dpsql.sql.expressions import Array, Bools, Vector
 
 Numbers = NDArray[np.int64]
@@ -35,7 +35,8 @@ _DIGIT = 16
 class KeyColumn:
     """One column of a join key on one side: a cell for each row or, with codes, for each distinct value.
 
-    values: numbers, booleans, days, microseconds or texts, NaN nowhere; a dictionary may hold the same value twice.
+    values: numbers, booleans, days, microseconds or texts, or what tells units apart (dpsql.executors.exact_values);
+    NaN nowhere; a dictionary may hold the same value twice.
     codes: for each row the index of its value; -1 is NULL.
     """
 
@@ -109,18 +110,12 @@ def expand(codes_left: Numbers, codes_right: Numbers) -> tuple[Numbers, Numbers]
 
 
 def _numbers(left: Vector, right: Vector) -> tuple[Vector, Vector]:
-    """Cells of both sides as int64, the same where the cells are equal; NULL stays NULL."""
-    texts = [side.values.dtype == object for side in (left, right)]
-    if all(texts):
-        return _numbers_of_texts(left, right)
-    if any(texts):  # a text equals no number
+    """Cells of both sides as int64, the same where the cells are equal; NULL stays NULL. Those of texts lie close
+    together on the right side."""
+    objects = [side.values for side in (left, right) if side.values.dtype == object]
+    if len(objects) == 1 and all(isinstance(cell, str) for cell in objects[0]):  # a text equals no number
         return _nulls(len(left)), _nulls(len(right))
-    cells, others = whole_numbers(left.values), whole_numbers(right.values)
-    reals = [side.values.dtype.kind == "f" for side in (left, right)]
-    if reals == [True, False]:
-        others, cells = _integers_and_reals(others, left.values)
-    elif reals == [False, True]:
-        cells, others = _integers_and_reals(cells, right.values)
+    others, cells = numbered([right.values, left.values])
     return Vector(cells, left.valid), Vector(others, right.valid)
 
 
@@ -133,32 +128,6 @@ def whole_numbers(values: Array) -> Numbers:
     if values.dtype.kind == "f":
         return np.add(values, 0.0, dtype=np.float64).view(np.int64)
     return values.astype(np.int64, copy=False)
-
-
-def _numbers_of_texts(left: Vector, right: Vector) -> tuple[Vector, Vector]:
-    """Texts numbered by a dictionary of Python's, which is exact for every text; those of the right side first, so
-    that their numbers lie close together."""
-    seen: dict[object, int] = {}
-    texts = chain(right.values.tolist(), left.values.tolist())
-    found = np.array([seen.setdefault(text, len(seen)) for text in texts], dtype=np.int64)
-    return Vector(found[len(right) :], left.valid), Vector(found[: len(right)], right.valid)
-
-
-def _integers_and_reals(integers: Numbers, reals: Array) -> tuple[Numbers, Numbers]:
-    """Numbers for an integer column and a real one: a real that is an integer of 64 bits is that integer, exactly, for
-    every double in [-2**63, 2**63) without a fraction is one; the others get numbers above all of these."""
-    whole = (np.trunc(reals) == reals) & (reals >= -(2.0**63)) & (reals < 2.0**63)
-    numbers = np.where(whole, reals, 0.0).astype(np.int64)
-    others = np.flatnonzero(~whole)
-    if len(others) == 0:
-        return integers, numbers
-    ranks, firsts = dense_ranks(whole_numbers(reals[others]))
-    top = 1 + max(int(integers.max(initial=0)), int(numbers.max(initial=0)))
-    if top + len(firsts) > 2**63:  # no room above: closer together first
-        close, kinds = dense_ranks(np.concatenate([integers, numbers]))
-        integers, numbers, top = close[: len(integers)], close[len(integers) :].copy(), len(kinds)
-    numbers[others] = top + ranks
-    return integers, numbers
 
 
 def _over_rows(cells: Vector, key: KeyColumn) -> Vector:

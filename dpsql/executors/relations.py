@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from dpsql.executors.blocks import Reader
 from dpsql.executors.columns import ColumnStore
 from dpsql.executors.encoding import Encoded
-from dpsql.executors.hashing import hash_coded, hash_vector
+from dpsql.executors.exact_values import joined, numbered
+from dpsql.executors.hashing import hash_coded, hash_units, hash_vector
 from dpsql.executors.joining import KeyColumn, dense_ranks, key_of
 from dpsql.schema import Type
 from dpsql.sql.expressions import DTYPES, Array, Bools, Column, Vector, blank
@@ -43,8 +44,10 @@ class Columns(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class Units:
-    """The privacy unit of each row: a code into `values`, -1 for a row of nobody's. Without values the codes are the
-    rows of a table, each of which is a unit, and without codes they are its rows in order; `table` is its name.
+    """The privacy unit of each row: a code into `values`, -1 for a row of nobody's. Equal values are one unit, others
+    are two: they are what is stored (dpsql.executors.exact_values), not what an expression reads. Without values the
+    codes are the rows of a table, each of which is a unit, and without codes they are its rows in order; `table` is its
+    name. `kind` is their declared type.
 
     `handles`: (kind, place, column) of the columns that determine the unit as the plan's handles do."""
 
@@ -74,7 +77,9 @@ class Units:
         codes = self.numbers()[places]
         if self.values is None:  # positions depend on other rows, so all of these units choose alike
             return hash_vector(key, salt, Vector(np.zeros(len(codes), dtype=np.int64)), Type.INTEGER)
-        return hash_coded(key, salt, codes, _with_null(self.values, self.kind), self.kind)
+        if self.kind is Type.TEXT:
+            return hash_coded(key, salt, codes, _with_null(self.values, self.kind), self.kind)
+        return hash_units(key, salt, codes, self.values.values)
 
 
 @dataclass(frozen=True, repr=False)
@@ -160,8 +165,8 @@ class Relation:
         return np.append(codes, np.int32(len(values) - 1))[part.places], values
 
     def key(self, column: Column) -> KeyColumn:
-        """A column as one side of an equality. Plain ones are told apart by all their bits, as units are, so that rows
-        that a path leads together are the same as those that an equality does."""
+        """A column as one side of an equality. Plain ones are told apart as units are, integers beyond INTEGER's range
+        too, so that rows that a path leads together are the same as those that an equality does."""
         part = self.parts[column.table]
         if isinstance(part.columns, ColumnStore) and part.columns.is_plain(column.name):
             codes, values = part.columns.identified(column.name)
@@ -222,15 +227,9 @@ def merged_units(parts: list[Units]) -> Units:
                 first[part.table] = size
                 size += part.count
         return Units(np.concatenate([part.numbers() + first[part.table] for part in parts]), size, None)
-    values = [part.values for part in parts if part.values is not None]
-    cells = np.concatenate([each.values for each in values])
-    if cells.dtype == object:
-        seen: dict[object, int] = {}
-        ranks = np.array([seen.setdefault(cell, len(seen)) for cell in cells.tolist()], dtype=np.int64)
-        distinct: Array = np.array(list(seen), dtype=object)
-    else:
-        ranks, firsts = dense_ranks(cells.view(np.int64) if cells.dtype.kind == "f" else cells.astype(np.int64))
-        distinct = cells[firsts]
+    values = [part.values.values for part in parts if part.values is not None]
+    ranks, firsts = dense_ranks(np.concatenate(numbered(values)))
+    distinct = joined(values, firsts)
     codes, start = [], 0
     for part, held in zip(parts, values, strict=True):
         numbers = np.append(ranks[start : start + len(held)], -1)

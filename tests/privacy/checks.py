@@ -69,13 +69,13 @@ class Shape:
 
 
 def series(cells: Sequence[Any], dtype: Any) -> pd.Series:
-    if dtype is object:
-        array = np.empty(len(cells), dtype=object)
-        array[:] = [None] * len(cells)
-        for i, cell in enumerate(cells):
-            array[i] = cell
-        return pd.Series(array, dtype=object)
-    return pd.Series(list(cells), dtype=dtype)
+    if dtype is not object and dtype != "UInt64":
+        return pd.Series(list(cells), dtype=dtype)
+    array = np.empty(len(cells), dtype=object)
+    array[:] = [None] * len(cells)
+    for i, cell in enumerate(cells):
+        array[i] = cell
+    return pd.Series(array, dtype=dtype)  # a list of numbers below and above 2^63 goes through float64 on its way
 
 
 def calibrated(
