@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
@@ -376,7 +376,25 @@ def _target(table: Linked, word: UnitWord, tables: Mapping[str, Linked]) -> str:
             "never equal.",
             hint=f'Declare both alike: types={{"{column.name}": ...}} or types={{"{key.name}": ...}}.',
         )
+    if zones_differ([column, key]):
+        zoned, plain = (column, key) if has_zone(column.storage) else (key, column)
+        raise InvalidSchema(
+            f'{table.name}: "{zoned.name}" has a time zone and "{plain.name}" has none, so they are never equal.',
+            hint="A moment of a time zone and the time of a clock somewhere are two things: store both alike.",
+        )
     return name
+
+
+def zones_differ(columns: Iterable[Column]) -> bool:
+    """Whether some of these columns are stored as times of a zone and others without one."""
+    return len({has_zone(each.storage) for each in columns if each.type == "timestamp"} - {None}) > 1
+
+
+def has_zone(storage: str) -> bool | None:
+    """Whether a column is stored as times of a zone; None where the cells tell."""
+    if storage.startswith(("object", "category")):
+        return None
+    return "tz=" in storage or (storage.startswith("datetime64[") and "," in storage)
 
 
 def _stepped(table: Linked, there: str, target: Linked, unit: Unit) -> Unit:

@@ -1,8 +1,8 @@
 """Python objects and texts, cell by cell, as values that are told apart exactly (dpsql.executors.exact_values).
 
 What an expression reads of a cell is held in 64 bits: clipped, rounded, by its wall clock. Here nothing is: numbers and
-moments are what they are, and the declared type says only which cells fit it. A text is what its type reads: of a
-fraction the nearest double.
+moments are what they are, and the declared type says only which cells fit it. A text is what its type reads: a whole
+number that is written as one, and else the nearest double.
 
 Nothing here fails on a cell, whatever its class does: one that cannot be read, or does not fit, is None.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -32,7 +33,7 @@ from dpsql.executors.exact_values import Instant
 from dpsql.schema import Type
 
 _MOST_DIGITS = 400
-"""A text is a whole number up to so many digits, more than the largest double has; a decimal becomes one in memory."""
+"""A text is a whole number up to so many digits, more than the largest double has, and a decimal is held as one."""
 _ATTOSECONDS = {"as": 1, "fs": 10**3, "ps": 10**6, "ns": 10**9, "us": 10**12, "ms": 10**15, "s": 10**18}
 _SECONDS = {"m": 60, "h": 3_600, "D": 86_400, "W": 604_800}
 _NANOSECONDS_A_DAY = 1_000 * MICROSECONDS_A_DAY
@@ -76,11 +77,8 @@ def _integer(cell: Any) -> Hashable:
 def _real(cell: Any) -> Hashable:
     if not isinstance(cell, str):
         return _number(cell)
-    number = Decimal(cell) if len(cell) <= _MOST_DIGITS else None
-    if number is not None and number.is_finite() and number.adjusted() < _MOST_DIGITS:
-        whole = number.to_integral_value()
-        if whole == number:
-            return int(whole)
+    with suppress(ValueError):  # not written as a whole number
+        return int(cell) if len(cell) <= _MOST_DIGITS else _number(float(cell))
     return _number(float(cell))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dpsql.schema import TableSchema, Type
+from dpsql.schema import ColumnSchema, TableSchema
 from dpsql.sql.parameters import Params
 from dpsql.sql.select_list import fresh
 
@@ -29,14 +29,14 @@ class Statementwide:
     public: PublicValues | None = None
     tables: Mapping[str, TableSchema] = field(default_factory=dict)
 
-    def unit_type(self, table: TableSchema) -> Type:
-        """The type of a table's units: that of the column at the end of their path."""
+    def unit_column(self, table: TableSchema) -> ColumnSchema:
+        """The column at the end of the path to a table's units."""
         assert table.unit is not None  # the caller asks of tables with units
         end = table.unit.steps[-1] if table.unit.steps else None
         held = table.by_name[table.unit.column.casefold()]
         if end is not None and end.table in self.tables:
             held = self.tables[end.table].by_name[end.column.casefold()]
-        return held.type
+        return held
 
     def place(self, name: str) -> str:
         """A name for one more place in the query that has columns; the empty one for a table that is alone."""

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from dpsql.errors import SQLSyntaxError, TypeMismatch, UnsupportedSQL
 from dpsql.schema import Type
+from dpsql.schema_units import zones_differ
 from dpsql.sql.expressions import Column, Expr, Literal, between_integers, together, unfiltered
 from dpsql.sql.nodes import Branch, Union, row_scans_of
 from dpsql.sql.parse import span_of
@@ -63,12 +64,19 @@ def _check_units(whole: Statementwide, node: exp.Union, rows: Sequence[Rows]) ->
             hint="Join a public table to people's rows instead.",
         )
     scans = [scan for each in rows for scan in row_scans_of(each.source)]
-    kinds = {whole.unit_type(scan.table) for scan in scans if scan.table.unit is not None}
+    units = [whole.unit_column(scan.table) for scan in scans if scan.table.unit is not None]
+    kinds = {each.type for each in units}
     if len(kinds) > 1:
         raise TypeMismatch(
             f"the privacy units of UNION ALL's parts are {' and '.join(sorted(kinds))}; they have to be of one type.",
             span=span,
             hint="Declare one type for them in both tables: types={...}.",
+        )
+    if zones_differ(units):
+        raise TypeMismatch(
+            "the privacy units of UNION ALL's parts are times, some with a time zone and some without.",
+            span=span,
+            hint="Store them alike: nobody could be in both parts.",
         )
     by_row = [each for each in rows if each.unit_is_row]
     if by_row and len(by_row) < len(rows):
