@@ -124,7 +124,7 @@ def stored_words(series: pd.Series) -> tuple[Array, Bools | None, Clock | None] 
     elif isinstance(held, pd.arrays.IntegerArray | pd.arrays.FloatingArray | pd.arrays.BooleanArray):
         cells, valid = _nullable(held)
     elif isinstance(dtype, np.dtype) and dtype.kind in _WIDEST and dtype.itemsize <= _WORD:
-        return series.to_numpy(), None, None
+        return laid_out(series.to_numpy()), None, None
     else:
         return None
     return cells, _without(valid, cells == _NAT) if clock else valid, clock

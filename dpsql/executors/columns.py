@@ -21,7 +21,6 @@ from dpsql.executors.memory import same_memory
 from dpsql.intervals import Number
 from dpsql.schema import ColumnSchema, Key, TableSchema, Type
 from dpsql.sql.expressions import DTYPES, Array, Vector, blank
-from dpsql.sql.row_local import laid_out
 
 
 class ColumnStore:
@@ -71,16 +70,6 @@ class ColumnStore:
         if column.type is Type.OTHER:
             return lambda start, stop: _presence(series.iloc[start:stop])
         return block_reader(series, column.type, default_value(column))
-
-    def _whole_as(self, column: ColumnSchema) -> Vector:
-        """The whole column read as another declaration of it says."""
-        series = self.frame[column.name]
-        if is_coded(series.dtype):
-            found = encode(series, column.type, default_value(column))
-            return _declared(found.dictionary, column).at(found.codes)
-        read = self._read_as(column)
-        whole = read_objects(series, column.type, default_value(column)) if read is None else read(0, self.rows)
-        return _declared(whole, column)
 
     def encoded(self, name: str) -> Encoded:
         """A column of texts, or one that is held as codes, by its distinct values."""
