@@ -1,6 +1,6 @@
 """Lies planted in how privacy units are told apart, each beside a check that it fails.
 
-A lie is a monkeypatch of dpsql; its check passes on the honest engine.
+A lie is a monkeypatch of dpsql; its check passes on the honest engine (test_exact_units).
 """
 
 from __future__ import annotations
@@ -209,16 +209,25 @@ def check_hashes() -> None:
         test_exact_units.check_numbers([one], [one])
 
 
-NEIGHBOURS, SAME = all_of(exact_units.check_merged, MERGED), all_of(exact_units.check_equal, EQUAL)
+SAME = all_of(exact_units.check_equal, EQUAL)
+
+
+def neighbours(kind: str) -> Check:
+    """Pairs of people in storages whose names say so."""
+    pairs = [pair for pair in MERGED if kind in str(pair)]
+    assert pairs
+    return all_of(exact_units.check_merged, pairs)
+
+
 LIES: list[tuple[Lie, Check]] = [
-    (read_unsigned_as_signed, NEIGHBOURS),
-    (number_unsigned_as_signed, NEIGHBOURS),
+    (read_unsigned_as_signed, neighbours("uint64")),
+    (number_unsigned_as_signed, neighbours("uint64")),
     (hold_units_to_the_range_of_integers, check_single_tables),
-    (clip_integers_beyond_their_range, NEIGHBOURS),
-    (round_times_to_microseconds, NEIGHBOURS),
-    (tell_instants_by_the_clock_on_the_wall, NEIGHBOURS),
+    (clip_integers_beyond_their_range, neighbours("text")),
+    (round_times_to_microseconds, neighbours("datetime64[ns, None]")),
+    (tell_instants_by_the_clock_on_the_wall, neighbours("Berlin")),
     (tell_instants_by_the_clock_on_the_wall, SAME),
-    (take_decimals_for_floats, NEIGHBOURS),
+    (take_decimals_for_floats, neighbours("decimal")),
     (tell_zeros_apart, SAME),
     (make_the_infinite_nobody, check_single_tables),
     (clip_units_to_declared_bounds, exact_units.check_what_is_declared),
@@ -227,11 +236,6 @@ LIES: list[tuple[Lie, Check]] = [
     (hash_units_by_their_array, check_hashes),
     (compare_times_by_all_their_bits, exact_units.check_times_in_the_text),
 ]
-
-
-@pytest.mark.parametrize("check", dict.fromkeys(check for _, check in LIES), ids=lambda each: each.__name__)
-def test_the_truth_passes(check: Check):
-    check()
 
 
 @pytest.mark.parametrize(("lie", "check"), LIES, ids=lambda each: each.__name__)
