@@ -11,7 +11,7 @@ from dpsql.analysis.stability import Stability, stability
 from dpsql.errors import InternalError, InvalidPrivacyParameter, MissingBounds, UnsupportedSQL
 from dpsql.privacy.unit import LARGEST_LIMIT, ContributionBound
 from dpsql.schema_units import Limits
-from dpsql.sql.nodes import Source, row_scans_of
+from dpsql.sql.nodes import Source, nodes_of, row_scans_of, scans_of
 from dpsql.sql.plan import Aggregate, scan_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 
 MOST_FAN_OUT = 10_000
-"""Rows that public tables may make of each row: refused here, for what would become of more is up to the data."""
+"""Rows that public tables may make of each row, at any place of a query: more are refused here, for what would become
+of them is up to the data."""
+
+MOST_PUBLIC_ROWS = 10_000_000
+"""Rows of a join of public tables alone, which stand in memory together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +42,7 @@ def bounds_of(plan: Aggregate, options: Options | None) -> Bounds:
     InvalidPrivacyParameter for limits beyond reason."""
     below = stability(plan.input)
     grouped = bool(plan.keys)
-    if below.fan_out > MOST_FAN_OUT:
-        raise UnsupportedSQL(
-            f"joins with public tables make {below.fan_out:,} rows of each; at most {MOST_FAN_OUT:,} are supported."
-        )
+    _check_fan_outs(plan.input)
     if not below.declared:
         if below.rows is None:
             raise InternalError("nothing bounds the rows of a unit")
@@ -51,6 +52,24 @@ def bounds_of(plan: Aggregate, options: Options | None) -> Bounds:
     rows = _declared(plan, below, options, grouped=grouped)
     enforced = below.rows is None or below.rows > rows.l1 or rows.groups < rows.rows or rows.per_group < rows.rows
     return Bounds(rows, ContributionBound(rows.most_groups, rows.most_groups, 1), enforced, declared=True)
+
+
+def _check_fan_outs(source: Source) -> None:
+    """Raises UnsupportedSQL where public tables make too many rows, by what is declared."""
+    for node in nodes_of(source):
+        fan_out = stability(node).fan_out
+        if fan_out > MOST_FAN_OUT:
+            raise UnsupportedSQL(
+                f"joins with public tables make {fan_out:,} rows of each; at most {MOST_FAN_OUT:,} are supported."
+            )
+        scans = list(scans_of(node))
+        if len(scans) > 1 and all(scan.table.public for scan in scans):
+            first = next(row_scans_of(node)).table.rows or 1
+            if first * fan_out > MOST_PUBLIC_ROWS:
+                raise UnsupportedSQL(
+                    f"a join of public tables makes up to {first * fan_out:,} rows; at most {MOST_PUBLIC_ROWS:,} are "
+                    "supported."
+                )
 
 
 def _declared(plan: Aggregate, below: Stability, options: Options | None, *, grouped: bool) -> ContributionBound:

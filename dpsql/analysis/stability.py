@@ -28,7 +28,7 @@ class Stability:
     """`by_unit`: for each kind of unit (the declared ones, or the rows of a table that declares none) how many rows one
     of them can have at most, None for any number; empty where all is public. `every_row`: no row of the table was left
     out below. `expected`: the rows of a unit as declared keys promise, which is not relied upon but enforced.
-    `fan_out`: how many rows public tables make of one."""
+    `fan_out`: how many rows public tables make of one of people's rows, or of public ones where all are."""
 
     by_unit: Mapping[str, int | None]
     every_row: bool
@@ -94,7 +94,7 @@ def _(node: Join) -> Stability:
     matches = None if node.matches is None else max(least, node.matches)
     times = (None if right.rows is None else max(least, right.rows)) if right.by_unit else matches
     by_unit = {unit: _product(rows, times) for unit, rows in left.by_unit.items()}
-    fan_out = left.fan_out * (1 if right.by_unit else max(1, matches or 1))
+    fan_out = left.fan_out * (right.fan_out if right.by_unit else max(1, matches or 1))
     return Stability(by_unit, every_row=False, expected=_product(left.expected, matches), fan_out=fan_out)
 
 
@@ -131,8 +131,8 @@ def _(node: PerUnit) -> Stability:
     below = stability(node.input)
     if not below.declared:
         raise InternalError("only a declared unit has groups of its own")
-    rows = 1 if node.alone else below.rows
-    return Stability({DECLARED: rows}, every_row=False, expected=below.expected)
+    rows, fan_out = (1, 1) if node.alone else (below.rows, below.fan_out)
+    return Stability({DECLARED: rows}, every_row=False, expected=below.expected, fan_out=fan_out)
 
 
 def _product(one: int | None, other: int | None) -> int | None:

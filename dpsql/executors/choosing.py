@@ -44,7 +44,7 @@ def choose_rows(plan: ExactPlan, rows: Relation, codes: Numbers, groups: Groups 
     by_group = codes
     limit = plan.groups if any(map(of_units, plan.parts)) else None
     if groups is not None and limit is not None and limit < cells:
-        ask = _Hashes(plan, rows, codes, groups, key, places)
+        ask = RowHashes(plan, rows, codes, groups, key, places)
         kept = keep_groups(_at(units, places), codes[places], limit, ask, rows.units.count)
         if kept is not None:
             by_group = codes.copy()
@@ -52,7 +52,7 @@ def choose_rows(plan: ExactPlan, rows: Relation, codes: Numbers, groups: Groups 
             places = places[kept]
     by_row = by_group
     if plan.limits is not None and (plan.grids or not all(map(of_units, plan.parts))):
-        ask = _Hashes(plan, rows, codes, groups, key, places)
+        ask = RowHashes(plan, rows, codes, groups, key, places)
         held = codes[places] if groups is not None else None
         limits = plan.limits
         if limits.groups >= cells:  # nobody is in more groups than there are
@@ -70,7 +70,7 @@ def _at(units: NDArray[Any], places: Numbers) -> Numbers:
 
 
 @dataclass(frozen=True, repr=False)
-class _Hashes:
+class RowHashes:
     """Keyed hashes of some of the rows at `places`: of (unit, group, what the row contributes), and of (unit, group).
     They are of values, so that neither the order of rows nor those of others play a part."""
 
@@ -80,6 +80,15 @@ class _Hashes:
     groups: Groups | None
     key: bytes
     places: Numbers
+
+    def of_groups(self, asked: Numbers) -> Hashes:
+        """The hashes of (unit, group)."""
+        places = self.places[asked]
+        assert self.rows.units is not None  # as the caller of this module saw
+        found = [self.rows.units.hashes(self.key, 0, places)]
+        if self.groups is not None:
+            found.append(self._of_groups(self.groups, self.codes[places]))
+        return combine(found)
 
     def __call__(self, asked: Numbers) -> tuple[Hashes, Hashes]:
         places = self.places[asked]

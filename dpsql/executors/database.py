@@ -30,64 +30,64 @@ from dpsql.executors.pairing import (
 from dpsql.executors.relations import Part, Places, Relation, Units, merged_units, units_of_codes
 from dpsql.schema import TableSchema, Type
 from dpsql.schema_units import Unit
-from dpsql.sql.expressions import Column, Expr, Vector
-from dpsql.sql.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Source, Union
+from dpsql.sql.expressions import DTYPES, Column, Expr, Vector
+from dpsql.sql.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Source, Union, inputs_of, scans_of
 from dpsql.sql.plan import AggregateKind, Aggregation, GroupKey
 
 
 class Database:
-    """Column stores by table name, and the relations that sources make of them."""
+    """Column stores by table name, and the relations that sources make of them.
 
-    def __init__(self, stores: Mapping[str, ColumnStore]) -> None:
+    `source`: what is to be run, from which it follows how many rows public tables make of each above a join. `most`: a
+    join of people's rows that would make more rows raises TooManyRows. `given`: relations that stand for nodes, by
+    their identity."""
+
+    def __init__(
+        self, stores: Mapping[str, ColumnStore], source: Source | None = None, most: int | None = None
+    ) -> None:
         self.stores = {name.casefold(): store for name, store in stores.items()}
+        self.most = most
+        self.given: dict[int, Relation] = {}
+        self._fan_out: dict[int, int] = {} if source is None else fan_outs_above(source)
+        self._led_places: dict[tuple[ColumnStore, str, str, str], Places] = {}
 
-    @singledispatchmethod
     def relation(self, source: Source) -> Relation:
         """The rows of a source."""
+        given = self.given.get(id(source))
+        return self._made(source) if given is None else given
+
+    @singledispatchmethod
+    def _made(self, source: Source) -> Relation:
         raise InternalError(f"no way to run {type(source).__name__}")
 
-    @relation.register
+    @_made.register
     def _(self, scan: Scan) -> Relation:
         store = self.stores[scan.table.name.casefold()]
         units = None if scan.table.public else self._units(scan, store)
         return Relation(store.rows, {scan.name: Part(store)}, units)
 
-    @relation.register
+    @_made.register
     def _(self, node: Filter) -> Relation:
-        rows = self.relation(node.input)
-        passes = evaluated(node.predicate, rows)
-        kept = passes.values.astype(bool) & passes.where_valid()
-        return Relation(rows.rows, rows.parts, rows.units, kept if rows.kept is None else kept & rows.kept)
+        return filtered(node, self.relation(node.input))
 
-    @relation.register
+    @_made.register
     def _(self, node: Join) -> Relation:
         left, right = self.relation(node.left), self.relation(node.right)
-        found = self._looked_up(node, left, right) if node.matches == 1 and node.keys else None
-        if found is None:
-            return multiplied(node, left.settled() if not node.outer else left, right)
-        rows = beside(left, right, found, outer=node.outer)
-        return with_presence(node, rows, found >= 0)
+        found = self.looked_up(node, left, right)
+        if found is not None:
+            return found
+        return multiplied(node, left if node.outer else left.settled(), right, self.fan_out(node), self.most)
 
-    @relation.register
+    @_made.register
     def _(self, node: Mark) -> Relation:
         rows, inner = self.relation(node.input), self.relation(node.inner).settled()
-        found = marked(node, rows, inner)
-        column = MadeColumns(rows.rows, {node.column.name: (Type.BOOLEAN, lambda: found)})
-        return Relation(rows.rows, {**rows.parts, node.column.table: Part(column)}, rows.units, rows.kept)
+        return with_mark(node, rows, marked(node, rows, inner, self.fan_out(node)))
 
-    @relation.register
+    @_made.register
     def _(self, node: Union) -> Relation:
-        rows = [self.relation(branch.input).settled() for branch in node.branches]
-        makers = {
-            column.name: (column.type, partial(_joined, node.branches, rows, place, column.type))
-            for place, column in enumerate(node.columns)
-        }
-        size = sum(each.rows for each in rows)
-        units = [each.units for each in rows if each.units is not None]
-        whose = merged_units(units) if units else None
-        return Relation(size, {node.columns[0].table: Part(MadeColumns(size, makers))}, whose)
+        return united(node, [self.relation(branch.input).settled() for branch in node.branches])
 
-    @relation.register
+    @_made.register
     def _(self, node: PerUnit) -> Relation:
         rows = self.relation(node.input).settled()
         units = rows.units
@@ -104,6 +104,17 @@ class Database:
         for each, column in zip(node.aggregations, node.columns[len(keys) :], strict=True):
             makers[column.name] = (column.type, partial(aggregated, each, rows, groups, size, column.type))
         return Relation(size, {node.columns[0].table: Part(MadeColumns(size, makers))}, units.at(firsts))
+
+    def fan_out(self, node: Source) -> int:
+        """How many rows public tables make of each row of a node, at most."""
+        return self._fan_out.get(id(node), 1)
+
+    def looked_up(self, node: Join, left: Relation, right: Relation) -> Relation | None:
+        """The rows of a join that finds one right row for each left one at most; None for one that may find more."""
+        found = self._looked_up(node, left, right) if node.matches == 1 and node.keys else None
+        if found is None:
+            return None
+        return with_presence(node, beside(left, right, found, outer=node.outer), found >= 0)
 
     # Whose rows.
 
@@ -161,7 +172,7 @@ class Database:
             if (kind, one.table, one.name) in left.units.handles:
                 places = self._along_path(left.parts[one.table], one.name, bottom.table, other.name)
                 if places is not None and self._is_unique(bottom.table, other.name):
-                    return among_kept(places, right.kept)
+                    return among_kept(_among_given(places, right.parts[bottom.name]), right.kept)
         return looked_up(node, left, right, units=True)
 
     def _both_plain(self, left: Relation, one: Column, scan: Scan, other: Column) -> bool:
@@ -185,8 +196,57 @@ class Database:
         step = schema.unit.steps[0]
         if (step.table, step.key) != (table.name.casefold(), key):
             return None
-        places = self._led(name, part.columns, step.table, step.key)
+        path = (part.columns, name, step.table, step.key)
+        if path not in self._led_places:
+            self._led_places[path] = self._led(name, part.columns, step.table, step.key)
+        places = self._led_places[path]
         return places if part.places is None else np.append(places, -1)[part.places]
+
+
+def filtered(node: Filter, rows: Relation) -> Relation:
+    passes = evaluated(node.predicate, rows)
+    kept = passes.values.astype(bool) & passes.where_valid()
+    return Relation(rows.rows, rows.parts, rows.units, kept if rows.kept is None else kept & rows.kept)
+
+
+def with_mark(node: Mark, rows: Relation, found: Vector) -> Relation:
+    column = MadeColumns(rows.rows, {node.column.name: (Type.BOOLEAN, lambda: found)})
+    return Relation(rows.rows, {**rows.parts, node.column.table: Part(column)}, rows.units, rows.kept)
+
+
+def united(node: Union, rows: list[Relation]) -> Relation:
+    """The rows of the branches, settled, one after the other."""
+    makers = {
+        column.name: (column.type, partial(_joined, node.branches, rows, place, column.type))
+        for place, column in enumerate(node.columns)
+    }
+    size = sum(each.rows for each in rows)
+    units = [each.units for each in rows if each.units is not None]
+    whose = merged_units(units) if units else None
+    return Relation(size, {node.columns[0].table: Part(MadeColumns(size, makers))}, whose)
+
+
+def fan_outs_above(source: Source, times: int = 1) -> dict[int, int]:
+    """For each node, by its identity, how many rows public tables make of each of its rows above it, at most."""
+    found = {id(source): times}
+    below = times
+    if isinstance(source, Join) and all(scan.table.public for scan in scans_of(source.right)):
+        below = times * max(1, source.matches or 1)
+    for place, each in enumerate(inputs_of(source)):
+        asked_about = isinstance(source, Mark) and place == 1
+        above = 1 if asked_about or (isinstance(source, PerUnit) and source.alone) else below
+        for node, most in fan_outs_above(each, above).items():
+            found[node] = max(most, found.get(node, 1))
+    return found
+
+
+def _among_given(places: Places, part: Part) -> Places:
+    """Rows of a table as rows of some of its rows, ascending, among which they are; -1 stays."""
+    if part.places is None:
+        return places
+    found = np.searchsorted(part.places, places)
+    held = np.append(part.places, -2)[found] == places
+    return np.where(held, found, -1)
 
 
 def _exact_key(store: ColumnStore, name: str) -> KeyColumn:
@@ -205,7 +265,7 @@ def _joined(branches: tuple[Branch, ...], rows: list[Relation], place: int, kind
     if kind is Type.TEXT:
         return joined_texts([_texts(branch.outputs[place], each) for branch, each in zip(branches, rows, strict=True)])
     made = [evaluated(branch.outputs[place], each) for branch, each in zip(branches, rows, strict=True)]
-    dtype = np.result_type(*(each.values for each in made))
+    dtype = np.result_type(DTYPES[kind], *(each.values for each in made))
     values = np.concatenate([each.values.astype(dtype, copy=False) for each in made])
     if all(each.valid is None for each in made):
         return Vector(values)

@@ -90,23 +90,34 @@ def matched(codes_left: Numbers, codes_right: Numbers) -> Bools:
     return _positions(Vector(codes_left), Vector(codes_right, codes_right >= 0), None) >= 0
 
 
-def expand(codes_left: Numbers, codes_right: Numbers) -> tuple[Numbers, Numbers]:
-    """The positions of all pairs of rows with the same code, -1 being the code of none: by left row, then right row.
+class Runs:
+    """The right rows that each left row meets: those with the same code, -1 being the code of none.
 
     The right rows are laid out run by run, one run for each code and each in order of rows; every left row takes its
-    run whole.
+    run whole. `pairs`: how many right rows each left row meets.
     """
-    kept = np.flatnonzero(codes_right >= 0)
-    codes = codes_right[kept]
-    runs, firsts = dense_ranks(codes)
-    laid_out = kept[stable_order(runs, len(firsts))]
-    lengths = np.bincount(runs, minlength=len(firsts))
-    run = _positions(Vector(codes_left), Vector(codes[firsts]), None)
-    pairs = np.append(lengths, 0)[run]  # the run -1 is the last, which has no rows
-    starts = np.append(np.cumsum(lengths) - lengths, 0)[run]
-    ends = np.cumsum(pairs)
-    left_rows = np.repeat(np.arange(len(codes_left)), pairs)
-    return left_rows, laid_out[np.arange(len(left_rows)) + np.repeat(starts - (ends - pairs), pairs)]
+
+    def __init__(self, codes_left: Numbers, codes_right: Numbers) -> None:
+        kept = np.flatnonzero(codes_right >= 0)
+        codes = codes_right[kept]
+        runs, firsts = dense_ranks(codes)
+        self._laid_out = kept[stable_order(runs, len(firsts))]
+        lengths = np.bincount(runs, minlength=len(firsts))
+        run = _positions(Vector(codes_left), Vector(codes[firsts]), None)
+        self.pairs: Numbers = np.append(lengths, 0)[run]  # the run -1 is the last, which has no rows
+        self._starts = np.append(np.cumsum(lengths) - lengths, 0)[run]
+
+    def expand(self, start: int, stop: int) -> tuple[Numbers, Numbers]:
+        """The positions of all pairs of the left rows start..stop: by left row, then right row."""
+        pairs, starts = self.pairs[start:stop], self._starts[start:stop]
+        ends = np.cumsum(pairs)
+        left_rows = np.repeat(np.arange(start, stop), pairs)
+        return left_rows, self._laid_out[np.arange(len(left_rows)) + np.repeat(starts - (ends - pairs), pairs)]
+
+
+def expand(codes_left: Numbers, codes_right: Numbers) -> tuple[Numbers, Numbers]:
+    """The positions of all pairs of rows with the same code, -1 being the code of none: by left row, then right row."""
+    return Runs(codes_left, codes_right).expand(0, len(codes_left))
 
 
 def _numbers(left: Vector, right: Vector) -> tuple[Vector, Vector]:

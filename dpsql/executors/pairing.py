@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dpsql.executors.evaluation import evaluated
-from dpsql.executors.joining import KeyColumn, dense_ranks, expand, key_of, lookup, match_codes, matched
+from dpsql.executors.joining import KeyColumn, Numbers, Runs, dense_ranks, key_of, lookup, match_codes, matched
 from dpsql.executors.made import MadeColumns, encoded_texts
 from dpsql.executors.relations import Part, Places, Relation
 from dpsql.schema import Type
@@ -17,6 +18,19 @@ from dpsql.sql.nodes import Join, Mark
 _PAIRS_AT_ONCE = 1 << 22
 MOST_PAIRS = 1 << 22
 """Pairs of rows that one unit's may make in a join."""
+MOST_FANNED_OUT = 1 << 25
+"""Rows that public tables may make of one unit's pairs: what a unit's pairs cost is bounded by it."""
+
+
+class TooManyRows(Exception):
+    """The rows of a join would be more than are to be held at once. It never leaves the executors."""
+
+
+def most_pairs(fan_out: int) -> int:
+    """How many pairs one unit's rows may make in a join above which public tables make at most `fan_out` rows of each.
+
+    A limit of declared facts alone, so that whether a unit is within it follows from the unit's own rows."""
+    return max(1, min(MOST_PAIRS, MOST_FANNED_OUT // fan_out))
 
 
 def looked_up(node: Join, left: Relation, right: Relation, *, units: bool = False) -> Places | None:
@@ -91,46 +105,77 @@ def beside(left: Relation, right: Relation, places: Places, *, outer: bool) -> R
     return Relation(left.rows, {**left.parts, **parts}, units, kept)
 
 
-def multiplied(node: Join, left: Relation, right: Relation) -> Relation:
-    """All pairs of rows with equal keys."""
-    right = right.settled()
-    if not node.keys and (left.units is None or right.units is None):
-        one = np.repeat(np.arange(left.rows), right.rows)
-        other = np.tile(np.arange(right.rows), left.rows)
-    else:
+@dataclass(frozen=True, repr=False)
+class Meeting:
+    """A join that may make several rows of a left one. `right` is settled."""
+
+    node: Join
+    left: Relation
+    right: Relation
+    runs: Runs
+
+    @classmethod
+    def of(cls, node: Join, left: Relation, right: Relation) -> Meeting:
+        if not node.keys and (left.units is None or right.units is None):
+            everywhere = np.zeros(left.rows, dtype=np.int64), np.zeros(right.rows, dtype=np.int64)
+            return cls(node, left, right, Runs(*everywhere))
         keys = _keys(node.keys, left, right, units=True)
-        codes, others = match_codes([key for key, _ in keys], [key for _, key in keys])
-        if right.units is not None:
-            codes = _without_heavy_units(left, codes, others)
-        one, other = expand(codes, others)
-    if node.outer:
-        alone = np.ones(left.rows, dtype=bool)
-        alone[one] = False
-        extra = np.flatnonzero(alone)
-        one, other = np.concatenate([one, extra]), np.concatenate([other, np.full(len(extra), -1)])
-    rows = left.at(one)
-    if left.kept is not None:
-        rows.kept = left.kept[one]
-    rows.parts.update(right.at(other).parts)
-    return with_presence(node, rows, other >= 0)
+        return cls(node, left, right, Runs(*match_codes([key for key, _ in keys], [key for _, key in keys])))
+
+    def rows(self, start: int, stop: int) -> Relation:
+        """What becomes of the left rows start..stop."""
+        one, other = self.runs.expand(start, stop)
+        if self.node.outer:
+            extra = start + np.flatnonzero(self.runs.pairs[start:stop] == 0)
+            one, other = np.concatenate([one, extra]), np.concatenate([other, np.full(len(extra), -1)])
+        rows = self.left.at(one)
+        if self.left.kept is not None:
+            rows.kept = self.left.kept[one]
+        rows.parts.update(self.right.at(other).parts)
+        return with_presence(self.node, rows, other >= 0)
+
+    def in_pieces(self, most: int) -> Iterator[Relation]:
+        """The rows, at most so many at a time unless a single left row makes more; at least one piece."""
+        ends = np.cumsum(np.maximum(self.runs.pairs, 1))
+        start = 0
+        while start < self.left.rows or start == 0:
+            before = int(ends[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, before + most, side="right")))
+            yield self.rows(start, min(stop, self.left.rows))
+            start = stop
 
 
-def _without_heavy_units(left: Relation, codes: Places, others: Places) -> Places:
-    """The left rows' codes, -1 for those of units whose rows would make more than `MOST_PAIRS` pairs: else one person's
-    rows could fill the memory, and be seen by that.
+def multiplied(node: Join, left: Relation, right: Relation, fan_out: int = 1, most: int | None = None) -> Relation:
+    """All pairs of rows with equal keys. Raises TooManyRows where people's rows would make more than `most`."""
+    meeting = Meeting.of(node, left, right.settled())
+    if right.units is not None:
+        leave_out_heavy_units(left, meeting.runs.pairs, most_pairs(fan_out))
+    if most is not None and left.units is not None and int(meeting.runs.pairs.sum()) > most:
+        raise TooManyRows
+    return meeting.rows(0, left.rows)
+
+
+def leave_out_heavy_units(left: Relation, pairs: Numbers, most: int) -> None:
+    """No pairs for the left rows of units whose rows would make more than `most`: else one person's rows could fill the
+    memory, or take hours, and be seen by that. `pairs`: how many each left row makes; changed in place.
 
     It follows from the unit's own rows. A unit each of whose rows meets one other at most makes no more pairs than it
     has rows and is never left out, so that a look-up, which other people's doubled keys turn into this, gives the same.
     """
-    if left.units is None or len(codes) * len(others) <= MOST_PAIRS:
-        return codes
-    ranks, _ = dense_ranks(np.concatenate([codes, others]))
-    met = np.bincount(ranks[len(codes) :][others >= 0], minlength=int(ranks.max(initial=0)) + 1)
-    pairs = np.where(codes >= 0, met[ranks[: len(codes)]], 0)
-    units = left.units.numbers() + 1  # nobody's rows are 0
+    if left.units is None or int(pairs.sum()) <= most:
+        return
+    units, made, rows = pairs_of_units(left, pairs)
+    heavy = made > np.maximum(most, rows)
+    if heavy.any():
+        pairs[heavy[units]] = 0
+
+
+def pairs_of_units(left: Relation, pairs: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """For each left row its unit's number, nobody's being 0; and for each number the pairs and the left rows."""
+    assert left.units is not None  # the caller asked
+    units = left.units.numbers() + 1
     made = np.bincount(units, weights=pairs)  # far below 2^53, where floats would begin to round
-    heavy = made > np.maximum(MOST_PAIRS, np.bincount(units))
-    return np.where(heavy[units], -1, codes) if heavy.any() else codes
+    return units, made.astype(np.int64), np.bincount(units)
 
 
 def with_presence(node: Join, rows: Relation, matched_: Bools) -> Relation:
@@ -141,19 +186,21 @@ def with_presence(node: Join, rows: Relation, matched_: Bools) -> Relation:
     return rows
 
 
-def marked(node: Mark, rows: Relation, inner: Relation) -> Vector:
+def marked(node: Mark, rows: Relation, inner: Relation, fan_out: int = 1, *, allowed: bool | None = None) -> Vector:
+    """Whether some inner row belongs to each row. `allowed`: whether the pairs of the one unit whose rows these are, or
+    some of them, are few enough; None to see for each unit."""
     keys = _keys(node.keys, rows, inner, units=True)
     if not keys and node.condition is None:
         found = np.full(rows.rows, inner.rows > 0)
-    elif not keys and node.condition is not None:
-        alike = np.zeros(rows.rows, dtype=np.int64), np.zeros(inner.rows, dtype=np.int64)
-        found = _any_pair(node.condition, rows, inner, alike)
+    elif node.condition is not None:
+        runs = meetings(node, rows, inner)
+        if allowed is None and inner.units is not None:
+            leave_out_heavy_units(rows, runs.pairs, most_pairs(fan_out))
+        elif allowed is False:
+            runs.pairs[:] = 0
+        found = _any_pair(node.condition, rows, inner, runs)
     else:
-        codes, others = match_codes([key for key, _ in keys], [key for _, key in keys])
-        if node.condition is None:
-            found = matched(codes, others)
-        else:
-            found = _any_pair(node.condition, rows, inner, (codes, others))
+        found = matched(*match_codes([key for key, _ in keys], [key for _, key in keys]))
     if not node.of_list or (not inner.rows and inner.units is None):
         return Vector(found)
     asked, listed = keys[-1]
@@ -163,18 +210,24 @@ def marked(node: Mark, rows: Relation, inner: Relation) -> Vector:
     return Vector(found, None if valid.all() else valid)
 
 
-def _any_pair(condition: Expr, rows: Relation, inner: Relation, keys: tuple[Places, Places]) -> Bools:
+def meetings(node: Mark, rows: Relation, inner: Relation) -> Runs:
+    """The inner rows that each row is held against."""
+    keys = _keys(node.keys, rows, inner, units=True)
+    if not keys:
+        return Runs(np.zeros(rows.rows, dtype=np.int64), np.zeros(inner.rows, dtype=np.int64))
+    return Runs(*match_codes([key for key, _ in keys], [key for _, key in keys]))
+
+
+def _any_pair(condition: Expr, rows: Relation, inner: Relation, runs: Runs) -> Bools:
     """Which rows have a row of the same code with which the condition is true; pairs are made a part at a time."""
-    codes, others = keys
     found = np.zeros(rows.rows, dtype=bool)
-    most = max(1, int(np.bincount(np.unique(others, return_inverse=True)[1]).max(initial=1)))
-    step = max(1, _PAIRS_AT_ONCE // most)
+    step = max(1, _PAIRS_AT_ONCE // max(1, int(runs.pairs.max(initial=1))))
     for start in range(0, rows.rows, step):
-        one, other = expand(codes[start : start + step], others)
-        pairs = rows.at(one + start)
+        one, other = runs.expand(start, min(start + step, rows.rows))
+        pairs = rows.at(one)
         pairs.parts.update(inner.at(other).parts)
         verdict = evaluated(condition, pairs)
-        found[one[verdict.values.astype(bool) & verdict.where_valid()] + start] = True
+        found[one[verdict.values.astype(bool) & verdict.where_valid()]] = True
     return found
 
 

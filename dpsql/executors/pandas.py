@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.executors import slices
 from dpsql.executors.base import (
     NO_KEY,
     CountDistinct,
@@ -31,7 +32,10 @@ from dpsql.executors.columns import ColumnStore
 from dpsql.executors.database import Database
 from dpsql.executors.evaluation import BLOCK, Evaluator, evaluator
 from dpsql.executors.groups import Codes, Groups, group_rows
+from dpsql.executors.large_units import Work
 from dpsql.executors.moments import LARGEST_MOMENT, Division, moment_steps
+from dpsql.executors.pairing import TooManyRows
+from dpsql.executors.partials import Partial, stack
 from dpsql.executors.points import DistinctPart, GridPart
 from dpsql.executors.relations import Relation
 from dpsql.executors.unit_totals import unit_means, unit_totals
@@ -64,9 +68,12 @@ def executed(plan: ExactPlan, stores: Mapping[str, ColumnStore], key: bytes = NO
         while isinstance(source, Filter):
             predicates.append(source.predicate)
             source = source.input
-        rows = Database(stores).relation(source)
-        run = _Run(plan, rows, predicates, key)
-        return run.table(run.sums(0, rows.rows))
+        database = Database(stores, source, slices.MOST_HELD)
+        try:
+            rows = database.relation(source)
+        except TooManyRows:
+            return slices.run_in_slices(Work(plan, source, tuple(predicates), key, _Run, database))
+        return _Run(plan, rows, predicates, key).table()
 
 
 class _Run:
@@ -76,7 +83,7 @@ class _Run:
     than they compute (measured: two are slower than one).
     """
 
-    def __init__(self, plan: ExactPlan, rows: Relation, predicates: list[Expr], key: bytes) -> None:
+    def __init__(self, plan: ExactPlan, rows: Relation, predicates: Sequence[Expr], key: bytes) -> None:
         self.plan = plan
         self.present = rows.present()
         self.passes = [evaluator(predicate, rows) for predicate in reversed(predicates)]
@@ -88,11 +95,13 @@ class _Run:
         self.rows = rows
         self.chosen: Chosen | None = None
         if plan.limits is not None or plan.groups is not None or any(map(of_units, plan.parts)):
-            codes = np.concatenate(
-                [self._block(start, min(start + BLOCK, rows.rows)).all_codes() for start in range(0, rows.rows, BLOCK)]
-                or [np.zeros(0, dtype=np.int64)]
-            )
-            self.chosen = choose_rows(plan, rows, codes, self.groups, key)
+            self.chosen = choose_rows(plan, rows, self.codes(), self.groups, key)
+
+    def codes(self) -> Codes:
+        """The group of every row; the number of groups for rows that are left out."""
+        starts = range(0, self.rows.rows, BLOCK)
+        blocks = [self._block(start, min(start + BLOCK, self.rows.rows)).all_codes() for start in starts]
+        return np.concatenate(blocks or [np.zeros(0, dtype=np.int64)])
 
     def _block(self, start: int, stop: int) -> _Block:
         present = None if self.present is None else self.present[start:stop]
@@ -119,6 +128,7 @@ class _Run:
             for grid in grids:
                 grid.add(start, stop, block.all_codes())
         self.grids = grids
+        self.distinct = {place: part.part for place, part in enumerate(parts) if isinstance(part, _DistinctPart)}
         return [rows, *(part.values() for part in parts)]
 
     def _part(self, part: Part) -> _Accumulator:
@@ -133,15 +143,21 @@ class _Run:
         assert self.chosen is not None  # parts of units ask for it
         return _UnitPart(part, self.chosen, self.cells)
 
-    def table(self, found: list[NDArray[Any]]) -> ExactTable:
+    def partial(self) -> Partial:
+        """The exact answer over these rows, to be added to those over others."""
+        table = self.table()
+        return Partial(table, {place: part.different(self.shown) for place, part in self.distinct.items()})
+
+    def table(self) -> ExactTable:
         """The groups that are to be seen, with their integers."""
-        rows, *parts = found
+        rows, *parts = self.sums(0, self.rows.rows)
         groups = self.groups
         shown = np.flatnonzero(rows) if groups and not self.plan.every_cell else np.arange(self.cells)
         cut = [part[shown] for part in parts]
         keys = groups.values(shown) if groups else ()
         grids = tuple(grid.table(shown) for grid in self.grids)
-        return ExactTable(keys, _stack(cut, len(shown)), len(shown), grids)
+        self.shown = shown
+        return ExactTable(keys, stack(cut, len(shown)), len(shown), grids)
 
 
 @dataclass(frozen=True, repr=False)
@@ -318,11 +334,3 @@ class _UnitPart:
 
 
 _Accumulator = _CountPart | _SumPart | _MomentPart | _DistinctPart | _UnitPart
-
-
-def _stack(parts: list[NDArray[Any]], groups: int) -> NDArray[Any]:
-    if not parts:
-        return np.zeros((0, groups), dtype=np.int64)
-    if any(part.dtype == object for part in parts):
-        return np.stack([part.astype(object) for part in parts])
-    return np.stack(parts)

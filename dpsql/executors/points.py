@@ -13,6 +13,7 @@ from dpsql.executors.bounding import distinct_pairs
 from dpsql.executors.choosing import lattice_steps
 from dpsql.executors.evaluation import evaluator
 from dpsql.executors.groups import Codes, key_codes
+from dpsql.executors.partials import Different
 from dpsql.executors.places import Places
 from dpsql.executors.relations import Relation
 from dpsql.sql.plan import GroupKey
@@ -25,7 +26,7 @@ class DistinctPart:
 
     def __init__(self, part: CountDistinct, cells: int, rows: Relation) -> None:
         codes = key_codes(GroupKey(part.value, None), rows)
-        self._read, self._null = codes.read, ~codes.values.where_valid()
+        self._read, self._null, self._cells_of = codes.read, ~codes.values.where_valid(), codes.values
         self._cells = cells
         self._found: list[tuple[Codes, Codes]] = []
 
@@ -37,16 +38,20 @@ class DistinctPart:
         self._found.append((codes[kept], groups[kept]))
 
     def values(self) -> NDArray[np.int64]:
-        empty = np.zeros(0, dtype=np.int64)
-        codes, groups = (
-            (np.concatenate([empty, *each]) for each in zip(*self._found, strict=True))
-            if self._found
-            else (
-                empty,
-                empty,
-            )
-        )
+        codes, groups = self._all()
         return distinct_pairs(codes, groups if self._cells > 1 else None, self._cells)
+
+    def different(self, shown: Codes) -> Different:
+        """The different (group, value) among the groups `shown` (ascending), numbered anew in their order."""
+        codes, groups = self._all()
+        size = max(1, len(self._cells_of))
+        pairs = np.unique(groups * size + codes)
+        return Different(np.searchsorted(shown, pairs // size), self._cells_of.at(pairs % size))
+
+    def _all(self) -> tuple[Codes, Codes]:
+        empty = np.zeros(0, dtype=np.int64)
+        codes, groups = zip(*self._found, strict=True) if self._found else ((), ())
+        return np.concatenate([empty, *codes]), np.concatenate([empty, *groups])
 
 
 class GridPart:

@@ -144,6 +144,13 @@ def inputs_of(source: Source) -> tuple[Source, ...]:
     return (source.input,)
 
 
+def nodes_of(source: Source) -> Iterator[Source]:
+    """A source and every one below it."""
+    yield source
+    for each in inputs_of(source):
+        yield from nodes_of(each)
+
+
 def scans_of(source: Source) -> Iterator[Scan]:
     """Every table scan of a source, from left to right."""
     if isinstance(source, Scan):
