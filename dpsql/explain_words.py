@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from bisect import bisect_left
 
 from dpsql.intervals import Interval
 from dpsql.privacy.loss import show
@@ -27,9 +28,8 @@ def unit_of(release: Release) -> str | None:
 def hidden_groups(release: Release) -> str:
     """A phrase on how likely small groups are shown: at the threshold, and at twice that size."""
     if release.selector is not None:
-        near = next(
-            size for size in range(1, release.selector.law.certain + 1) if (release.chance_shown(size) or 0) >= 0.5
-        )
+        sizes = range(1, release.selector.law.certain + 1)  # the chance never falls: halved, as there may be millions
+        near = sizes[bisect_left(sizes, 0.5, key=lambda size: release.chance_shown(size) or 0)]
     else:
         near = math.ceil(threshold_of(release) or 1)
     first, second = (percent(release.chance_shown(size)) for size in (near, 2 * near))

@@ -32,7 +32,7 @@ from dpsql import (
 )
 from dpsql.analysis import limits, sensitivity, stability
 from dpsql.analysis.stability import Stability
-from dpsql.errors import BudgetExceeded
+from dpsql.errors import BudgetExceeded, InternalError
 from dpsql.executors import choosing, columns, database, evaluation, groups, pairing, pandas, relations
 from dpsql.executors.hashing import hash_vector
 from dpsql.executors.joining import KeyColumn, key_of
@@ -695,7 +695,7 @@ def test_a_lie_is_caught(lie: Lie, check: Callable[[], None], monkeypatch: Patch
         prepare._cache.clear()
     with monkeypatch.context() as patch:
         lie(patch)
-        with pytest.raises(AssertionError):
+        with pytest.raises((AssertionError, InternalError)):  # the trial of a plan finds some before any check
             check()
 
 

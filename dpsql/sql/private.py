@@ -142,7 +142,7 @@ class PrivateSelect(SelectBinder):
         values = public_values(each.argument, source, self.whole.public)
         values = domains.of(each.argument) if values is None else values
         present = tuple(value for value in values or () if value is not None)
-        if not present and values is not None:
+        if values == ():
             raise UnsupportedSQL(
                 f"{each.word}({each.argument}) chooses one of the values that {each.argument} can have, and there are "
                 "none, by the conditions or the public tables alone.",
