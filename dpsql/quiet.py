@@ -17,21 +17,24 @@ from dpsql.privacy.choosing import Chooser
 from dpsql.release import Release
 from dpsql.release_bounds import Search, Searches
 from dpsql.release_draws import EXACT, Draw
-
-_EVERY_GROUP = -(2**62)
-"""A threshold that no count is below."""
+from dpsql.release_shares import Share
 
 
 @dataclass(frozen=True)
 class _Zeros:
-    """Zeros in the place of a law's draws: of the same shape and dtype."""
+    """Zeros in the place of a law's draws: of the same shape and dtype. `lifted`: the place and the height of a
+    coordinate that has to reach a threshold, so that values are such as are shown."""
 
     law: Any
+    lifted: tuple[int, int] | None = None
 
     def draw(self, *cells: Any) -> Any:
         """As a law of noise draws them."""
         none = self.law.draw(0)
-        return np.zeros((len(none), *cells), dtype=none.dtype)
+        found = np.zeros((len(none), *cells), dtype=none.dtype)
+        if self.lifted is not None:
+            found[self.lifted[0]] = self.lifted[1]
+        return found
 
     @property
     def spread(self) -> float:
@@ -73,10 +76,9 @@ def quiet(release: Release) -> Release:
     selector: Any = release.selector
     return replace(
         release,
-        shares=tuple(_without_noise(share) for share in release.shares),
+        shares=tuple(_quiet_share(share, release) for share in release.shares),
         levels=levels,
         draws=tuple(_quiet_draw(draw) for draw in release.draws),
-        threshold=None if release.threshold is None else _EVERY_GROUP,
         selector=None if selector is None else replace(selector, law=_AllShown()),
     )
 
@@ -84,6 +86,14 @@ def quiet(release: Release) -> Release:
 def quiet_searches(searches: Searches) -> Searches:
     """The searches with the best bounds in place of drawn ones."""
     return replace(searches, searches=tuple(_QuietSearch(**_fields(each)) for each in searches.searches))
+
+
+def _quiet_share(share: Share, release: Release) -> Any:
+    selection = release.lattice.selection
+    if release.threshold is None or selection not in share.places:
+        return _without_noise(share)
+    noise: Any = _Zeros(share.noise, (share.places.index(selection), release.threshold))
+    return replace(share, noise=noise)
 
 
 def _without_noise(measured: Any) -> Any:
