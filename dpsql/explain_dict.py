@@ -7,11 +7,11 @@ from typing import Any
 
 from dpsql.explain_parts import concentrated, coordinates_of, estimate_of, half_width, names_of
 from dpsql.explain_words import strategy_word, threshold_of, unit_of
-from dpsql.intervals import Interval
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.mechanisms import Noise
 from dpsql.privacy.unit import ContributionBound
 from dpsql.release import Release
+from dpsql.release_bounds import SURE
 from dpsql.release_draws import Draw
 from dpsql.release_levels import Level
 from dpsql.release_parts import Coordinate
@@ -59,18 +59,24 @@ def _limits(release: Release) -> dict[str, int] | None:
 
 def _bounds(release: Release) -> list[dict[str, Any]]:
     """Bounds that the query chooses itself, or has chosen."""
-    found: list[tuple[Column, Cost, Interval | None]] = [(each.column, each.cost, each.held) for each in release.bounds]
     if release.searches is not None:
-        found = [(each.column, each.cost, None) for each in release.searches.searches]
+        return [_bounds_of(each.column, each.cost) for each in release.searches.searches]
     return [
-        {
-            "column": str(column),
-            "epsilon": None if cost.epsilon is None else float(cost.epsilon),
-            "rho": float(cost.rho),
-            "chosen": None if held is None else [held.lower, held.upper],
-        }
-        for column, cost, held in found
+        _bounds_of(each.column, each.cost)
+        | {"chosen": [each.held.lower, each.held.upper]}
+        | {"clipped_at_most": {"below": each.clipped[0], "above": each.clipped[1], "confidence": SURE}}
+        for each in release.bounds
     ]
+
+
+def _bounds_of(column: Column, cost: Cost) -> dict[str, Any]:
+    return {
+        "column": str(column),
+        "epsilon": None if cost.epsilon is None else float(cost.epsilon),
+        "rho": float(cost.rho),
+        "chosen": None,
+        "clipped_at_most": None,
+    }
 
 
 def _releases(release: Release) -> list[dict[str, Any]]:

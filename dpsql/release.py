@@ -97,8 +97,10 @@ class Release:
             return self
         made: Release
         made, held = self.searches.settle(bounds)
-        searches = zip(self.searches.searches, held, strict=True)
-        found = tuple(Bounded(search.column, each, search.cost) for search, each in searches)
+        searches = zip(self.searches.searches, held, bounds, strict=True)
+        found = tuple(
+            Bounded(search.column, each, search.cost, search.clipped_at_most(drawn)) for search, each, drawn in searches
+        )
         return replace(made, cost=self.cost, allowed=self.allowed, events=self.events, bounds=found)
 
     @property

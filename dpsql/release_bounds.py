@@ -14,6 +14,7 @@ bounds are then public, and the query is planned with them for the rest of its e
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -39,6 +40,8 @@ from dpsql.sql.plan import CHOSEN, RANKED, Aggregate, AggregateKind, Query, scan
 
 SHARE = Fraction(3, 10)
 """The part of a query's epsilon that its bounds cost."""
+SURE = 0.95
+"""How sure it is that no more rows are clipped than is said."""
 _WORTH = Fraction(7, 10)
 """Half an octave more is worth so many clipped rows, divided by the epsilon of the search."""
 _MOST_GROUPS = 32
@@ -104,23 +107,65 @@ class Search:
 
     def place(self, beyond: NDArray[np.int64], steps: tuple[int, ...]) -> int:
         """One candidate of a side: exp(-epsilon f / (spread rows)) exp(-worth steps), up to normalisation."""
-        spread = self.rows * (2 if self.bounded else 1)
-        penalty = max(1, round(_FINE * self.worth * spread / self.epsilon))
-        scores = [_FINE * int(f) + penalty * step for f, step in zip(beyond, steps, strict=True)]
+        scores = [_FINE * int(f) + self.penalty * step for f, step in zip(beyond, steps, strict=True)]
         least = min(scores)
         gaps: Any = np.array([[score - least for score in scores]], dtype=object)
         if int(gaps.max()) < 2**62:
             gaps = gaps.astype(np.int64)
-        return int(self.chooser(gaps, self.epsilon / (_FINE * spread))[0])
+        return int(self.chooser(gaps, self.epsilon / (_FINE * self.spread))[0])
+
+    @property
+    def spread(self) -> int:
+        """By how much the counts beyond two bounds can move apart."""
+        return self.rows * (2 if self.bounded else 1)
+
+    @property
+    def penalty(self) -> int:
+        """What half an octave is worth, where a clipped row is worth `_FINE`."""
+        return max(1, round(_FINE * self.worth * self.spread / self.epsilon))
+
+    def clipped_at_most(self, drawn: Interval) -> tuple[int, int]:
+        """How many rows lie below and how many above drawn bounds, at most, not counting those beyond the largest
+        candidate: both hold at once with probability `SURE`, over the draw and whatever the data are.
+
+        Proof, for one side. Let f_i rows be beyond candidate i, which stands s_i half octaves up, the last being K.
+        Gaps to the best score are in units of 1 / _FINE rows: gap_i >= _FINE (f_i - f_K) - penalty (s_K - s_i), since
+        the best is no worse than K. Both choosers take i with a chance of at most exp(-rate gap_i), rate = epsilon /
+        (_FINE spread): permute-and-flip needs a success of that chance, and the exponential mechanism divides it by a
+        sum that holds exp(0). So with t = log(K / miss) / rate the chance to take any i < K of gap_i > t is at most
+        miss, and else _FINE (f_i - f_K) <= t + penalty (s_K - s_i). Each side may miss (1 - SURE) / 2. (The smallest
+        bounds of all, [0, 1] or so, stand for a drawn 0 too.)
+        """
+        bounds, steps = candidates(whole=self.column.type is Type.INTEGER)
+        last = len(bounds) - 1
+        chance = math.log(last * 2 / (1 - SURE)) * self.spread / float(self.epsilon) * (1 + 1e-12)
+
+        def beyond(bound: Number, *, least: bool = False) -> int:
+            place = 0 if least else bisect_right(bounds, bound) - 1
+            return 0 if place == last else math.floor(self.penalty * (steps[last] - steps[place]) / _FINE + chance)
+
+        nothing = drawn.lower == 0 and drawn.upper <= bounds[1]
+        return beyond(-drawn.lower), beyond(drawn.upper, least=nothing)
 
 
 @dataclass(frozen=True)
 class Bounded:
-    """A column whose bounds were chosen, the bounds, and what the choice cost."""
+    """A column whose bounds were chosen, the bounds, what the choice cost, and how many rows they clip at most, below
+    and above, with probability `SURE` (besides those beyond the largest bounds that could be chosen)."""
 
     column: Column
     held: Interval
     cost: Cost
+    clipped: tuple[int, int] = (0, 0)
+
+    @property
+    def told(self) -> str:
+        """Whose the intervals are, in words."""
+        below, above = self.clipped
+        return (
+            f"intervals are of the clipped values; at most {above:,} rows lie above and {below:,} below "
+            f"({SURE:.0%}; not counting any beyond {candidates(whole=False)[0][-1]:.2g})"
+        )
 
     def __str__(self) -> str:
         return f"{self.column} to [{float(self.held.lower):.6g}, {float(self.held.upper):.6g}]"

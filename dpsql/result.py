@@ -150,7 +150,7 @@ class Result:
         """The lines below the table: hidden groups, how far off drawn values are, warnings, and what was spent."""
         hidden = self._release.hides
         groups = (f"{len(self)} groups; {hidden_groups(self._release)}",) if hidden else ()
-        chosen = [f"bounds chosen privately, for {each.cost}: {each}" for each in self._release.bounds]
+        chosen = [f"bounds chosen privately, for {each.cost}: {each}; {each.told}" for each in self._release.bounds]
         return (*groups, *chosen, *self._drawn(), *(f"note: {each}" for each in self.warnings), self.footer)
 
     def _drawn(self) -> Iterator[str]:
