@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dpsql.explain_points import points_apart
 from dpsql.explain_words import numbered
 from dpsql.noise_intervals import constant_half_width
-from dpsql.release import Release
+from dpsql.release import Release, Released
 from dpsql.release_draws import EXACT, Draw
 from dpsql.release_parts import Coordinate, Estimate
 from dpsql.sql.expressions import Slot
@@ -60,10 +61,16 @@ def names_of(release: Release, draw: Draw) -> list[str]:
     ]
 
 
-def how_far_off(release: Release, draw: Draw) -> str | None:
-    """How far off a drawn value may be, whatever the data are; None of one that is exact."""
+def how_far_off(release: Release, draw: Draw, released: Released | None = None) -> str | None:
+    """How far off a drawn value may be, whatever the data are, and where not all values can be drawn how far apart
+    those are (near what was `released`); None of one that is exact."""
     if draw.mechanism == EXACT:
         return None
+    off, apart = _rows_off(release, draw), points_apart(release, draw, released)
+    return off if apart is None else f"{off}; {apart}"
+
+
+def _rows_off(release: Release, draw: Draw) -> str:
     if draw.kind in (AggregateKind.MIN, AggregateKind.MAX):
         end = "least" if draw.kind is AggregateKind.MIN else "largest"
         return f"value number {draw.rank} from the {end} one, so that it is hardly ever beyond all"

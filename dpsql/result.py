@@ -156,7 +156,7 @@ class Result:
     def _drawn(self) -> Iterator[str]:
         """MEDIAN, MIN, MAX and the like have no interval of noise: what is known is how many rows they are off."""
         for draw in self._release.draws:
-            off = how_far_off(self._release, draw)
+            off = how_far_off(self._release, draw, self._released)
             if off is not None:
                 yield f"{', '.join(names_of(self._release, draw))}: {off}"
 
