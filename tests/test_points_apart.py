@@ -49,7 +49,7 @@ def test_words_for_each_kind(asked: str, words: str):
 
 
 def test_explain_says_how_far_apart_all_points_are():
-    text = dpsql.explain({"frame": frame_of()}, "SELECT MEDIAN(x) AS m FROM frame", epsilon=3).to_text()
+    text = str(dpsql.query({"frame": frame_of()}, "SELECT MEDIAN(x) AS m FROM frame", epsilon=3).explanation)
     assert re.search(r"points [\d.e-]+ to [\d.,]+\s+apart", text), text
 
 
