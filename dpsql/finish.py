@@ -6,7 +6,7 @@ Theory: post-processing keeps differential privacy (Dwork, Roth 2014, propositio
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from dpsql.noise_conditions import Meaning, conditions, of_having, sources
 from dpsql.noise_given import Given, threshold_of
 from dpsql.noise_intervals import interval
 from dpsql.release import Release, Released
+from dpsql.release_integers import as_array, outward
 from dpsql.release_order import order_of
 from dpsql.schema import Type
 from dpsql.sql.expressions import Array, Column, Expr, IntervalEnd, Report, Slot, Vector, evaluate
@@ -65,7 +66,7 @@ def finish(release: Release, released: Released) -> Answer:
 def _finish(release: Release, released: Released) -> Answer:
     query = release.query
     slots = slot_vectors(release, released)
-    whole = whole_slots(release)
+    whole = whole_slots(release, released)
     given = threshold_of(release)
     places = kept(query.finish.having, _reader(release, released, slots, given), released.groups)
     given = given.further(*conditions(release, query.finish.having, *of_having(release)))
@@ -145,10 +146,12 @@ def slot_vectors(release: Release, released: Released) -> list[Vector]:
     return found
 
 
-def whole_slots(release: Release) -> set[Slot]:
-    """The aggregates whose exact values are whole, and that are shown so."""
+def whole_slots(release: Release, released: Released) -> dict[Slot, tuple[int, ...] | None]:
+    """The aggregates whose exact values are whole, and that are shown so; with their numbers, where these are too large
+    for doubles."""
     slots = release.query.slots[len(release.query.plan.keys) :]
-    return {slot for slot, exact in zip(slots, release.estimates, strict=True) if exact.whole}
+    found = enumerate(zip(slots, release.estimates, strict=True))
+    return {slot: released.integers.get(place) for place, (slot, exact) in found if exact.whole}
 
 
 def _reader(release: Release, released: Released, slots: list[Vector], given: Given) -> Read:
@@ -158,9 +161,12 @@ def _reader(release: Release, released: Released, slots: list[Vector], given: Gi
         bounds = interval(release, released, leaf.expr, leaf.level, given)
         assert bounds is not None  # the binder gives these over aggregates only
         if isinstance(leaf, IntervalEnd):
-            return _finite(bounds[leaf.upper])
-        whole = release.estimates[leaf.expr.index - len(release.query.plan.keys)].whole
-        return _reports(slots[leaf.expr.index], bounds, leaf.level, whole=whole)
+            return _finite(outward(*bounds)[leaf.upper])
+        place = leaf.expr.index - len(release.query.plan.keys)
+        vector, integers = slots[leaf.expr.index], released.integers.get(place)
+        if integers is not None:
+            vector = Vector(as_array(integers), vector.valid)
+        return _reports(vector, bounds, leaf.level, whole=release.estimates[place].whole)
 
     return read
 
@@ -183,10 +189,14 @@ def _reports(vector: Vector, bounds: tuple[Any, Any], level: float, *, whole: bo
     return Vector(np.array(made, dtype=object))
 
 
-def shown_output(expr: Expr, read: Read, size: int, whole: set[Slot]) -> tuple[Type, Vector]:
+def shown_output(expr: Expr, read: Read, size: int, whole: Mapping[Slot, tuple[int, ...] | None]) -> tuple[Type, Vector]:
+    """Whole numbers are shown as such: rounded, and exact to the last digit."""
     vector = evaluate(expr, read, size)
     if isinstance(expr, Slot) and expr in whole:
-        return Type.INTEGER, Vector(_as_integers(vector.values), vector.valid)
+        integers = whole[expr]
+        return Type.INTEGER, Vector(
+            _as_integers(vector.values) if integers is None else as_array(integers), vector.valid
+        )
     return expr.type, vector
 
 

@@ -25,8 +25,10 @@ from dpsql.noise_given import (
     weights_of,
 )
 from dpsql.noise_of_moments import moments_interval
+from dpsql.noise_rounding import rounding
 from dpsql.noise_widths import half_widths, noisy_coordinates, of_whole
 from dpsql.release import Release, Released
+from dpsql.release_integers import around, outward
 from dpsql.release_parts import Estimate
 from dpsql.sql.expressions import Call, Expr, Fact, IntervalEnd, Literal, Report, Slot, walk
 from dpsql.sql.plan import SPREADS, AggregateKind
@@ -111,6 +113,15 @@ def _atoms(release: Release, expr: Expr) -> Iterator[Expr]:
 
 
 def _of_atom(release: Release, released: Released, atom: Expr, level: float, given: Given) -> Bounds | None:
+    """Given that the rows are shown, and with what doubles have rounded."""
+    bounds = _of_shown(release, released, atom, level, given)
+    if bounds is None or any(each.dtype != np.float64 for each in bounds):
+        return bounds
+    rounded = rounding(release, released, atom)
+    return bounds if rounded is None else (bounds[0] - rounded, bounds[1] + rounded)
+
+
+def _of_shown(release: Release, released: Released, atom: Expr, level: float, given: Given) -> Bounds | None:
     """Given that the rows are shown."""
     weights, coordinates = _made_of(release, atom)
     level, windows = given.level(release, coordinates, level), given.about(release, coordinates)
@@ -124,7 +135,7 @@ def _of_atom(release: Release, released: Released, atom: Expr, level: float, giv
         bounds = _anything(release, atom) if raised == 1 else _plain(release, released.at(rows), atom, raised)
         if bounds is None:
             return None
-        lower[rows], upper[rows] = bounds
+        lower[rows], upper[rows] = outward(*bounds)
     return lower, upper
 
 
@@ -186,7 +197,8 @@ def _plain(release: Release, released: Released, atom: Expr, level: float) -> Bo
 
 
 def _ends(bounds: Bounds, row: int) -> tuple[float, float]:
-    return float(bounds[0][row]), float(bounds[1][row])
+    low, high = outward(bounds[0][row : row + 1], bounds[1][row : row + 1])
+    return float(low[0]), float(high[0])
 
 
 def _propagate(expr: Expr, known: Mapping[Expr, Interval]) -> Interval:
@@ -211,7 +223,8 @@ def aggregate_interval(release: Release, released: Released, index: int, level: 
     width = linear_half_width(release, estimate, level)
     if estimate.whole:
         value, width = np.rint(value), float(of_whole(width))
-    return value - width, value + width
+    exactly = around(released.integers[index], width) if index in released.integers else None
+    return (value - width, value + width) if exactly is None else exactly
 
 
 def _linear_value(estimate: Estimate, values: Floats) -> Floats:
@@ -263,6 +276,11 @@ def _average_interval(release: Release, released: Released, estimate: Estimate, 
     sums, counts = released.values[estimate.sum], released.values[estimate.count]
     reach = (high - low) / 2
     places = (estimate.sum, estimate.count)
+    if not noisy_coordinates(release, places):  # no mean but the exact one fits, and it may not fit for its rounding
+        means = np.clip(sums / np.where(counts >= 1, counts, 1), -reach, reach)
+        return estimate.centre + np.where(counts >= 1, means, -reach), estimate.centre + np.where(
+            counts >= 1, means, reach
+        )
 
     def exactly(mean: Floats) -> Floats:
         return half_widths(release, places, np.stack([np.ones(len(mean)), -mean]), level)

@@ -8,7 +8,7 @@ steps. COUNT, SUM and AVG of the same columns share their coordinates, and so on
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -28,6 +28,7 @@ from dpsql.privacy.partitions import show_probability
 from dpsql.release_bounds import Bounded, Searches
 from dpsql.release_choice import Choice, log_error
 from dpsql.release_draws import Draw
+from dpsql.release_integers import Integers, integers_of
 from dpsql.release_levels import Levels
 from dpsql.release_order import order_of
 from dpsql.release_parts import Coordinate, Estimate, Lattice
@@ -44,6 +45,8 @@ class Released:
     values: NDArray[np.float64]
     bounds: tuple[Interval, ...] = ()
     """Those that the query has chosen, of each column that it searched bounds for."""
+    integers: Integers = field(default_factory=dict)
+    """Whole numbers that are too large for `values`, by aggregation, one for each group."""
 
     @property
     def groups(self) -> int:
@@ -51,7 +54,9 @@ class Released:
 
     def at(self, places: Any) -> Released:
         """Those of some groups."""
-        return Released(tuple(key.at(places) for key in self.keys), self.values[:, places], self.bounds)
+        numbers = np.arange(self.groups)[places].tolist()
+        integers = {of: tuple(each[number] for number in numbers) for of, each in self.integers.items()}
+        return Released(tuple(key.at(places) for key in self.keys), self.values[:, places], self.bounds, integers)
 
 
 @dataclass(frozen=True)
@@ -209,7 +214,8 @@ class Release:
             steps, keys = steps[:, shown], tuple(_without_trace(key.at(shown)) for key in keys)
         values = self._features(steps.astype(np.float64) * units[:, None])
         drawn_values = [draw.run(exact.grids[draw.grid], shown) for draw in self.draws]
-        return Released(keys, np.concatenate([values, *drawn_values]))
+        integers = integers_of(self.lattice, steps, values)
+        return Released(keys, np.concatenate([values, *drawn_values]), integers=integers)
 
     def _features(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Coordinates, in the answer's units, to what estimates speak of."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql.analysis.sensitivity import Analysis, Contribution, Measured
@@ -91,9 +91,7 @@ class Builder:
         steps = self._common_steps()
         if steps is None:
             return None
-        coordinates = tuple(
-            _times(each, steps // each.sensitivity) if each.noisy else each for each in self.coordinates
-        )
+        coordinates = tuple(each.times(steps // each.sensitivity) if each.noisy else each for each in self.coordinates)
         one_row = coordinates[place].terms[0][1] if self.selects else 0
         one_unit = one_row * selecting.most
         groups = self.analysis.bounds.units.groups * (2 if self.analysis.neighbours is Neighbours.BOUNDED else 1)
@@ -297,19 +295,6 @@ class Builder:
             fineness = math.ceil(_FINENESS * self.epsilon)
             steps <<= max(0, math.ceil(fineness / steps) - 1).bit_length()
         return steps
-
-
-def _times(each: Coordinate, factor: int) -> Coordinate:
-    terms = tuple((part, weight * factor) for part, weight in each.terms)
-    row = Contribution(Interval(each.row.range.lower * factor, each.row.range.upper * factor), each.row.sure)
-    return replace(
-        each,
-        terms=terms,
-        unit=each.unit / factor,
-        row=row,
-        sensitivity=each.sensitivity * factor,
-        l2_squared=each.l2_squared * factor * factor,
-    )
 
 
 def _total_of(m: Measured) -> UnitTotal:

@@ -32,6 +32,28 @@ class Coordinate:
     noisy: bool
     bound: ContributionBound = ONE_ROW
     by_unit: bool = False
+    undivided: tuple[float, int] | None = None
+    """A step's worth as a number and what it is divided by, where `unit` is that, rounded."""
+
+    @property
+    def worth(self) -> Fraction:
+        """A step's worth, exactly."""
+        unit, by = (self.unit, 1) if self.undivided is None else self.undivided
+        return Fraction(unit) / by
+
+    def times(self, factor: int) -> Coordinate:
+        """The same on a lattice so many times as fine."""
+        unit, by = (self.unit, 1) if self.undivided is None else self.undivided
+        held = self.row.range
+        return replace(
+            self,
+            terms=tuple((part, weight * factor) for part, weight in self.terms),
+            unit=self.unit / factor,
+            row=Contribution(Interval(held.lower * factor, held.upper * factor), self.row.sure),
+            sensitivity=self.sensitivity * factor,
+            l2_squared=self.l2_squared * factor * factor,
+            undivided=(unit, by * factor),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +115,11 @@ class Estimate:
     """The exact answer is an integer."""
     moments: Moments | None = None
     chosen: Chosen | None = None
+
+    @property
+    def exact_centre(self) -> Fraction:
+        """The centre, of values that are centred in their range: `centre` is it, rounded."""
+        return (Fraction(self.range.lower) + Fraction(self.range.upper)) / 2
 
     @property
     def places(self) -> tuple[int | None, ...]:

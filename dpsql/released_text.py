@@ -11,15 +11,20 @@ from dpsql.intervals import Interval
 from dpsql.release import Released
 from dpsql.sql.expressions import Vector
 
+FORMAT = 2
+"""The number of this form. Payloads of the first one have none, and no integers; they are read for ever."""
+
 
 def to_bytes(released: Released) -> bytes:
-    """The keys and values; floats are written so that they are read as the same floats."""
+    """The keys and values; floats are written so that they are read as the same floats, integers with all digits."""
     return json.dumps(
         {
+            "format": FORMAT,
             "keys": [_of_vector(key) for key in released.keys],
             "groups": released.groups,
             "values": released.values.tolist(),
             "bounds": [[each.lower, each.upper] for each in released.bounds],
+            "integers": {str(of): list(each) for of, each in released.integers.items()},
         },
         ensure_ascii=True,
     ).encode()
@@ -28,9 +33,19 @@ def to_bytes(released: Released) -> bytes:
 def from_bytes(payload: bytes) -> Released:
     """What `to_bytes` wrote. Raises ValueError, TypeError, KeyError or other errors of reading for anything else."""
     said = json.loads(payload)
+    if said.get("format", 1) not in (1, FORMAT):
+        raise ValueError("an unknown format")
     values = np.array(said["values"], dtype=np.float64).reshape(len(said["values"]), int(said["groups"]))
     keys = tuple(_to_vector(key, values.shape[1]) for key in said["keys"])
-    return Released(keys, values, tuple(Interval(lower, upper) for lower, upper in said.get("bounds", ())))
+    bounds = tuple(Interval(lower, upper) for lower, upper in said.get("bounds", ()))
+    integers = {int(of): _to_integers(each, values.shape[1]) for of, each in said.get("integers", {}).items()}
+    return Released(keys, values, bounds, integers)
+
+
+def _to_integers(said: Any, groups: int) -> tuple[int, ...]:
+    if not isinstance(said, list) or len(said) != groups or not all(type(each) is int for each in said):
+        raise ValueError("integers of another kind or length")
+    return tuple(said)
 
 
 def _of_vector(vector: Vector) -> dict[str, Any]:

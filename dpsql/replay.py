@@ -15,6 +15,7 @@ from dpsql.privacy.ledger_lines import Entry
 from dpsql.privacy.ledger_store import RESTORE, UNREADABLE
 from dpsql.privacy.sampling import fresh_key
 from dpsql.release import Release, Released
+from dpsql.release_integers import is_integer
 from dpsql.released_text import from_bytes, to_bytes
 from dpsql.sql.plan import scans_of
 
@@ -82,9 +83,12 @@ class Replay:
 
 
 def _fits(released: Released, release: Release) -> bool:
-    """Whether it can be the answer: as many bounds, keys and values."""
+    """Whether it can be the answer: as many bounds, keys and values, and integers of what is whole."""
     searches = () if release.searches is None else release.searches.searches
     if len(released.bounds) != len(searches):
         return False
     settled = release.settled(released.bounds)
+    whole = {place for place, each in enumerate(settled.estimates) if is_integer(each)}
+    if not whole.issuperset(released.integers):
+        return False
     return (len(released.keys), len(released.values)) == (len(release.query.plan.keys), settled.width)

@@ -57,7 +57,7 @@ def _shown_columns(release: Release, answer: Answer) -> Reader:
             assert isinstance(leaf, Column)  # stages are over columns
             expr = answer.meaning(leaf)
             assert expr is not None  # windows are of those
-            kind, vector = shown_output(expr, slots, released.groups, whole_slots(release))
+            kind, vector = shown_output(expr, slots, released.groups, whole_slots(release, released))
             return _columns(Answer((leaf.name,), (kind,), (vector,), np.arange(released.groups), (expr,)))(leaf)
 
         return read
