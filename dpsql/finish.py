@@ -6,7 +6,7 @@ Theory: post-processing keeps differential privacy (Dwork, Roth 2014, propositio
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -107,12 +107,24 @@ def _no_column(_column: Column) -> Expr | None:
     return None
 
 
-def arranged(answer: Answer, finish_: Finish, read: Read, places: Places, keys: list[Vector]) -> Answer:
+def arranged(
+    answer: Answer,
+    finish_: Finish,
+    read: Read,
+    places: Places,
+    keys: list[Vector],
+    *,
+    known: Sequence[Vector] | None = None,
+) -> Answer:
     """The rows `places` of an answer in the order asked for, without doubles where DISTINCT, cut to the limit.
 
-    Ties are in the order of the keys, and without keys as the rows came."""
-    size = len(answer)
-    by = [(evaluate(term.expr, read, size).at(places), term.descending, term.nulls_first) for term in finish_.order]
+    Ties are in the order of the keys, and without keys as the rows came. known: the terms of the order, where they are
+    there already."""
+    terms = [evaluate(term.expr, read, len(answer)) for term in finish_.order] if known is None else known
+    by = [
+        (vector.at(places), term.descending, term.nulls_first)
+        for vector, term in zip(terms, finish_.order, strict=True)
+    ]
     places = places[order_of(by, [key.at(places) for key in keys], len(places))]
     if finish_.distinct:
         places = places[_firsts(answer, places)]
@@ -189,7 +201,9 @@ def _reports(vector: Vector, bounds: tuple[Any, Any], level: float, *, whole: bo
     return Vector(np.array(made, dtype=object))
 
 
-def shown_output(expr: Expr, read: Read, size: int, whole: Mapping[Slot, tuple[int, ...] | None]) -> tuple[Type, Vector]:
+def shown_output(
+    expr: Expr, read: Read, size: int, whole: Mapping[Slot, tuple[int, ...] | None]
+) -> tuple[Type, Vector]:
     """Whole numbers are shown as such: rounded, and exact to the last digit."""
     vector = evaluate(expr, read, size)
     if isinstance(expr, Slot) and expr in whole:

@@ -277,10 +277,9 @@ def _average_interval(release: Release, released: Released, estimate: Estimate, 
     reach = (high - low) / 2
     places = (estimate.sum, estimate.count)
     if not noisy_coordinates(release, places):  # no mean but the exact one fits, and it may not fit for its rounding
-        means = np.clip(sums / np.where(counts >= 1, counts, 1), -reach, reach)
-        return estimate.centre + np.where(counts >= 1, means, -reach), estimate.centre + np.where(
-            counts >= 1, means, reach
-        )
+        some = counts >= 1
+        means = np.clip(estimate.centre + sums / np.where(some, counts, 1.0), low, high)
+        return np.where(some, means, low), np.where(some, means, high)
 
     def exactly(mean: Floats) -> Floats:
         return half_widths(release, places, np.stack([np.ones(len(mean)), -mean]), level)

@@ -54,7 +54,7 @@ class Released:
 
     def at(self, places: Any) -> Released:
         """Those of some groups."""
-        numbers = np.arange(self.groups)[places].tolist()
+        numbers = np.arange(self.groups)[places].tolist() if self.integers else ()
         integers = {of: tuple(each[number] for number in numbers) for of, each in self.integers.items()}
         return Released(tuple(key.at(places) for key in self.keys), self.values[:, places], self.bounds, integers)
 

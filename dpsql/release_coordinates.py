@@ -9,6 +9,7 @@ from fractions import Fraction
 from dpsql.analysis.sensitivity import Analysis, Contribution, Measured
 from dpsql.executors.base import (
     LARGEST_STEP_COUNT,
+    LARGEST_WHOLE,
     CountDistinct,
     CountRows,
     CountUnits,
@@ -142,6 +143,8 @@ class Builder:
         if kind is AggregateKind.SUM and count not in counted and not self.centre_all and not public:
             return Estimate(kind, self._raw_sum(m), None, 0.0, held, whole)
         place = self._count(m, count)
+        if self._too_wide_for_a_grid(m):
+            return Estimate(kind, self._raw_sum(m), place, 0.0, held, whole)
         centred = self._centred_sum(m, self.grids[grid_key(m)], count)
         if kind in SPREADS or kind in PAIRS:
             return Estimate(kind, centred, place, middle(held), held, whole, self._moments(m, count))
@@ -257,7 +260,8 @@ class Builder:
 
     def _raw_sum(self, m: Measured) -> int:
         argument, held = argument_of(m), m.argument.range
-        if is_whole(argument_of(m)) and held.magnitude <= self.fineness.most_exact():
+        whole = is_whole(argument) and held.magnitude <= self.fineness.most_exact()
+        if whole or self._too_wide_for_a_grid(m):
             part = LatticeSum(argument, held.lower, held.upper, 0, 1.0, int(held.lower), int(held.upper), whole=True)
             step = 1.0
         else:
@@ -270,6 +274,14 @@ class Builder:
         row = Contribution(Interval(part.least, part.most), _surely(m))
         by = _Selecting(part, row, m.bound, part.most, by_unit=False)
         return self._add(f"sum({argument})", ((self._part(part), 1),), step, by)
+
+    def _too_wide_for_a_grid(self, m: Measured) -> bool:
+        """Whether whole numbers of nobody's rows are summed as they are, since grids would be too coarse for what is
+        said to be exact. (Noise of people's rows goes with the range, and so may the grid.)"""
+        if self.analysis.private or m.aggregation.kind not in (AggregateKind.SUM, AggregateKind.AVG):
+            return False
+        most = self.fineness.most_exact()
+        return is_whole(argument_of(m)) and most < m.argument.range.magnitude <= LARGEST_WHOLE
 
     def _part(self, part: Part) -> int:
         return self.parts.setdefault(part, len(self.parts))

@@ -89,11 +89,12 @@ def as_array(integers: tuple[int, ...]) -> NDArray[Any]:
 
 
 def around(integers: tuple[int, ...], width: float) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    """The ends of intervals of a whole half-width around them; None where the width has no end."""
+    """The ends of intervals of a whole half-width around them, as Python's integers, which pandas leaves as they are
+    beside doubles; None where the width has no end."""
     if not math.isfinite(width):
         return None
-    reach = int(width)
-    return as_array(tuple(each - reach for each in integers)), as_array(tuple(each + reach for each in integers))
+    low, high = ([each + int(sign * width) for each in integers] for sign in (-1, 1))
+    return np.array(low, dtype=object), np.array(high, dtype=object)
 
 
 def outward(low: NDArray[Any], high: NDArray[Any]) -> tuple[Floats, Floats]:

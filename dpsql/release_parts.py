@@ -118,7 +118,9 @@ class Estimate:
 
     @property
     def exact_centre(self) -> Fraction:
-        """The centre, of values that are centred in their range: `centre` is it, rounded."""
+        """The centre: of values that are centred in their range `centre` is its middle, rounded."""
+        if self.centre == 0:
+            return Fraction(0)
         return (Fraction(self.range.lower) + Fraction(self.range.upper)) / 2
 
     @property

@@ -19,7 +19,9 @@ from dpsql.sql.plan import MOST_POINTS, GroupKey, Source
 
 NO_KEY = bytes(32)
 LARGEST_STEP_COUNT = 2**45
-"""|q| of one row's lattice value stays below this, so that a block's sum cannot wrap."""
+"""|q| of one row's lattice value stays below this, so that a block's sum cannot wrap; save for whole numbers that are
+summed as they are, in two halves."""
+LARGEST_WHOLE = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ class LatticeSum:
     def __post_init__(self) -> None:
         if self.whole and not all(isinstance(each, int) for each in (self.lower, self.upper, self.origin)):
             raise ValueError("integers are summed between integers")
-        if not (self.least <= self.most and max(abs(self.least), abs(self.most)) < LARGEST_STEP_COUNT):
+        largest = LARGEST_WHOLE + 1 if self.whole and self.origin == 0 else LARGEST_STEP_COUNT
+        if not (self.least <= self.most and max(abs(self.least), abs(self.most)) < largest):
             raise ValueError("the lattice of a sum is too fine")
 
 

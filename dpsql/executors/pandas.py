@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpsql.executors import slices
 from dpsql.executors.base import (
+    LARGEST_STEP_COUNT,
     NO_KEY,
     CountDistinct,
     CountRows,
@@ -43,6 +44,7 @@ from dpsql.sql.expressions import Bools, Expr, Vector
 from dpsql.sql.nodes import Filter
 
 _LARGEST_ACCUMULATED = 2**62
+_HALF = 32
 
 
 class PandasExecutor:
@@ -235,13 +237,17 @@ class _CountPart:
 
 
 class _SumPart:
-    """Accumulates a LatticeSum. int64 partial sums are moved to Python integers before they could pass 2^62."""
+    """Accumulates a LatticeSum. int64 partial sums are moved to Python integers before they could pass 2^62; numbers of
+    which few would pass it are summed in two halves."""
 
     def __init__(self, part: LatticeSum, cells: int) -> None:
         self.part = part
         self.partial: NDArray[np.int64] = np.zeros(cells + 1, dtype=np.int64)
         self.moved: NDArray[Any] | None = None
-        self.room = _LARGEST_ACCUMULATED // max(1, abs(part.least), abs(part.most))
+        largest = max(1, abs(part.least), abs(part.most))
+        wide = largest >= LARGEST_STEP_COUNT
+        self.high = _SumPart(_high_half(part), cells) if wide else None
+        self.room = _LARGEST_ACCUMULATED // (2**_HALF if wide else largest)
         self.rows = 0
 
     def add(self, block: _Block, read: Mapping[Expr, Vector], _seen: NDArray[np.int64]) -> None:
@@ -251,6 +257,9 @@ class _SumPart:
     def add_steps(self, block: _Block, steps: NDArray[np.int64], valid: Bools | None) -> None:
         if valid is not None:
             steps = steps * valid
+        if self.high is not None:
+            self.high.add_steps(block, steps >> _HALF, None)
+            steps = steps & (2**_HALF - 1)
         if self.rows + len(steps) > self.room:
             self.moved = self.partial.astype(object) + (0 if self.moved is None else self.moved)
             self.partial[:] = 0
@@ -260,7 +269,15 @@ class _SumPart:
 
     def values(self) -> NDArray[Any]:
         total = self.partial if self.moved is None else self.partial.astype(object) + self.moved
+        if self.high is not None:
+            return np.asarray(total[:-1].astype(object) + self.high.values().astype(object) * 2**_HALF, dtype=object)
         return total[:-1]
+
+
+def _high_half(part: LatticeSum) -> LatticeSum:
+    """What is summed of whole numbers too large for one sum: they are floor(q / 2^32) times 2^32 and a rest."""
+    least, most = part.least >> _HALF, part.most >> _HALF
+    return replace(part, lower=least, upper=most, least=least, most=most)
 
 
 class _MomentPart:
