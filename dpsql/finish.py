@@ -6,6 +6,7 @@ Theory: post-processing keeps differential privacy (Dwork, Roth 2014, propositio
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -195,7 +196,7 @@ def _reports(vector: Vector, bounds: tuple[Any, Any], level: float, *, whole: bo
     cells = zip(vector.values.tolist(), vector.where_valid().tolist(), *(ends.tolist() for ends in bounds), strict=True)
     for value, valid, low, high in cells:
         shown = None if not valid else round(value) if whole else value
-        lower, upper = (end if np.isfinite(end) else None for end in (low, high))
+        lower, upper = (end if math.isfinite(end) else None for end in (low, high))
         ends = {"lower_bound": lower, "upper_bound": upper, "confidence_level": level}
         made.append(json.dumps({"result": {"value": shown, "noise_confidence_interval": ends}}))
     return Vector(np.array(made, dtype=object))
