@@ -26,6 +26,7 @@ from dpsql.sql.expressions import Array, Bools
 
 _NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _MILLISECONDS_A_DAY = 86_400_000
+_OBJECTS_AT_ONCE = 65_536
 _NAT = np.iinfo(np.int64).min
 Found = tuple[Codes, Array]
 """A code for each cell, -1 for nobody's, and the values that codes stand for, each once."""
@@ -118,12 +119,29 @@ def _of_objects(series: pd.Series, kind: Type) -> Found:
     """Python objects, wide floats, and Arrow's decimals, which are numbers: 0 and 1 of them are booleans."""
     if not isinstance(series.dtype, pd.ArrowDtype):
         return _of_cells(series.to_numpy(), kind)
+    codes, distinct = _of_dictionary(series)
+    told, values = _of_cells(distinct, Type.REAL if kind is Type.BOOLEAN else kind)
+    if kind is Type.BOOLEAN:
+        told, values = _fitting(told, *_numbers(values, kind))
+    return np.append(told, np.int32(-1))[codes], values
+
+
+def _of_dictionary(series: pd.Series) -> tuple[Codes, Iterable[Any]]:
+    """A column of Arrow's as codes, and its distinct cells; Arrow numbers those of all but its narrowest decimals."""
     held: Any = series.array
-    cells = (cell for chunk in held.__arrow_array__().chunks for cell in chunk.to_pylist())
-    if kind is not Type.BOOLEAN:
-        return _of_cells(cells, kind)
-    codes, numbers = _of_cells(cells, Type.REAL)
-    return _fitting(codes, *_numbers(numbers, kind))
+    chunks = held.__arrow_array__()
+    try:
+        encoded = chunks.dictionary_encode()
+    except NotImplementedError:
+        return np.arange(len(series), dtype=np.int32), _a_part_at_a_time(chunks)
+    codes, values = codes_of(pd.Series(pd.arrays.ArrowExtensionArray(encoded)))
+    distinct: Any = values.array
+    return codes, _a_part_at_a_time(distinct.__arrow_array__())
+
+
+def _a_part_at_a_time(chunks: Any) -> Iterable[Any]:
+    for start in range(0, len(chunks), _OBJECTS_AT_ONCE):
+        yield from chunks.slice(start, _OBJECTS_AT_ONCE).to_pylist()
 
 
 def _of_cells(cells: Iterable[Any], kind: Type) -> Found:
