@@ -90,10 +90,14 @@ class ColumnStore:
         beyond INTEGER's range: by schema and dtype, not by its cells. Decimals are compared as doubles, and times as
         microseconds of a wall clock."""
         column, dtype = self.column(name), cast(Any, self.frame[name].dtype)
-        whole = isinstance(dtype, np.dtype) and dtype.kind in "iub"
         doubles = dtype.kind == "f" and dtype.itemsize <= _DOUBLE
-        alike = column.type in _TOLD_ALIKE or (column.type is Type.REAL and doubles)
-        return alike and column.bounds is None and (column.nullable or whole)
+        return self.is_bare(name) and (column.type in _TOLD_ALIKE or (column.type is Type.REAL and doubles))
+
+    def is_bare(self, name: str) -> bool:
+        """Whether nothing is declared of a column that could change a cell."""
+        column, dtype = self.column(name), self.frame[name].dtype
+        whole = isinstance(dtype, np.dtype) and dtype.kind in "iub"
+        return column.type is not Type.OTHER and column.bounds is None and (column.nullable or whole)
 
     def identified(self, name: str) -> tuple[Codes, Vector]:
         """A column of privacy units, or of keys that lead to them, as codes into its distinct values, -1 or the code of

@@ -73,10 +73,19 @@ def _keys(
     pairs: tuple[tuple[Expr, Expr], ...], left: Relation, right: Relation, *, units: bool
 ) -> list[tuple[KeyColumn, KeyColumn]]:
     """The equalities of a join, that of the units among them where both sides have some."""
-    found = [(_key_of(one, left), _key_of(other, right)) for one, other in pairs]
+    found = [_both_keys(one, other, left, right) for one, other in pairs]
     if units and left.units is not None and right.units is not None:
         found.insert(0, (left.units.key(), right.units.key()))
     return found
+
+
+def _both_keys(one: Expr, other: Expr, left: Relation, right: Relation) -> tuple[KeyColumn, KeyColumn]:
+    """A column of integers and a bare one of reals are compared as they are stored: the double that is read of a
+    decimal beyond 2^53 is not the integer that the decimal is."""
+    if isinstance(one, Column) and isinstance(other, Column) and {one.type, other.type} == {Type.INTEGER, Type.REAL}:
+        exactly = left.is_bare(one) and right.is_bare(other)
+        return left.key(one, exactly=exactly), right.key(other, exactly=exactly)
+    return _key_of(one, left), _key_of(other, right)
 
 
 def _key_of(expr: Expr, rows: Relation) -> KeyColumn:

@@ -164,11 +164,17 @@ class Relation:
             values = _with_null(values, column.type)
         return np.append(codes, np.int32(len(values) - 1))[part.places], values
 
-    def key(self, column: Column) -> KeyColumn:
+    def is_bare(self, column: Column) -> bool:
+        """Whether a column is a table's own, of which nothing is declared that could change a cell."""
+        columns = self.parts[column.table].columns
+        return isinstance(columns, ColumnStore) and columns.is_bare(column.name)
+
+    def key(self, column: Column, *, exactly: bool = False) -> KeyColumn:
         """A column as one side of an equality. Plain ones are told apart as units are, integers beyond INTEGER's range
-        too, so that rows that a path leads together are the same as those that an equality does."""
+        too, so that rows that a path leads together are the same as those that an equality does; bare ones where it is
+        to be done exactly."""
         part = self.parts[column.table]
-        if isinstance(part.columns, ColumnStore) and part.columns.is_plain(column.name):
+        if isinstance(part.columns, ColumnStore) and (exactly or part.columns.is_plain(column.name)):
             codes, values = part.columns.identified(column.name)
             return KeyColumn(values, codes if part.places is None else np.append(codes, np.int32(-1))[part.places])
         if column.type is Type.TEXT:

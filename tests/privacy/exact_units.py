@@ -379,6 +379,22 @@ def check_one_table(domain: Domain, storage: Storage) -> None:
         assert found == (people,), f"{domain} in {storage}: {sql} finds {found} of {people} units"
 
 
+def check_numbers_of_two_types(one: Storage, other: Storage) -> None:
+    """Whole numbers in a column of integers beside a column of reals: along a path, joined, listed."""
+    left, right = one.of(WHOLE), other.of(WHOLE)
+    both = len({*left} & {*right})
+    t, q = one.table(left, repeat=2, unit="u", max_rows=1), other.table(right, unit="u", unique=["u"], max_rows=1)
+    keys = other.table(right, unit="own", unique=["u"], max_rows=1)
+    path = one.table(left, repeat=2, unit="u -> keys.u", max_rows=1)
+    for given, sql in (
+        ({"keys": keys, "path": path}, "SELECT COUNT(*) FROM path"),
+        ({"t": t, "q": q}, "SELECT COUNT(*) FROM t JOIN q ON t.u = q.u"),
+        ({"t": t, "q": q}, "SELECT COUNT(*) FROM t WHERE u IN (SELECT u FROM q)"),
+    ):
+        found = asked(given, sql)
+        assert found == (both,), f"{one} beside {other}: {sql} finds {found} of {both} units"
+
+
 def check_two_tables(domain: Domain, one: Storage, other: Storage) -> None:
     """Values of one storage beside those of another: together, along a path, joined, listed."""
     left, right = one.of(domain.values), list(dict.fromkeys(other.of(domain.values)))

@@ -67,6 +67,22 @@ def test_equal_values_are_one_person_in_any_two_storages(domain: Domain, one: St
     exact_units.check_two_tables(domain, one, other)
 
 
+NAMES = ("int64", "UInt64", "objects", "text", "float64", "decimal128", "decimal256", "Decimals", "whole numbers")
+OF_TWO_TYPES = [
+    (each, other)
+    for pair in (DOMAINS[:2], DOMAINS[1::-1])
+    for each, other in itertools.product(*(domain.storages for domain in pair))
+    if {each.name, other.name} <= {*NAMES}
+    and "text" not in (each.name if each in DOMAINS[1].storages else "", other.name)
+]
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_a_number_of_two_types_is_one_person(place: int):
+    for one, other in OF_TWO_TYPES[place::3]:
+        exact_units.check_numbers_of_two_types(one, other)
+
+
 @pytest.mark.parametrize("pair", exact_units.MERGED, ids=str)
 def test_neither_of_two_people_moves_a_sum_by_more_than_a_row(pair: exact_units.Pair):
     exact_units.check_merged(pair)
