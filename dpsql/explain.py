@@ -14,16 +14,19 @@ from dpsql.explain_parts import LEVEL, estimate_of, half_width, of_one_level
 from dpsql.explain_steps import counted, steps_of
 from dpsql.explain_words import percent, short, unit_of
 from dpsql.noise_intervals import aggregate_interval
+from dpsql.noise_of_averages import average_at_worst
 from dpsql.privacy.conversion import epsilon_of
 from dpsql.privacy.filters import Remaining
 from dpsql.privacy.unit import Neighbours
 from dpsql.release import Release, Released
 from dpsql.release_errors import reference
 from dpsql.release_parts import Estimate
-from dpsql.sql.plan import Output, format_plan, scan_of
+from dpsql.sql.plan import AggregateKind, Output, format_plan, scan_of
 
 _SIZES = (100, 1_000, 10_000)
 _SHOWN_SIZES = (10, 20, 50, 100)
+_AT_WORST = ", at worst"
+"""With the mean at an end of its range; in the line above it is in the middle."""
 
 
 @dataclass(frozen=True)
@@ -82,15 +85,18 @@ class Explanation:
         outputs = [output for output in release.query.finish.outputs if self._has_interval(output)]
         if of_one_level(release).noise is None or not outputs or release.searches is not None:
             return []
-        width = max([len("shown"), *(len(short(output.name)) for output in outputs)])
+        rows = [(short(each.name), [self._at(each, size) for size in _SIZES]) for each in outputs]
+        for each in outputs:
+            estimate = estimate_of(release, each)
+            if estimate is not None and estimate.kind is AggregateKind.AVG:
+                place = [name for name, _ in rows].index(short(each.name)) + 1
+                rows.insert(place, (f"{short(each.name)}{_AT_WORST}", [self._at_worst(estimate, n) for n in _SIZES]))
+        width = max([len("shown"), *(len(name) for name, _ in rows)])
         first = " of the first level" if release.levels is not None else ""
         lines = [f"Expected noise (95 %) for {'groups' + first if release.query.plan.keys else 'tables'} of"]
         of = "units" if unit_of(release) else "rows"
         lines.append(" " * (width + 2) + "".join(f"{size:>11,} {of:>5}" for size in _SIZES))
-        lines += [
-            f"  {short(output.name):<{width}}" + "".join(f"{self._at(output, size):>17}" for size in _SIZES)
-            for output in outputs
-        ]
+        lines += [f"  {name:<{width}}" + "".join(f"{cell:>17}" for cell in cells) for name, cells in rows]
         if release.hides:
             chances = ", ".join(f"{size}: {percent(release.chance_shown(size))}" for size in _SHOWN_SIZES)
             lines.append(f"  {'shown':<{width}}  chance by size {chances}")
@@ -118,7 +124,11 @@ class Explanation:
             estimate = estimate_of(self.release, output)
             half = None if estimate is None else self._interval(estimate, size)
         assert half is not None  # the caller asks for those that have one
-        return f"±{half:.3g}" if half < 1e4 else f"±{half:,.0f}"
+        return _plus_minus(half)
+
+    def _at_worst(self, estimate: Estimate, size: int) -> str:
+        """The same of an average, wherever in its range the mean is."""
+        return _plus_minus(average_at_worst(of_one_level(self.release), estimate, size, LEVEL))
 
     def _words(self) -> str:
         cost = self.release.cost
@@ -130,3 +140,7 @@ class Explanation:
         guess = min(1.0, odds + delta)
         reach = "whoever sees the answer can improve a 50:50 guess about one person"
         return f"In words: {reach} to at most {percent(guess)}."
+
+
+def _plus_minus(half: float) -> str:
+    return f"±{half:.3g}" if half < 1e4 else f"±{half:,.0f}"

@@ -7,7 +7,6 @@ that the row is shown (`noise_given`). All is computed from released values and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +23,10 @@ from dpsql.noise_given import (
     threshold_of,
     weights_of,
 )
+from dpsql.noise_of_averages import average_interval
 from dpsql.noise_of_moments import moments_interval
 from dpsql.noise_rounding import rounding
-from dpsql.noise_widths import half_widths, noisy_coordinates, of_whole
+from dpsql.noise_widths import half_widths, of_whole
 from dpsql.release import Release, Released
 from dpsql.release_integers import around, outward
 from dpsql.release_parts import Estimate
@@ -35,10 +35,6 @@ from dpsql.sql.plan import SPREADS, AggregateKind
 
 Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]
-
-_GRID = 129
-_CHUNK = 8_192
-_BISECTIONS = 50
 
 
 def interval(
@@ -216,7 +212,7 @@ def aggregate_interval(release: Release, released: Released, index: int, level: 
     if estimate.chosen is not None:
         return None
     if estimate.kind is AggregateKind.AVG:
-        return _average_interval(release, released, estimate, level)
+        return average_interval(release, released, estimate, level)
     if estimate.moments is not None:
         return moments_interval(release, released, estimate, level)
     value = _linear_value(estimate, released.values)
@@ -260,79 +256,3 @@ def linear_half_width(release: Release, estimate: Estimate, level: float) -> flo
     scale = estimate.centre if estimate.kind is AggregateKind.SUM else 1.0
     weights = np.array([[1.0], [scale]])
     return float(half_widths(release, (estimate.sum, estimate.count), weights, level)[0])
-
-
-def _average_interval(release: Release, released: Released, estimate: Estimate, level: float) -> Bounds:
-    """The means m for which the noise in sum - m * count is within its quantile: exact coverage at every count.
-
-    The set can be split or empty when the count is near 0; its hull within the declared range is given, or that whole
-    range where it is empty (Fieller's method, with the exact law).
-    """
-    low, high = float(estimate.range.lower), float(estimate.range.upper)
-    if estimate.sum is None:
-        same = np.full(released.groups, estimate.centre)
-        return same, same.copy()
-    assert estimate.count is not None
-    sums, counts = released.values[estimate.sum], released.values[estimate.count]
-    reach = (high - low) / 2
-    places = (estimate.sum, estimate.count)
-    if not noisy_coordinates(release, places):  # no mean but the exact one fits, and it may not fit for its rounding
-        some = counts >= 1
-        means = np.clip(estimate.centre + sums / np.where(some, counts, 1.0), low, high)
-        return np.where(some, means, low), np.where(some, means, high)
-
-    def exactly(mean: Floats) -> Floats:
-        return half_widths(release, places, np.stack([np.ones(len(mean)), -mean]), level)
-
-    quantile = exactly
-    if noisy_coordinates(release, places) > 2:
-        # A half-width is a norm of the weights (see `linear_tails`), so lines between two of them lie above it.
-        grid = np.linspace(-reach, reach, _GRID)
-        known = exactly(grid)
-
-        def quantile(mean: Floats) -> Floats:
-            return np.interp(mean, grid, known)
-
-    ends = [
-        _inversion(sums[start : start + _CHUNK], counts[start : start + _CHUNK], reach, quantile)
-        for start in range(0, released.groups, _CHUNK)
-    ]
-    lower = np.concatenate([each[0] for each in ends]) if ends else np.zeros(0)
-    upper = np.concatenate([each[1] for each in ends]) if ends else np.zeros(0)
-    return estimate.centre + lower, estimate.centre + upper
-
-
-def _inversion(sums: Floats, counts: Floats, reach: float, quantile: Any) -> Bounds:
-    """The hull of {m in [-reach, reach] : |sum - m count| <= quantile(m)}, by a grid and bisection."""
-    grid = np.linspace(-reach, reach, _GRID)
-    limits = quantile(grid)
-
-    def inside(mean: Floats) -> NDArray[np.bool_]:
-        return np.asarray(np.abs(sums - mean * counts) <= quantile(mean))
-
-    fits = np.abs(sums[:, None] - grid * counts[:, None]) <= limits
-    guess = np.clip(sums / np.where(counts == 0, 1, counts), -reach, reach)
-    found = inside(guess)
-    largest = np.where(fits.any(axis=1), grid[_GRID - 1 - np.argmax(fits[:, ::-1], axis=1)], -np.inf)
-    smallest = np.where(fits.any(axis=1), grid[np.argmax(fits, axis=1)], np.inf)
-    largest, smallest = (
-        np.where(found, np.maximum(largest, guess), largest),
-        np.where(found, np.minimum(smallest, guess), smallest),
-    )
-    empty = ~np.isfinite(largest)
-    step = grid[1] - grid[0]
-    upper = _edge(np.where(empty, reach, largest), np.minimum(reach, largest + step), inside)
-    lower = _edge(np.where(empty, -reach, smallest), np.maximum(-reach, smallest - step), inside)
-    return np.where(empty, -reach, lower), np.where(empty, reach, upper)
-
-
-def _edge(within: Floats, beyond: Floats, inside: Any) -> Floats:
-    """The edge of the set between a point within it and one that may lie beyond."""
-    beyond = np.where(np.isfinite(beyond), beyond, within)
-    for _ in range(_BISECTIONS):
-        if (within == beyond).all():
-            break
-        middle = (within + beyond) / 2
-        kept = inside(middle)
-        within, beyond = np.where(kept, middle, within), np.where(kept, beyond, middle)
-    return beyond
