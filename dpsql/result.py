@@ -113,6 +113,8 @@ class Result:
     def _bounds(self, level: float, *, simultaneous: bool) -> dict[str, Bounds]:
         if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
             raise InvalidArgument(f"level must lie between 0 and 1, got {level!r}.")
+        if all(expr is None for expr in self._answer.exprs):  # rows of a later stage, which are no released groups
+            return {}
         given, released, groups = self._answer.given, self._released, self._answer.groups
         if simultaneous:  # those of all groups hold at once, and so those of any that were chosen
             level, given = self._release.for_all(level, released.groups), replace(given, ranked=())

@@ -127,8 +127,10 @@ def _(node: Union) -> Stability:
 @stability.register
 def _(node: PerUnit) -> Stability:
     """Every group is formed inside one unit, of its rows alone, so units stay apart; where the unit is itself the only
-    key it has one group at most, else at most as many as it has rows."""
+    key it has one group at most, else at most as many as it has rows. Groups of public rows are public."""
     below = stability(node.input)
+    if not below.by_unit:
+        return Stability({}, every_row=False)
     if not below.declared:
         raise InternalError("only a declared unit has groups of its own")
     rows, fan_out = (1, 1) if node.alone else (below.rows, below.fan_out)

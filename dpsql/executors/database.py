@@ -90,11 +90,11 @@ class Database:
     @_made.register
     def _(self, node: PerUnit) -> Relation:
         rows = self.relation(node.input).settled()
-        units = rows.units
-        assert units is not None  # the stability rule asks for declared ones
+        units = rows.units  # None: public rows, which are all nobody's
         keys = [key_codes(GroupKey(key, None), rows) for key in node.keys]
-        parts = [units.numbers().astype(np.int64), *(key.read(0, rows.rows) for key in keys)]
-        sizes = [max(1, units.count), *(max(1, len(key.values)) for key in keys)]
+        whose = np.zeros(rows.rows, dtype=np.int64) if units is None else units.numbers().astype(np.int64)
+        parts = [whose, *(key.read(0, rows.rows) for key in keys)]
+        sizes = [1 if units is None else max(1, units.count), *(max(1, len(key.values)) for key in keys)]
         by = 1 if node.alone else len(parts)  # a unit has one row then, even if bounds make two keys of it
         groups, firsts, size = renumber(parts[:by], sizes[:by])
         makers: dict[str, tuple[Type, Callable[[], Made]]] = {}
@@ -103,7 +103,9 @@ class Database:
             makers[column.name] = (column.type, partial(_as_made, cells, column.type))
         for each, column in zip(node.aggregations, node.columns[len(keys) :], strict=True):
             makers[column.name] = (column.type, partial(aggregated, each, rows, groups, size, column.type))
-        return Relation(size, {node.columns[0].table: Part(MadeColumns(size, makers))}, units.at(firsts))
+        return Relation(
+            size, {node.columns[0].table: Part(MadeColumns(size, makers))}, None if units is None else units.at(firsts)
+        )
 
     def fan_out(self, node: Source) -> int:
         """How many rows public tables make of each row of a node, at most."""

@@ -14,7 +14,7 @@ from dpsql.sql.allow import check
 from dpsql.sql.answered import answered, unread
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.expressions import Column, Expr, Fact
-from dpsql.sql.nodes import Scan
+from dpsql.sql.nodes import Scan, scans_of
 from dpsql.sql.options import Options, read_options
 from dpsql.sql.parameters import Params, check_all_used
 from dpsql.sql.parse import Statement, span_of
@@ -93,8 +93,10 @@ class _Binder:
         assert isinstance(relation, Answered)  # outermost rows of people are refused
         return relation.query
 
-    def _bind(self, select: exp.Expr, names: _Common | None, *, outermost: bool = False) -> Relation:
-        """What a SELECT makes: rows of people, or an answer."""
+    def _bind(
+        self, select: exp.Expr, names: _Common | None, *, outermost: bool = False, joined: bool = False
+    ) -> Relation:
+        """What a SELECT makes: rows of people, or an answer; of public rows, which are both, rows if it is `joined`."""
         self.depth += 1
         if self.depth > MOST_SUBQUERIES:
             raise SQLSyntaxError(f"more than {MOST_SUBQUERIES} sub-queries.", span=self._span(select))
@@ -105,11 +107,13 @@ class _Binder:
         if not isinstance(select, exp.Select):
             raise UnsupportedSQL("a sub-query is one SELECT.", span=self._span(select))
         inside = self._with(select, names)
-        relation = self._select(select, self._from(select, inside), inside, outermost=outermost)
+        relation = self._select(select, self._from(select, inside), inside, outermost=outermost, joined=joined)
         self._bind_unread(inside, names)
         return relation
 
-    def _select(self, select: exp.Select, source: Relation, names: _Common | None, *, outermost: bool) -> Relation:
+    def _select(
+        self, select: exp.Select, source: Relation, names: _Common | None, *, outermost: bool, joined: bool
+    ) -> Relation:
         clause = select.args.get("privacy")
         written = source.scope.written
         if isinstance(source, Answered):
@@ -125,7 +129,7 @@ class _Binder:
         if outermost or clause is not None:
             return self._private(select, source, member, outermost=outermost)
         if is_aggregating(select):
-            per_unit = UnitSelect(self.whole, select, source, member)
+            per_unit = UnitSelect(self.whole, select, source, member, joined=joined)
             return per_unit.relation() if per_unit.applies() else self._private(select, source, member, outermost=False)
         return RowWise(self.whole, select, source, member).relation()
 
@@ -195,9 +199,12 @@ class _Binder:
             name.relation = self._bind(name.node.this, name.before)
         return name.relation
 
-    def _read(self, name: _Common) -> Relation:
-        """A CTE where it is named: people's rows are bound afresh for each place, an answer only once."""
+    def _read(self, name: _Common, *, joined: bool) -> Relation:
+        """A CTE where it is named: people's rows are bound afresh for each place, an answer only once, unless it is of
+        public rows and joined."""
         relation = self._common(name)
+        if joined and isinstance(relation, Answered) and _reads_public_rows(relation):
+            return self._bind(name.node.this, name.before, joined=True)
         if name.read and isinstance(relation, People):
             return self._bind(name.node.this, name.before)
         name.read = True
@@ -239,12 +246,12 @@ class _Binder:
         if isinstance(node, exp.Subquery):
             if not isinstance(node.this, exp.Select | exp.Union | exp.Subquery):
                 raise UnsupportedSQL("a sub-query is one SELECT.", span=self._span(node))
-            return self._renamed(self._bind(node.this, names), alias, "the sub-query")
+            return self._renamed(self._bind(node.this, names, joined=not alone), alias, "the sub-query")
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             raise UnsupportedSQL("only a table's name can stand after FROM.", span=self._span(node))
         common = names.find(node.name.casefold()) if names is not None else None
         if common is not None:
-            listed = self._renamed(self._read(common), common.node.args.get("alias"), node.name)
+            listed = self._renamed(self._read(common, joined=not alone), common.node.args.get("alias"), node.name)
             return self._renamed(listed, alias, node.name)
         table = self.catalog.find(node.name, self._span(node.this))
         written = node.name if self.catalog.any_name else table.name
@@ -309,6 +316,10 @@ class _Binder:
 
     def _span(self, node: exp.Expr) -> Span | None:
         return span_of(self.sql, node)
+
+
+def _reads_public_rows(answer: Answered) -> bool:
+    return all(scan.table.public for scan in scans_of(answer.query.plan.input))
 
 
 def _names_several(select: exp.Select) -> bool:

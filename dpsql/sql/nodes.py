@@ -112,7 +112,8 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class PerUnit:
-    """One row for each combination of `keys` inside each privacy unit, with exact aggregates of its rows.
+    """One row for each combination of `keys` inside each privacy unit, with exact aggregates of its rows. Public rows,
+    which are nobody's, are all taken together.
 
     `columns` are those of the result: keys first. `alone`: the unit is itself the only key, so it has one row at most.
     """
@@ -125,7 +126,8 @@ class PerUnit:
 
     def __str__(self) -> str:
         made = ", ".join(str(each) for each in self.aggregations)
-        return f"of each privacy unit {made or 'one row'} by {', '.join(str(key) for key in self.keys)}"
+        whose = "of public rows" if all(scan.table.public for scan in scans_of(self)) else "of each privacy unit"
+        return f"{whose} {made or 'one row'} by {', '.join(str(key) for key in self.keys)}"
 
 
 Source = Scan | Filter | Join | Mark | Union | PerUnit

@@ -1,9 +1,12 @@
 """Sub-queries that aggregate inside each privacy unit: SELECT pid, COUNT(*) AS n FROM t GROUP BY pid.
 
-They are exact, for nothing is released: what comes out are rows of the same people, fewer of them.
+They are exact, for nothing is released: what comes out are rows of the same people, fewer of them. Likewise of public
+rows, where they are joined with others: what comes of SELECT DISTINCT region FROM states is public.
 """
 
 from __future__ import annotations
+
+import math
 
 from sqlglot import exp
 
@@ -28,11 +31,15 @@ from dpsql.sql.subqueries import Membership, with_marks
 
 
 class UnitSelect(SelectBinder):
-    """An aggregating sub-query over people's rows, as long as one of its keys says whose rows a group holds."""
+    """An aggregating sub-query over people's rows, as long as one of its keys says whose rows a group holds; or, where
+    it is `joined`, over public rows."""
 
-    def __init__(self, whole: Statementwide, select: exp.Select, people: People, member: Membership) -> None:
+    def __init__(
+        self, whole: Statementwide, select: exp.Select, people: People, member: Membership, *, joined: bool = False
+    ) -> None:
         super().__init__(whole, select, people.scope, member)
         self.people = people
+        self.public = joined and all(step.rows.public for step in people.steps)
         self.rows = assembled(people, self.where()) if self._may_apply() else None
         if self.rows is not None:
             items = items_of(select)
@@ -46,13 +53,14 @@ class UnitSelect(SelectBinder):
         distinct = self.select.args.get("distinct") is not None
         stars = any(is_star(item) for item, _ in items_of(self.select))
         aggregates = any(aggregate_in(item) for item, _ in items_of(self.select))
-        return any(step.rows.handles for step in self.people.steps) and (
-            grouped or (distinct and not stars and not aggregates)
-        )
+        kept_apart = self.public or any(step.rows.handles for step in self.people.steps)
+        return kept_apart and (grouped or (distinct and not stars and not aggregates))
 
     def applies(self) -> bool:
-        """Whether a key determines the unit."""
-        return self.rows is not None and any(column in self.keys for _, column in self.rows.handles)
+        """Whether a key determines the unit, if there are units."""
+        if self.rows is None:
+            return False
+        return self.public or any(column in self.keys for _, column in self.rows.handles)
 
     def relation(self) -> People:
         rows = self.rows
@@ -75,7 +83,19 @@ class UnitSelect(SelectBinder):
         unique = (frozenset(columns[: len(self.keys)]),) if self.keys else ()
         outputs = tuple((output.name, rebuild(output.expr, slots)) for output in self.outputs)
         scope = Scope(self.scope.written, self.scope.alias, outputs)
-        return People(scope, (Step(Rows(made, frozenset({place}), _handles(of_unit), unique)),))
+        most = self._most(source) if self.public else None
+        return People(scope, (Step(Rows(made, frozenset({place}), _handles(of_unit), unique, public_rows=most)),))
+
+    def _most(self, source: Source) -> int | None:
+        """The most groups that public rows have: no more than combinations of keys, or than rows."""
+        assert self.rows is not None  # as above
+        public, most = self.whole.public, self.rows.public_rows
+        values = [None if public is None else public.of(source, key) for key in self.keys]
+        found = [len(each) for each in values if each is not None]
+        if len(found) < len(values):
+            return most
+        combined = math.prod(found)
+        return combined if most is None else min(most, combined)
 
     def _columns(self, aggregations: tuple[Aggregation, ...], known: Known, place: str) -> list[Column]:
         taken: set[str] = set()
