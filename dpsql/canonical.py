@@ -1,100 +1,93 @@
-"""The canonical form of a calibrated query, as a hash: two texts that ask the same thing in the same way have one.
+"""The key of a question: two texts that ask the same thing in the same way have one, and no two others.
 
-Everything that decides what is released goes in (plan, declared facts, parameters, noise, loss); places in the text do
-not, nor what is done with the released values afterwards.
+Everything that decides what is released goes in: the plan with its tables' declared facts and versions, the integers
+that are wanted of the rows, which combinations of them have which noise, how groups are shown, values drawn and bounds
+chosen, what is charged, and what the released values mean for the answer. Places in the text do not, nor what is done
+with released values afterwards.
+
+Nothing here is named by how this version holds a release (`_measured` is the one place that knows): keys are in ledgers
+that people keep, and a version that holds it otherwise makes the same ones.
 """
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import fields, is_dataclass
-from datetime import date
-from decimal import Decimal
-from enum import Enum
-from fractions import Fraction
-from typing import Any
-
-import numpy as np
-
+from dpsql.canonical_forms import FORMS, NAMES
+from dpsql.canonical_text import NotCanonical, Writer
 from dpsql.release import Release
-from dpsql.sql.expressions import Function
 
-
-def canonical(release: Release, *more: str | None) -> str | None:
-    """SHA-256 of what is released and of `more`, as hexadecimal digits; None where something in it has no canonical
-    form."""
-    found = release.__dict__.get(_KNOWN)
-    if found is None:
-        found = _hash_of(release)
-        object.__setattr__(release, _KNOWN, found)  # a release is planned once and asked for often
-    made = hashlib.sha256(f"{found}{more!r}".encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{KEY_VERSION}:{made}" if found else None
-
-
-_KNOWN = "_canonical"
 KEY_VERSION = 2
 """The number of the way in which keys are made; those of version 1 had none."""
 
+_KNOWN = "_canonical"
 
-def _hash_of(release: Release) -> str:
-    """SHA-256 of what is released; empty where something in it has no canonical form."""
-    what = (
-        release.query.plan,
-        release.analysis.neighbours,
-        release.exact,
-        release.lattice,
-        release.shares,
-        release.draws,
-        release.levels,
-        None if release.searches is None else (release.searches.searches, release.searches.exact),
-        release.selector,
-        release.threshold,
-        release.strategy,
-        release.cost,
-        release.allowed,
-    )
+
+def canonical(release: Release, *more: str | None) -> str | None:
+    """The key of what is released and of `more`, its version first; None where something in it has no canonical
+    form."""
+    found = release.__dict__.get(_KNOWN)
+    if found is None:
+        found = _digest_of(release)
+        object.__setattr__(release, _KNOWN, found)  # a release is planned once and asked for often
+    if not found:
+        return None
+    held = Writer(FORMS, NAMES).digest((found.hex(), more))
+    return f"{KEY_VERSION}:{held.hex()}"
+
+
+def _digest_of(release: Release) -> bytes:
+    """What is released, as 32 bytes; none where something in it has no canonical form."""
     try:
-        return _Hasher().of(what).hex()
-    except (TypeError, RecursionError):
-        return ""
+        return Writer(FORMS, NAMES).digest(_measured(release))
+    except (NotCanonical, RecursionError):
+        return b""
 
 
-class _Hasher:
-    """Hashes of values, each object once: expressions may share parts."""
+def _measured(release: Release) -> tuple[object, ...]:
+    """What decides the law of what is released, and what the values mean: words and facts, in turn."""
+    lattice, levels, searches = release.lattice, release.levels, release.searches
+    return (
+        "plan",
+        release.query.plan,
+        "neighbours",
+        release.analysis.neighbours,
+        "exact",
+        release.exact,
+        "coordinates",
+        lattice.coordinates,
+        "noise",
+        tuple((share.places, share.noise, share.cost) for share in release.shares),
+        "levels",
+        None
+        if levels is None
+        else (
+            levels.sizes,
+            levels.wanted,
+            tuple((each.keys, each.share, each.noise, each.cost) for each in levels.measured),
+            levels.noisy,
+        ),
+        "groups",
+        (
+            None if release.threshold is None else (release.threshold, lattice.selection),
+            None if release.selector is None else (release.selector.law, release.selector.part),
+        ),
+        "draws",
+        release.draws,
+        "bounds",
+        None if searches is None else (searches.searches, searches.exact, release.strategy),
+        "values",
+        (lattice.features, lattice.estimates),
+        "cost",
+        (release.cost, release.allowed),
+    )
 
-    def __init__(self) -> None:
-        self._found: dict[int, bytes] = {}
-        self._held: list[object] = []  # so that no id is used again
 
-    def of(self, value: object) -> bytes:
-        found = self._found.get(id(value))
-        if found is None:
-            found = hashlib.sha256(self._text(value)).digest()
-            self._found[id(value)] = found
-            self._held.append(value)
-        return found
+def explain(release: Release) -> str:
+    """Why a release has no key; empty where it has one. For tests."""
+    try:
+        Writer(FORMS, NAMES).digest(_measured(release))
+    except (NotCanonical, RecursionError) as error:
+        return str(error) or type(error).__name__
+    return ""
 
-    def _text(self, value: Any) -> bytes:
-        kind = type(value).__name__
-        if isinstance(value, Enum):
-            return f"{kind}:{value.name}".encode()
-        if isinstance(value, Function):
-            return f"function:{value.name}".encode()
-        if value is None or isinstance(value, bool | int | str | Fraction | Decimal | date):
-            return f"{kind}:{value!r}".encode("utf-8", "surrogatepass")
-        if isinstance(value, float):
-            return f"{kind}:{value.hex()}".encode()
-        if isinstance(value, bytes):
-            return b"bytes:" + value
-        if isinstance(value, np.ndarray):
-            return f"{kind}:{value.shape}:".encode() + b"".join(self.of(each) for each in value.tolist())
-        if isinstance(value, tuple | list):
-            return f"{kind}:".encode() + b"".join(self.of(each) for each in value)
-        if isinstance(value, frozenset | set):
-            return f"{kind}:".encode() + b"".join(sorted(self.of(each) for each in value))
-        if isinstance(value, dict):
-            return b"dict:" + b"".join(sorted(self.of(pair) for pair in value.items()))
-        if is_dataclass(value):
-            compared = [each.name for each in fields(value) if each.compare]
-            return f"{kind}:".encode() + b"".join(self.of(name) + self.of(getattr(value, name)) for name in compared)
-        raise TypeError(f"no canonical form of {kind}")
+
+__all__ = ["KEY_VERSION", "canonical", "explain"]

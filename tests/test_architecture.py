@@ -19,6 +19,7 @@ FLOORS = (  # folders and modules of dpsql/, lowest floor first
         *("finish", "stages", "prepare", "result", "explain", "explain_*", "render", "notes", "answer"),
         *(
             "canonical",
+            "canonical_*",
             "released_text",
             "replay",
             "partition_parts",

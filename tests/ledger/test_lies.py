@@ -9,18 +9,21 @@ from typing import Any
 
 import pytest
 
-from dpsql import canonical, partition_parts, replay, session, table_units
+from dpsql import canonical, canonical_forms, canonical_text, partition_parts, replay, session, table_units
 from dpsql.errors import BudgetExceeded, LedgerError
 from dpsql.privacy import filters, ledger, ledger_text
 from dpsql.privacy.account import Account, Part
 from dpsql.privacy.budget import Budget
+from dpsql.privacy.cost import Cost
 from dpsql.privacy.ledger import Ledger
 from dpsql.privacy.ledger_file import FileStore
 from dpsql.privacy.ledger_lines import FORMAT, From, Note, UnknownLine
 from dpsql.privacy.ledger_reading import read_line
 from dpsql.privacy.ledger_units import TableUnit, UnitKind
+from dpsql.privacy.mechanisms import CubeLaplace
+from dpsql.schema import TableSchema
 from dpsql.sql.expressions import Literal
-from tests.ledger import checks, test_formats, test_partitions, test_units
+from tests.ledger import checks, test_formats, test_keys, test_partitions, test_units
 from tests.ledger.checks import needs_fork
 
 pytestmark = needs_fork
@@ -244,38 +247,82 @@ def let_children_have_the_session(patch: Patch) -> None:
 # Replay
 
 
-def _without(patch: Patch, *names: str) -> None:
+def _without(patch: Patch, *words: str) -> None:
     """Questions that are told apart by less."""
-    honest = canonical.canonical
+    honest = canonical._measured
 
-    def fewer(release: Any, *more: object) -> str | None:
-        for name in names:
-            release = replace(release, **{name: None})
-        return honest(release, *more)
+    def fewer(release: Any) -> tuple[object, ...]:
+        pairs = honest(release)
+        return tuple(
+            each
+            for word, said in zip(pairs[::2], pairs[1::2], strict=True)
+            if word not in words
+            for each in (word, said)
+        )
 
-    patch.setattr(replay, "canonical", fewer)
+    patch.setattr(canonical, "_measured", fewer)
 
 
 def forget_the_loss(patch: Patch) -> None:
-    _without(patch, "cost", "allowed", "shares", "lattice", "exact")
+    _without(patch, "cost", "noise", "coordinates", "exact", "values")
 
 
 def forget_constants(patch: Patch) -> None:
-    honest = canonical._Hasher._text
+    honest = canonical_text.Writer._bytes
 
-    def text(self: Any, value: Any) -> bytes:
+    def written(self: Any, value: Any) -> bytes:
         return b"constant" if isinstance(value, Literal) else honest(self, value)
 
-    patch.setattr(canonical._Hasher, "_text", text)
+    patch.setattr(canonical_text.Writer, "_bytes", written)
 
 
 def round_constants(patch: Patch) -> None:
-    honest = canonical._Hasher._text
+    honest = canonical_text.Writer._bytes
 
-    def text(self: Any, value: Any) -> bytes:
+    def written(self: Any, value: Any) -> bytes:
         return f"{value:.9g}".encode() if isinstance(value, float) else honest(self, value)
 
-    patch.setattr(canonical._Hasher, "_text", text)
+    patch.setattr(canonical_text.Writer, "_bytes", written)
+
+
+def write_names_of_classes(patch: Patch) -> None:
+    honest = canonical_text.Writer._bytes
+
+    def written(self: Any, value: Any) -> bytes:
+        return type(value).__name__.encode() + honest(self, value)
+
+    patch.setattr(canonical_text.Writer, "_bytes", written)
+
+
+def write_pieces_without_their_ends(patch: Patch) -> None:
+    honest = canonical_text.Writer._bytes
+
+    def written(self: Any, value: Any) -> bytes:
+        return b"".join(honest(self, each) for each in value) if isinstance(value, tuple) else honest(self, value)
+
+    patch.setattr(canonical_text.Writer, "_bytes", written)
+
+
+def pass_over_what_has_no_form(patch: Patch) -> None:
+    honest = canonical_text.Writer._bytes
+
+    def written(self: Any, value: Any) -> bytes:
+        try:
+            return honest(self, value)
+        except canonical_text.NotCanonical:
+            return b"something"
+
+    patch.setattr(canonical_text.Writer, "_bytes", written)
+
+
+def _forgetting(kind: type, *words: str) -> Lie:
+    def forget(patch: Patch) -> None:
+        held = canonical_forms.FORMS[kind]
+        left = {word: read for word, read in held.words.items() if word not in words}
+        patch.setitem(canonical_forms.FORMS, kind, replace(held, words=left))
+
+    forget.__name__ = f"forget_{'_and_'.join(words)}_of_{kind.__name__}"
+    return forget
 
 
 def forget_the_analyst(patch: Patch) -> None:
@@ -589,6 +636,14 @@ LIES: list[tuple[Lie, Check]] = [
     (believe_kept_answers, checks.check_changed_answers),
     (let_children_have_the_session, checks.check_forks),
     (forget_the_loss, other_questions_pay),
+    (write_names_of_classes, test_keys.check_golden_keys),
+    (write_names_of_classes, test_keys.check_renamed_classes),
+    (write_pieces_without_their_ends, test_keys.check_pieces_are_told_apart),
+    (pass_over_what_has_no_form, test_keys.check_unknown_kinds_have_no_key),
+    (_forgetting(Literal, "value"), test_keys.check_every_fact_counts),
+    (_forgetting(TableSchema, "version"), test_keys.check_every_fact_counts),
+    (_forgetting(CubeLaplace, "scale"), test_keys.check_every_fact_counts),
+    (_forgetting(Cost, "delta"), test_keys.check_every_fact_counts),
     (forget_constants, other_questions_pay),
     (round_constants, other_questions_pay),
     (forget_the_analyst, analysts_are_kept_apart),
