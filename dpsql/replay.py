@@ -6,6 +6,9 @@ can be asked again for nothing need not be averaged over.
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from dpsql.canonical import canonical
@@ -39,6 +42,8 @@ class Replay:
         self._ledger = ledger
         self._answers: dict[str, Released] = {}
         self._unkept: set[str] = set()
+        self._busy: set[str] = set()  # keys of the questions that are being answered
+        self._changed = threading.Condition()
 
     def question(self, release: Release) -> Question | None:
         """The question of a release; None for one that cannot be recognised."""
@@ -65,21 +70,47 @@ class Replay:
             raise LedgerError("an answer that the ledger keeps cannot be read.", hint=RESTORE)
         return released
 
-    def keep(self, question: Question | None, released: Released, charge: Entry) -> tuple[str, ...]:
-        """Keep an answer; a note where the ledger could not. It is paid for, and is given all the same."""
+    def keep(
+        self, question: Question | None, released: Released, release: Release, charge: Entry, *, claimed: bool
+    ) -> tuple[Released, tuple[str, ...]]:
+        """Keep an answer. Returns what is to be shown, which is another's answer where that was kept first, and a note
+        where the ledger could not: it is paid for, and is given all the same."""
         if question is None:
-            return ()
+            return released, ()
         if not question.lasting:
             self._answers[question.key] = released
-        else:
-            try:
-                self._ledger.keep(question.key, to_bytes(released), charge)
-                self._unkept.discard(question.key)
-            except LedgerError as error:
-                self._answers[question.key] = released
-                self._unkept.add(question.key)
-                return (f"the ledger could not keep this answer ({error.message}); later sessions will pay again.",)
-        return ()
+            return released, ()
+        try:
+            kept = self._ledger.keep(question.key, to_bytes(released), charge, claimed=claimed)
+        except LedgerError as error:
+            self._answers[question.key] = released
+            self._unkept.add(question.key)
+            if claimed:
+                self._ledger.drop(charge)
+            note = f"the ledger could not keep this answer ({error.message}); later sessions will pay again."
+            return released, (note,)
+        self._unkept.discard(question.key)
+        before = None if kept else self.recall(question, release)
+        return released if before is None else before, ()
+
+    @contextmanager
+    def turn(self, question: Question | None) -> Iterator[None]:
+        """One thread of this session at a time, for each question: who comes second finds the answer of the first. None
+        waits for nobody."""
+        self._ledger.check_process()
+        if question is None:
+            yield
+            return
+        with self._changed:
+            while question.key in self._busy:
+                self._changed.wait()
+            self._busy.add(question.key)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._busy.discard(question.key)
+                self._changed.notify_all()
 
 
 def _fits(released: Released, release: Release) -> bool:

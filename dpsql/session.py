@@ -29,8 +29,8 @@ from dpsql.privacy.ledger_lines import Entry
 from dpsql.privacy.loss import as_delta, as_epsilon, show
 from dpsql.privacy.unit import Neighbours
 from dpsql.public_tables import public_data, resolved
-from dpsql.release import Release
-from dpsql.replay import Replay
+from dpsql.release import Release, Released
+from dpsql.replay import Question, Replay
 from dpsql.result import Result
 from dpsql.schema_file import Schema
 from dpsql.sources import read_table
@@ -136,19 +136,15 @@ class Session:
             return self._explanation(prepared)
         release = prepared.release
         question = self._replay.question(release)
-        before = None if fresh else self._replay.recall(question, release)
-        if before is not None:
-            return finished(release, before, self._footer(release, "answered before: spent nothing"), replayed=True)
-        parts = self._parts(release)
-        also = "" if release.choice is None else f", mechanism={release.choice.chosen!r}"
-        asked = Asked(by_rho=release.allowed.rho is not None, also=also, within=release.goal is not None)
-        units = units_read(release.query.plan.input, self._catalog.tables)
-        charge = self._ledger.charge(
-            release.cost, str.__str__(sql), events=release.events, parts=parts, asked=asked, units=units
-        )
-        released = run(release, self._stores)
-        note = self._replay.keep(question, released, charge)
-        notes, self._unsaid = (*self._unsaid, *note), ()
+        notes: tuple[str, ...] = ()
+        with self._replay.turn(None if fresh else question):
+            released = None if fresh else self._replay.recall(question, release)
+            replayed = released is not None
+            if released is None:
+                released, replayed, notes = self._drawn(release, str.__str__(sql), question, fresh=fresh)
+        if replayed:
+            return finished(release, released, self._footer(release, "answered before: spent nothing"), replayed=True)
+        notes, self._unsaid = (*self._unsaid, *notes), ()
         return finished(release, released, self._footer(release, f"spent {release.price}"), notes=notes)
 
     def explain(
@@ -265,6 +261,34 @@ class Session:
             max_rho=self._max_rho,
         )
         return prepare(sql, self._catalog, self.neighbours, terms, **how)
+
+    def _drawn(
+        self, release: Release, sql: str, question: Question | None, *, fresh: bool
+    ) -> tuple[Released, bool, tuple[str, ...]]:
+        """Charge and draw an answer, or take that which another session was given meanwhile: whether it was so, and
+        notes. A charge that comes to no answer stays, and whoever waited for it asks anew."""
+        ledger, parts = self._ledger, self._parts(release)
+        also = "" if release.choice is None else f", mechanism={release.choice.chosen!r}"
+        asked = Asked(by_rho=release.allowed.rho is not None, also=also, within=release.goal is not None)
+        units = units_read(release.query.plan.input, self._catalog.tables)
+        claimed = not fresh and question is not None and question.lasting
+        how: dict[str, Any] = {"events": release.events, "parts": parts, "asked": asked, "units": units}
+        if question is not None and claimed:
+            charge = ledger.claim(question.key, release.cost, sql, **how)
+        else:
+            charge = ledger.charge(release.cost, sql, **how)
+        if charge is None:
+            before = self._replay.recall(question, release)
+            assert before is not None  # there is an answer, or this has raised
+            return before, True, ()
+        try:
+            released = run(release, self._stores)
+            shown, notes = self._replay.keep(question, released, release, charge, claimed=claimed)
+        except BaseException:
+            if claimed:
+                ledger.drop(charge)
+            raise
+        return shown, False, notes
 
     def _parts(self, release: Release) -> tuple[Part, ...]:
         return parts_of(release.query.plan.input, self._replay.session)

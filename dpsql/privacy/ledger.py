@@ -9,14 +9,16 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import NamedTuple, NoReturn
 
 from dpsql.errors import InvalidArgument, LedgerError
+from dpsql.privacy import ledger_claims as claims
 from dpsql.privacy import ledger_text
 from dpsql.privacy.account import Part
 from dpsql.privacy.budget import Budget
@@ -25,7 +27,21 @@ from dpsql.privacy.events import Event
 from dpsql.privacy.exceeded import ASKED, Asked, exceeded
 from dpsql.privacy.filters import Remaining, Spent
 from dpsql.privacy.ledger_fork import guard
-from dpsql.privacy.ledger_lines import FORMAT, Answer, Entry, From, Line, Note, UnitOf, UnknownLine, write, write_1
+from dpsql.privacy.ledger_lines import (
+    FORMAT,
+    Answer,
+    Claim,
+    Dropped,
+    Entry,
+    From,
+    Line,
+    Note,
+    Process,
+    UnitOf,
+    UnknownLine,
+    write,
+    write_1,
+)
 from dpsql.privacy.ledger_reading import Charge, Charges, read_line, read_line_1
 from dpsql.privacy.ledger_store import LATER, RESTORE, UNREADABLE, MemoryStore, Store
 from dpsql.privacy.ledger_text import Rules
@@ -43,6 +59,17 @@ class _Last(NamedTuple):
     format: int
 
 
+class _Claim(NamedTuple):
+    """A claim's line: its number and hash, when it was made, and by whom."""
+
+    number: int
+    digest: str
+    time: str
+    process: Process
+
+
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.002, 0.05
+"""Seconds between two looks at whether an answer is there."""
 CLOCK_TOLERANCE = timedelta(seconds=1)
 """By so much the clock may lie behind the last entry: the clocks of two processors can differ a little."""
 
@@ -70,6 +97,8 @@ class Ledger:
         self._charges = Charges()
         self._entries: list[Entry] = []  # those of the charges that were asked for already
         self._answers: dict[str, tuple[int, str]] = {}
+        self._paid: set[int] = set()  # charges that have their answer
+        self._claims: dict[str, _Claim] = {}  # those that have no answer yet
         self._units: dict[str, TableUnit] = {}
         self._last = _Last(0, ledger_text.first_hash(rules.text), rules.format)
         self._next = self._last  # in a transaction: the last line that it has written
@@ -168,23 +197,57 @@ class Ledger:
     ) -> Entry:
         """Enter a cost before its query runs; on return it is durable. units: those of the tables that it reads,
         entered with their first charge. Raises BudgetExceeded (nothing entered) or LedgerError (nothing may run)."""
+        entry = Entry("", self.analyst, label, cost, tuple(events), tuple(parts))
         with self._writing():
-            check_units(self._units, units)
-            if not all(each.admits(cost, parts) for each in self._watches):
-                raise exceeded(cost, self._watches, parts, asked)
-            for unit in units:
-                if unit.table not in self._units:
-                    self._append(UnitOf(self._now(), unit))
-            entry = Entry(self._now(), self.analyst, label, cost, tuple(events), tuple(parts))
-            number = self._append(entry)
-        return replace(entry, number=number)
+            return self._charge(entry, asked, units)
 
-    def keep(self, key: str, payload: bytes, charge: Entry | None = None) -> None:
-        """Keep a released answer under a key. Free. charge: what paid for it."""
+    def claim(
+        self,
+        key: str,
+        cost: Cost,
+        label: str,
+        *,
+        events: Sequence[Event] = (),
+        parts: Sequence[Part] = (),
+        asked: Asked = ASKED,
+        units: Sequence[TableUnit] = (),
+    ) -> Entry | None:
+        """As `charge`, for an answer that will be kept under this key: once for all who ask now, in any thread or
+        process. Waits while somebody else is at it; None when the answer is there to `recall`. Who is charged keeps an
+        answer in the end, or calls `drop`."""
+        entry = Entry("", self.analyst, label, cost, tuple(events), tuple(parts))
+        while True:
+            with self._writing():
+                if key in self._answers:
+                    return None
+                if not self._claimed(key):
+                    return self._charge(entry, asked, units, key)
+            self._wait(key)
+
+    def keep(self, key: str, payload: bytes, charge: Entry | None = None, *, claimed: bool = False) -> bool:
+        """Keep a released answer under a key. Free. charge: what paid for it, for one answer; claimed: with `claim`.
+
+        False, and nothing kept, where that charge has its answer, or where somebody took over the claim and was first:
+        then this draw is discarded, and what is kept is shown in its place. So of all who claimed a question one answer
+        is shown, and of one charge never two."""
+        paid = None if charge is None else charge.number
         with self._writing():
-            paid = None if charge is None else charge.number
+            if paid in self._paid or (claimed and paid is not None and self._answers.get(key, (0, ""))[0] > paid):
+                return False
             number = self._append(Answer(self._now(), key, ledger_text.digest_of(payload), paid))
             self._store.keep(number, payload)
+        return True
+
+    def drop(self, charge: Entry) -> None:
+        """The claim of this charge comes to no answer: who waits for it asks anew, and pays. The charge stays. Raises
+        nothing of the ledger's: where no line can be written, this process remembers it."""
+        held = next((held for held in self._claims.values() if held.number == charge.number - 1), None)
+        if held is None:
+            return
+        claims.end(held.digest)
+        with suppress(LedgerError), self._writing():
+            if held in self._claims.values():
+                self._append(Dropped(self._now(), held.number))
 
     def recall(self, key: str) -> bytes | None:
         """The last answer kept under a key, None where there is none. Raises LedgerError for one that was changed."""
@@ -279,7 +342,7 @@ class Ledger:
         last = self._last
         before, number, format_ = last.hash, last.number, last.format
         read = read_line if format_ == FORMAT else _read_old
-        charges, others, time = Charges(), [], self._time
+        charges, others, latest = Charges(), [], self._time
         for place, text, digest in lines:
             number += 1
             if place != number or digest != ledger_text.next_hash(before, number, text):
@@ -293,27 +356,65 @@ class Ledger:
             if isinstance(line, Charge):
                 charges.append(number, line)
             else:
-                others.append((number, line))
+                others.append((number, digest, line))
                 if isinstance(line, From):
                     read, format_ = read_line, FORMAT
-            time = line.time if line.time > time or isinstance(line, Note) else time
+            latest = line.time if line.time > latest or isinstance(line, Note) else latest
             before = digest
         self._enter(charges, others)
-        self._last, self._time = _Last(number, before, format_), time
+        self._last, self._time = _Last(number, before, format_), latest
 
-    def _enter(self, charges: Charges, others: Sequence[tuple[int, Line]]) -> None:
-        """Lines that were read, and their numbers."""
+    def _enter(self, charges: Charges, others: Sequence[tuple[int, str, Line]]) -> None:
+        """Lines that were read; the others with their numbers and hashes."""
         units = dict(self._units)
-        for _, line in others:
+        for _, _, line in others:
             if isinstance(line, UnitOf):
                 check_units(units, [line.unit])
                 units[line.unit.table] = line.unit
         self._units = units
-        self._answers.update((line.key, (number, line.digest)) for number, line in others if isinstance(line, Answer))
+        for number, digest, line in others:
+            if isinstance(line, Claim):
+                self._claims[line.key] = _Claim(number, digest, line.time, line.process)
+            elif isinstance(line, Answer):
+                self._answers[line.key] = (number, line.digest)
+                self._claims.pop(line.key, None)
+                if line.charge is not None:
+                    self._paid.add(line.charge)
+            elif isinstance(line, Dropped):
+                self._claims = {key: held for key, held in self._claims.items() if held.number != line.claim}
         self._charges.extend(charges)
         self._watches[0].add_all(charges.steps())
         for each in self._watches[1:]:
             each.add_all(charges.steps(self.analyst))
+
+    def _charge(self, entry: Entry, asked: Asked, units: Sequence[TableUnit], key: str | None = None) -> Entry:
+        """Enter a charge, behind the units that are new and, with a key, a claim; inside a transaction."""
+        check_units(self._units, units)
+        if not all(each.admits(entry.cost, entry.parts) for each in self._watches):
+            raise exceeded(entry.cost, self._watches, entry.parts, asked)
+        now = self._now()
+        for unit in units:
+            if unit.table not in self._units:
+                self._append(UnitOf(now, unit))
+        if key is not None:
+            self._append(Claim(now, key, claims.this_process()))
+        entry = replace(entry, time=now)
+        return replace(entry, number=self._append(entry))
+
+    def _claimed(self, key: str) -> bool:
+        """Whether somebody is at work on the answer of this key."""
+        held = self._claims.get(key)
+        return held is not None and not claims.gone(held.process, _age(held.time), held.digest)
+
+    def _wait(self, key: str) -> None:
+        """Until the answer of this key is there, or nobody is at work on it."""
+        pause = _SHORTEST_PAUSE
+        while True:
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+            with self._current():
+                if key in self._answers or not self._claimed(key):
+                    return
 
     def _now(self) -> str:
         """The time of a new line, never before the last one's. Raises LedgerError where the clock went backwards."""
@@ -368,6 +469,14 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
+def _age(moment: str) -> float:
+    """Seconds since a line was written."""
+    return (_now() - datetime.strptime(moment, _MOMENT).replace(tzinfo=UTC)).total_seconds()
+
+
+_MOMENT = "%Y-%m-%dT%H:%M:%S.%fZ"
+
+
 def _text(moment: datetime) -> str:
     """ISO 8601 with microseconds, so that texts sort as moments do."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).strftime(_MOMENT)

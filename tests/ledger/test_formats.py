@@ -83,7 +83,7 @@ def test_a_file_of_format_1_goes_on(tmp_path: Path, name: str):
         assert not asked.query("SELECT AVG(age) FROM people", epsilon=0.0625).warnings
     after = checks.texts(path)
     assert after[: len(lines)] == lines
-    assert [line["kind"] for line in after[len(lines) :]][:3] == ["format", "unit", "charge"]
+    assert [line["kind"] for line in after[len(lines) :]][:2] == ["format", "unit"]
     assert after[len(lines)]["format"] == 2
     assert all(len(line["salt"]) == 64 for line in after[len(lines) :])
     with opened(path, name, anchor=said["anchor"]) as asked:

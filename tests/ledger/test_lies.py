@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import pytest
 
 from dpsql import canonical, canonical_forms, canonical_text, partition_parts, replay, session, table_units
 from dpsql.errors import BudgetExceeded, LedgerError
-from dpsql.privacy import filters, ledger, ledger_text
+from dpsql.privacy import filters, ledger, ledger_claims, ledger_text
 from dpsql.privacy.account import Account, Part
 from dpsql.privacy.budget import Budget
 from dpsql.privacy.cost import Cost
@@ -23,8 +23,9 @@ from dpsql.privacy.ledger_units import TableUnit, UnitKind
 from dpsql.privacy.mechanisms import CubeLaplace
 from dpsql.schema import TableSchema
 from dpsql.sql.expressions import Literal
-from tests.ledger import checks, test_formats, test_keys, test_partitions, test_units
+from tests.ledger import checks, test_at_once, test_formats, test_keys, test_partitions, test_units
 from tests.ledger.checks import needs_fork
+from tests.ledger.checks import session as session_of
 
 pytestmark = needs_fork
 
@@ -599,7 +600,57 @@ def _nothing_refused() -> Iterator[None]:
         raise AssertionError(error.message) from None
 
 
+# Questions that are asked at once
+
+
+def let_everybody_ask(patch: Patch) -> None:
+    patch.setattr(replay.Replay, "turn", lambda *_: nullcontext())
+    patch.setattr(Ledger, "claim", lambda self, _key, *args, **more: Ledger.charge(self, *args, **more))
+
+
+def let_sessions_ask_beside_each_other(patch: Patch) -> None:
+    patch.setattr(Ledger, "claim", lambda self, _key, *args, **more: Ledger.charge(self, *args, **more))
+
+
+def take_every_claim_over(patch: Patch) -> None:
+    patch.setattr(ledger_claims, "gone", lambda *_: True)
+
+
+def show_every_draw(patch: Patch) -> None:
+    honest = Ledger.keep
+
+    def keep(self: Ledger, key: str, payload: bytes, charge: Any = None, **_more: Any) -> bool:
+        return honest(self, key, payload)
+
+    patch.setattr(Ledger, "keep", keep)
+
+
+def hold_on_to_a_claim_that_failed(patch: Patch) -> None:
+    patch.setattr(Ledger, "drop", lambda *_: None)
+
+
+def a_charge_has_one_answer(folder: Path) -> None:
+    test_at_once.test_one_charge_has_one_answer(folder)
+
+
+def a_failure_is_written_down(folder: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch, session_of(folder / "failed.ledger") as asked:
+        patch.setattr(session, "run", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            asked.query(checks.COUNT, epsilon=1)
+        assert [line["kind"] for line in checks.texts(folder / "failed.ledger")][-1] == "dropped"
+
+
 LIES: list[tuple[Lie, Check]] = [
+    (let_everybody_ask, test_at_once.check_threads),
+    (let_everybody_ask, test_at_once.check_sessions),
+    (let_sessions_ask_beside_each_other, test_at_once.check_sessions),
+    (let_sessions_ask_beside_each_other, test_at_once.check_processes),
+    (take_every_claim_over, test_at_once.check_sessions),
+    (take_every_claim_over, test_at_once.check_processes),
+    (show_every_draw, test_at_once.check_taken_over_from_the_living),
+    (show_every_draw, a_charge_has_one_answer),
+    (hold_on_to_a_claim_that_failed, a_failure_is_written_down),
     (forget_the_units, a_column_and_others),
     (forget_the_units, open_both),
     (look_at_units_when_opened_alone, open_both),
