@@ -100,7 +100,12 @@ _NOISE: dict[type, Form] = {
 }
 _MEASURED: dict[type, Form] = {
     Coordinate: form(
-        "coordinate", "terms", "unit", "noisy", apart=["name", "row", "sensitivity", "l2_squared", "bound", "by_unit"]
+        "coordinate",
+        "terms",
+        "unit",
+        "undivided",
+        "noisy",
+        apart=["name", "row", "sensitivity", "l2_squared", "bound", "by_unit"],
     ),
     Estimate: form("estimate", "kind", "sum", "count", "centre", "range", "whole", "moments", "chosen"),
     Moments: form(
