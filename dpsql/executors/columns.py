@@ -18,6 +18,7 @@ from dpsql.executors.cells import INTEGERS
 from dpsql.executors.encoding import Codes, Encoded, encode, is_coded
 from dpsql.executors.identity import identified
 from dpsql.executors.memory import same_memory
+from dpsql.executors.numbering import numbered_integers
 from dpsql.intervals import Number
 from dpsql.schema import ColumnSchema, Key, TableSchema, Type
 from dpsql.sql.expressions import DTYPES, Array, Vector, blank
@@ -82,7 +83,9 @@ class ColumnStore:
     def numbered(self, name: str) -> tuple[Codes, Vector]:
         """A column of numbers as codes into its distinct values, NULL being one of them."""
         if name not in self._numbered:
-            self._numbered[name] = number(self.reader(name)(0, self.rows), self.column(name).type)
+            kind, read = self.column(name).type, self.reader(name)
+            close = numbered_integers(read, self.rows) if DTYPES[kind] == np.int64 else None
+            self._numbered[name] = number(read(0, self.rows), kind) if close is None else close
         return self._numbered[name]
 
     def is_plain(self, name: str) -> bool:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpsql.executors.blocks import block_reader, read_objects
 from dpsql.executors.cells import is_text
+from dpsql.executors.numbering import numbered_texts
 from dpsql.schema import Key, Type
 from dpsql.sql.expressions import Array, Vector
 
@@ -59,6 +60,9 @@ def codes_of(series: pd.Series) -> tuple[Codes, pd.Series]:
         return _codes_of_dictionary(series)
     if series.dtype == object:
         return _number_texts(series)
+    numbered = numbered_texts(series, _is_plain)
+    if numbered is not None:
+        return numbered[0], pd.Series(numbered[1], dtype=object)
     found, uniques = pd.factorize(series)
     texts = list(uniques)
     if not all(_is_plain(text) for text in texts):
