@@ -734,12 +734,12 @@ def allow_a_unit_one_group_more(patch: Patch) -> None:
 
 def keep_the_first_rows(patch: Patch) -> None:
     """Rows are left out by their positions."""
-    honest = choosing._Hashes.__call__
+    honest = choosing.RowHashes.__call__
 
     def hashes(self: Any, asked: Any) -> Any:
         return asked.astype(np.uint64), honest(self, asked)[1]
 
-    patch.setattr(choosing._Hashes, "__call__", hashes)
+    patch.setattr(choosing.RowHashes, "__call__", hashes)
 
 
 def hash_the_codes_of_units(patch: Patch) -> None:
@@ -755,7 +755,7 @@ def hash_the_codes_of_groups(patch: Patch) -> None:
     def hashes(self: Any, _groups: Any, codes: Any) -> Any:
         return hash_vector(self.key, 1_000, Vector(codes), Type.INTEGER)
 
-    patch.setattr(choosing._Hashes, "_of_groups", hashes)
+    patch.setattr(choosing.RowHashes, "_of_groups", hashes)
 
 
 def make_nobody_somebody(patch: Patch) -> None:
@@ -776,7 +776,7 @@ def join_whatever_has_the_key(patch: Patch) -> None:
 def mark_by_everybodys_rows(patch: Patch) -> None:
     honest = database.marked
 
-    def marked(node: Any, rows: Any, inner: Any) -> Any:
+    def marked(node: Any, rows: Any, inner: Any, *_limit: Any) -> Any:
         if not node.keys:
             return honest(node, rows, inner)
         apart = relations.Relation(rows.rows, rows.parts, None, rows.kept)
@@ -789,7 +789,7 @@ def ask_whether_anybody_is_listed(patch: Patch) -> None:
     """NULL NOT IN (nothing) is TRUE, so an empty list tells of everybody who might be in it."""
     honest = database.marked
 
-    def marked(node: Any, rows: Any, inner: Any) -> Vector:
+    def marked(node: Any, rows: Any, inner: Any, *_limit: Any) -> Vector:
         found = honest(node, rows, inner)
         return found if inner.rows else Vector(found.values)
 

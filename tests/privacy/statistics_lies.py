@@ -199,12 +199,12 @@ def count_all_rows_of_a_unit(patch: Patch) -> None:
 
 
 def leave_out_rows_by_their_places(patch: Patch) -> None:
-    honest = choosing._Hashes.__call__
+    honest = choosing.RowHashes.__call__
 
     def hashes(self: Any, asked: Any) -> Any:
         return asked.astype(np.uint64), honest(self, asked)[1]
 
-    patch.setattr(choosing._Hashes, "__call__", hashes)
+    patch.setattr(choosing.RowHashes, "__call__", hashes)
 
 
 # Draws
