@@ -118,7 +118,6 @@ def _intervals(vector: Vector, limits: Bounds) -> list[str]:
     """±w where the interval lies evenly about the value, else its ends, of which either may be open."""
     out = []
     for value, a, b in zip(vector.values.tolist(), *(each.tolist() for each in limits), strict=True):
-        half = (b - a) / 2
         if math.isinf(a) and math.isinf(b):
             out.append("any")
         elif math.isinf(a) or math.isinf(b):
@@ -127,13 +126,24 @@ def _intervals(vector: Vector, limits: Bounds) -> list[str]:
             out.append(f"{'≥' if math.isinf(b) else '≤'} {_fixed(end, digits)}")
         elif b == a:
             out.append("±0")
-        elif abs((a + b) / 2 - value) <= 1e-9 * max(abs(value), half):
-            out.append(f"±{_rounded_up(half)}")
+        elif (even := _about(value, a, b)) is not None:
+            out.append(f"±{even}")
         else:
             whole = all(each == round(each) for each in (a, b, value))
             digits = 0 if whole else _digits(b - a, value)
             out.append(f"{_fixed(a, digits)} … {_fixed(b, digits)}")
     return out
+
+
+def _about(value: float, a: float, b: float) -> str | None:
+    """How far an interval that lies evenly about the value reaches, as nearly as doubles can say; None of another."""
+    below, above = value - a, b - value
+    if isinstance(above, int) and isinstance(below, int):
+        return str(above) if above == below else None
+    if abs(above - below) > 1e-9 * max(above, below) + 4 * math.ulp(value):
+        return None
+    half = (b - a) / 2
+    return _rounded_up(half if max(above, below) <= half * (1 + 1e-9) else max(above, below))
 
 
 def _width(a: float, b: float, value: float) -> float:
@@ -163,7 +173,7 @@ def _intervals_of_times(kind: Type, limits: Bounds) -> list[str]:
 
 def _fixed(value: float, digits: int) -> str:
     """With so many decimals; what is rounded to 0 has no sign."""
-    return f"{value:z.{digits}f}"
+    return str(value) if isinstance(value, int) else f"{value:z.{digits}f}"
 
 
 def _rounded_up(half: float) -> str:

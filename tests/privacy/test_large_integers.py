@@ -19,6 +19,7 @@ import dpsql
 from dpsql import finish, noise_intervals, release, release_integers, released_text
 from dpsql.release import Released
 from dpsql.release_integers import _rounded, outward
+from dpsql.render import _intervals
 from dpsql.sql.expressions import Vector
 
 NEAR = 2**60
@@ -243,6 +244,24 @@ def test_ends_as_doubles_lie_outside_and_near(ends: list[int]) -> None:
     for each, below, above in zip(ends, low.tolist(), high.tolist(), strict=True):
         assert Fraction(below) <= each <= Fraction(above)
         assert above - below <= math.ulp(max(abs(below), abs(above)))
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "text"),
+    [
+        (10**21, 10**21 - 10, 10**21 + 10, "±10"),
+        (10**21, 10**21 - 10, 10**21 + 5_000, "999999999999999999990 … 1000000000000000005000"),
+        (10**17 + 1, 10**17 - 2_995, 10**17 + 2_997, "±2996"),
+        (1e12, 1e12 - 10, 1e12 + 500, "999999999990 … 1000000000500"),
+        (1e18, 1e18 - 4_096, 1e18 + 4_096, "±4096"),
+        (249.4, 249.4 - 4.2, 249.4 + 4.2, "±4.2"),
+        (3.0, 0.0, 6.0, "±3"),
+    ],
+)
+def test_what_is_written_beside_a_value_reaches_both_ends(value: Any, low: Any, high: Any, text: str) -> None:
+    """However small the interval is beside the value."""
+    vector = Vector(np.array([value], dtype=object))
+    assert _intervals(vector, (np.array([low], dtype=object), np.array([high], dtype=object))) == [text]
 
 
 def test_ordinary_sizes_take_no_other_way() -> None:
