@@ -67,7 +67,8 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         honest = law.draw
 
         def draw(self: Any, cells: int, honest: Any = honest) -> Any:
-            seen.append(self)
+            if cells:  # a trial asks for the shape of none
+                seen.append(self)
             return honest(self, cells)
 
         monkeypatch.setattr(law, "draw", draw)
