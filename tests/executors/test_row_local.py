@@ -157,11 +157,14 @@ OF_FLOATS = [use for use in USES if use.function.name in ELEMENTARY]
 @pytest.mark.slow
 @pytest.mark.parametrize("use", OF_FLOATS, ids=str)
 def test_functions_that_are_not_rounded_correctly_at_every_place(use: Use):
-    """Every block of up to 70 rows."""
-    for case in cases(use, every=True):
+    """Every block of up to 70 rows of columns that are read in place, and many of others."""
+    draw = random.Random(SEED)
+    for case in cases(use, every=False):
         for layout in LAYOUTS:
             if case.lies(layout):
-                case.check(layout, [(i, i + n) for n in range(1, LONGEST + 1) for i in range(case.rows - n + 1)])
+                starts = [(n, i) for n in range(1, LONGEST + 1) for i in range(case.rows - n + 1)]
+                chosen = starts if layout == "contiguous" else draw.sample(starts, 300)
+                case.check(layout, [(i, i + n) for n, i in chosen])
 
 
 # What the proof takes from NumPy
