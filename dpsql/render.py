@@ -20,8 +20,8 @@ _NULL = "NULL"
 
 def text_table(answer: Answer, bounds: Mapping[str, Bounds], level: float, most_rows: int | None = None) -> str:
     """A boxed table: one column for each key, value and interval for each aggregate."""
-    heads, cells, numeric = _cells(answer, bounds, level)
-    shown, left_out = _shortened(cells, most_rows)
+    heads, shown, numeric = _cells(*_shortened(answer, bounds, most_rows), level)
+    left_out = len(answer) - len(shown)
     widths = [max([len(head), *(len(row[i]) for row in shown)]) for i, head in enumerate(heads)]
     rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
 
@@ -37,8 +37,8 @@ def text_table(answer: Answer, bounds: Mapping[str, Bounds], level: float, most_
 
 def html_table(answer: Answer, bounds: Mapping[str, Bounds], level: float, most_rows: int, notes: Sequence[str]) -> str:
     """The same table for a notebook: escaped, without script or colours of its own."""
-    heads, cells, numeric = _cells(answer, bounds, level)
-    shown, left_out = _shortened(cells, most_rows)
+    heads, shown, numeric = _cells(*_shortened(answer, bounds, most_rows), level)
+    left_out = len(answer) - len(shown)
 
     def row(tag: str, texts: Sequence[str]) -> str:
         aligned = ("right" if right else "left" for right in numeric)
@@ -54,10 +54,11 @@ def html_table(answer: Answer, bounds: Mapping[str, Bounds], level: float, most_
     return f"<table><thead>{row('th', heads)}</thead><tbody>{body}</tbody></table>{below}"
 
 
-def _shortened(rows: list[list[str]], most: int | None) -> tuple[list[list[str]], int]:
-    if most is None or len(rows) <= most:
-        return rows, 0
-    return rows[:most], len(rows) - most
+def _shortened(answer: Answer, bounds: Mapping[str, Bounds], most: int | None) -> tuple[Answer, Mapping[str, Bounds]]:
+    """The first rows, and their intervals: those of all, or of at least so many."""
+    if most is None or len(answer) <= most:
+        return answer, bounds
+    return answer.at(np.arange(most)), {name: (low[:most], high[:most]) for name, (low, high) in bounds.items()}
 
 
 def _cells(answer: Answer, bounds: Mapping[str, Bounds], level: float) -> tuple[list[str], list[list[str]], list[bool]]:

@@ -85,7 +85,7 @@ class Result:
 
     def to_pandas(self, *, intervals: bool = False, level: float = 0.95) -> pd.DataFrame:
         """The noisy values; with `intervals`, columns name_low and name_high after each aggregate."""
-        return pd.DataFrame(self._series(self._bounds(level, simultaneous=False) if intervals else {}))
+        return pd.DataFrame(self._series(self._bounds(level) if intervals else {}))
 
     def _series(self, bounds: Mapping[str, Bounds]) -> dict[str, Any]:
         columns: dict[str, Any] = {}
@@ -110,12 +110,13 @@ class Result:
                 columns[name] = series
         return pd.DataFrame(columns)
 
-    def _bounds(self, level: float, *, simultaneous: bool) -> dict[str, Bounds]:
+    def _bounds(self, level: float, *, simultaneous: bool = False, first: int | None = None) -> dict[str, Bounds]:
+        """The intervals by output, of all rows or of the first."""
         if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
             raise InvalidArgument(f"level must lie between 0 and 1, got {level!r}.")
         if all(expr is None for expr in self._answer.exprs):  # rows of a later stage, which are no released groups
             return {}
-        given, released, groups = self._answer.given, self._released, self._answer.groups
+        given, released, groups = self._answer.given, self._released, self._answer.groups[:first]
         if simultaneous:  # those of all groups hold at once, and so those of any that were chosen
             level, given = self._release.for_all(level, released.groups), replace(given, ranked=())
         if self._release.levels is None:
@@ -145,7 +146,7 @@ class Result:
 
     def table_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
         """The table with its intervals."""
-        return text_table(self._answer, self._bounds(level, simultaneous=False), level, most_rows)
+        return text_table(self._answer, self._bounds(level, first=most_rows), level, most_rows)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -170,14 +171,14 @@ class Result:
         return self.to_text(most_rows=_MOST_ROWS_SHOWN)
 
     def _repr_html_(self) -> str:
-        return self._html(self._bounds(0.95, simultaneous=False))
+        return self._html(self._bounds(0.95, first=_MOST_ROWS_SHOWN))
 
     def _html(self, bounds: Mapping[str, Bounds]) -> str:
         return html_table(self._answer, bounds, 0.95, _MOST_ROWS_SHOWN, self.notes)
 
     def rendered(self) -> tuple[dict[str, Any], str, str]:
         """The answer in all its forms, with one look at its intervals: the columns of a frame, text and HTML."""
-        bounds = self._bounds(0.95, simultaneous=False)
+        bounds = self._bounds(0.95)
         text = text_table(self._answer, bounds, 0.95, _MOST_ROWS_SHOWN)
         return self._series(bounds), text, self._html(bounds)
 
