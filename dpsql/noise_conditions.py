@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from dpsql.estimates import estimate
 from dpsql.noise_expressions import Linear, form_of
-from dpsql.noise_given import Window, coordinates_of, weights_of
+from dpsql.noise_given import Weights, Window, coordinates_of, weights_of
+from dpsql.privacy.mechanisms import Noise
 from dpsql.privacy.truncated import tail_of
+from dpsql.privacy.truncated_sums import tail_of_sum
 from dpsql.release import Release, Released
 from dpsql.sql.expressions import Call, Column, Expr, IntervalEnd, Literal, Report, Slot, Vector, call, evaluate, walk
 from dpsql.sql.functions import FUNCTIONS
@@ -82,9 +84,10 @@ def _conjuncts(condition: Expr | None) -> Iterator[Expr]:
 
 
 def _window(release: Release, condition: Expr, meaning: Meaning, reader: Reader) -> Window | None:
-    """The window of a value with noise of one coordinate that is compared with a constant; None for what is not so.
+    """The window of a sum of noisy values of one vector that is compared with a constant; None for what is not so.
 
-    Where it ends is found by evaluating the condition itself, so that no rounding of numbers can move it."""
+    Where it ends is found by evaluating the condition itself, so that no rounding of numbers can move it (of several
+    coordinates along the widest, to a step)."""
     if not isinstance(condition, Call) or condition.function.name not in _NEGATED:
         return None
     first, second = (meaning(arg) if isinstance(arg, Column) else arg for arg in condition.args)
@@ -97,12 +100,11 @@ def _window(release: Release, condition: Expr, meaning: Meaning, reader: Reader)
         return None
     weights = weights_of(release, form.weights)
     everything = {place for feature in form.weights for place, _ in release.lattice.weights(feature)}
-    if len(weights) != 1 or everything != set(weights):  # what has no noise differs from group to group
+    if not weights or everything != set(weights):  # what has no noise differs from group to group
         return None
-    ((place, worth),) = weights.items()
-    share, coordinate = release.share_of(place), release.coordinates[place]
-    tail = None if share is None else tail_of(share.noise)
-    if tail is None:
+    place = max(weights, key=lambda each: abs(weights[each]))
+    worth, share, coordinate = weights[place], release.share_of(place), release.coordinates[place]
+    if share is None or not set(weights) <= set(share.places):
         return None
 
     def holds(steps: Floats) -> NDArray[np.bool_]:
@@ -119,9 +121,22 @@ def _window(release: Release, condition: Expr, meaning: Meaning, reader: Reader)
     if found is None:
         return None
     after, rising = found
+    if len(weights) > 1:
+        return _of_several(share.noise, weights, worth * after, above=rising == (worth > 0))
+    tail = tail_of(share.noise)
     least = 0.0 if coordinate.row.least >= 0 else -math.inf
     low, high = (after, math.inf) if rising else (-math.inf, after - 1)
-    return Window({place: coordinate.unit}, coordinate.unit, tail, low, high, least)
+    return None if tail is None else Window({place: coordinate.unit}, coordinate.unit, tail, low, high, least)
+
+
+def _of_several(noise: Noise, weights: Weights, bound: float, *, above: bool) -> Window | None:
+    """The window of a combination of coordinates above or below a bound."""
+    found = tail_of_sum(noise, tuple(abs(each) for each in weights.values()))
+    if found is None:
+        return None
+    tail, unit = found
+    low, high = (bound / unit, math.inf) if above else (-math.inf, bound / unit)
+    return Window(weights, unit, tail, low, high)
 
 
 def _switch(holds: Callable[[Floats], NDArray[np.bool_]], middle: float, margin: float) -> tuple[float, bool] | None:

@@ -47,9 +47,9 @@ _ROUNDING = 0.98
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """A row is shown only if a noisy value is between `low` and `high`: integers, in steps of `unit`. `weights`: the
-    value as a combination of coordinates (one, of its own law, with this unit; see `tail`). The exact value is at
-    least `least`."""
+    """A row is shown only if a noisy value is between `low` and `high`, in steps of `unit`. `weights`: the value as a
+    combination of coordinates, by what a step of each is worth; whole numbers where it is one coordinate, with this
+    unit. `tail`: of its noise. The exact value is at least `least`."""
 
     weights: Weights
     unit: float
@@ -61,7 +61,9 @@ class Window:
     def noisy(self, release: Release, released: Released) -> Floats | None:
         """The noisy values, in steps; None where what is released does not tell them."""
         value = combined(release, released, self.weights)
-        return None if value is None else np.rint(value / self.unit)
+        if value is None:
+            return None
+        return np.rint(value / self.unit) if self.tail.whole else value / self.unit
 
     def exact(self, noisy: Floats, level: float) -> Bounds:
         """Where the exact values behind noisy ones lie, in steps, with this probability given the window."""

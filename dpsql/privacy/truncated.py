@@ -52,6 +52,10 @@ class Tail(Protocol):
     def scale(self) -> float:
         """How wide it is, roughly."""
 
+    @property
+    def whole(self) -> bool:
+        """Whether values are whole numbers; else they are on the line."""
+
     def __hash__(self) -> int:
         """Laws are told apart by identity."""
 
@@ -66,6 +70,7 @@ class _CubeTail:
     scale: float
     polynomial: Floats
     """P(X >= t) = exp(-t / scale) times this in t / scale, lowest power first, for t >= 1."""
+    whole: bool = True
 
     def log_above(self, t: Floats) -> Bounds:
         u = np.maximum(t, 1 - t) / self.scale  # P(X >= t) = 1 - P(X >= 1 - t)
@@ -86,6 +91,7 @@ class _SummedTail:
     scale: float
     sums: Floats
     """log P(X >= t) for t = 0, 1, ..."""
+    whole: bool = True
 
     def log_above(self, t: Floats) -> Bounds:
         size = np.maximum(t, 1 - t)
@@ -106,6 +112,7 @@ class _NormalTail:
     the weights add up to the normal law's but for exp(-2 pi^2 variance), and for t <= 0 both follow by symmetry)."""
 
     scale: float
+    whole: bool = True
 
     def log_above(self, t: Floats) -> Bounds:
         return _normal(t, self.scale)
@@ -135,7 +142,7 @@ def tail_of(noise: object) -> Tail | None:
 def log_between(tail: Tail, low: Floats, high: Floats) -> Bounds:
     """Bounds of log P(low <= X <= high), for whole low <= high, of which either may be infinite."""
     turned = low + high < 0  # the law is symmetric, and tails are small on the right
-    first, after = np.where(turned, -high, low), np.where(turned, -low, high) + 1
+    first, after = np.where(turned, -high, low), np.where(turned, -low, high) + float(tail.whole)
     open_ = np.isinf(after)
     least, most = tail.log_above(np.where(np.isinf(first), -(2.0**52), first))
     least_after, most_after = tail.log_above(np.where(open_, 0.0, after))

@@ -1,0 +1,104 @@
+"""Tails of a combination of noisy coordinates that is held against a bound, such as a sum taken around its middle.
+
+The laws are the continuous ones (see `linear_tails`); the noise is on a lattice, so that a tail lies between those a
+step of each coordinate further out and further in. They are symmetric and log-concave, as sums of coordinates of
+log-concave laws (Prekopa 1973), which is what intervals within a window need (`truncated`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.privacy.gaussian import log_upper_tail
+from dpsql.privacy.mechanisms import CubeLaplace, DiscreteGaussian, SplitLaplace
+from dpsql.privacy.truncated import Tail
+
+Floats = NDArray[np.float64]
+Bounds = tuple[Floats, Floats]
+
+FINE = 4_096
+"""Steps that values are counted in, to the scale of the widest term."""
+_LEAST_RATIO = 1 / 256
+"""Below it, the two terms of the cube's formula would cancel."""
+_EQUAL = 1 - 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class _SumTail:
+    """P(|sum| > t) = exp(log_both(t)) for t >= 0 in units of the scale, on the line; `slack`: a step of each
+    coordinate, as values are counted."""
+
+    scale: float
+    log_both: Callable[[Floats], Floats]
+    slack: float
+    whole: bool = False
+
+    def log_above(self, t: Floats) -> Bounds:
+        return self._log(t + self.slack), self._log(t - self.slack)
+
+    def _log(self, t: Floats) -> Floats:
+        half = self.log_both(np.abs(t) / self.scale) - math.log(2)
+        return np.where(t >= 0, half, np.log1p(-np.exp(half)))
+
+
+def tail_of_sum(noise: object, sizes: tuple[float, ...]) -> tuple[Tail, float] | None:
+    """The tail of the sum of different coordinates times numbers of these absolute sizes, and the step that values are
+    counted in; None for a law of which it is not known."""
+    if not isinstance(noise, CubeLaplace | SplitLaplace | DiscreteGaussian) or not all(map(math.isfinite, sizes)):
+        return None
+    return _tail(noise, tuple(sorted(sizes, reverse=True)))
+
+
+@lru_cache(maxsize=256)
+def _tail(noise: CubeLaplace | SplitLaplace | DiscreteGaussian, sizes: tuple[float, ...]) -> tuple[Tail, float] | None:
+    largest, step = sizes[0], sizes[0] * noise.scale / FINE
+    ratio = sizes[1] / largest if len(sizes) == 2 else 0.0
+    both: Callable[[Floats], Floats]
+    if isinstance(noise, DiscreteGaussian):
+        both, wide = _normal, math.hypot(*sizes) / largest
+    elif ratio < _LEAST_RATIO:
+        return None
+    elif isinstance(noise, CubeLaplace):
+        both, wide = _cube(noise.dimension, ratio), 1.0
+    else:
+        both, wide = _laplace(ratio), 1.0
+    return _SumTail(FINE * wide, both, sum(sizes) / step), step
+
+
+def _normal(t: Floats) -> Floats:
+    return log_upper_tail(t) + math.log(2)
+
+
+def _laplace(b: float) -> Callable[[Floats], Floats]:
+    """Of X + b Y, as `tails.laplace_pair_tail`."""
+    if b > _EQUAL:
+        return lambda t: np.log1p(t / 2) - t
+    return lambda t: np.log1p(-b * b * np.exp(-t * (1 / b - 1))) - math.log1p(-b * b) - t
+
+
+def _cube(d: int, b: float) -> Callable[[Floats], Floats]:
+    """Of X + b Y: ((1 + b)^2 h(t / (1 + b)) - (1 - b)^2 h(t / (1 - b))) / (4 b) with h(x) = E[max(0, 1 - x / R)^2], R
+    Gamma(d + 1), which is exp(-x) times a polynomial with positive coefficients (see `linear_tails`)."""
+    powers = [math.comb(d - 2, i) * math.factorial(d - i) / math.factorial(d) for i in range(d - 1)]
+
+    def log_h(x: Floats) -> Floats:
+        total = np.zeros_like(x)
+        for power in reversed(powers):
+            total = total * x + power
+        return np.asarray(np.log(total) - x)
+
+    def log_both(t: Floats) -> Floats:
+        first = 2 * math.log1p(b) + log_h(t / (1 + b))
+        if b > _EQUAL:
+            return np.minimum(first - math.log(4 * b), 0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            second = 2 * math.log1p(-b) + log_h(np.minimum(t / (1 - b), 1e6))
+        return np.minimum(first + np.log1p(-np.exp(np.minimum(second - first, 0))) - math.log(4 * b), 0)
+
+    return log_both
