@@ -83,7 +83,8 @@ def _finish(release: Release, released: Released) -> Answer:
         tuple(each.expr for each in query.finish.outputs),
         given,
     )
-    return arranged(answer, query.finish, read, places, keys)
+    by = [_ordered(term.expr, read, released.groups, whole) for term in query.finish.order]
+    return arranged(answer, query.finish, read, places, keys, known=by)
 
 
 def ranked(release: Release, given: Given, finish_: Finish, rows: int, meaning: Meaning) -> Given:
@@ -213,6 +214,12 @@ def shown_output(
             _as_integers(vector.values) if integers is None else as_array(integers), vector.valid
         )
     return expr.type, vector
+
+
+def _ordered(expr: Expr, read: Read, size: int, whole: Mapping[Slot, tuple[int, ...] | None]) -> Vector:
+    """What rows are ordered by: unrounded values, save where doubles cannot tell them apart."""
+    integers = whole.get(expr) if isinstance(expr, Slot) else None
+    return evaluate(expr, read, size) if integers is None else Vector(as_array(integers))
 
 
 def _as_integers(values: Array) -> Array:

@@ -121,6 +121,15 @@ def test_a_report_has_all_digits() -> None:
     assert (ends["lower_bound"], ends["upper_bound"]) == (sum(values), sum(values))
 
 
+def test_rows_are_in_the_order_of_what_is_shown() -> None:
+    """Whose doubles are the same."""
+    values = [NEAR + each for each in (3, 1, 2, 5, 4, 0)]
+    public = dpsql.Table(frame(values).assign(k=range(6)), public=True)
+    for order, found in (("DESC", sorted(values, reverse=True)), ("ASC", sorted(values))):
+        sql = f"SELECT k, SUM(x) AS s FROM t GROUP BY k ORDER BY s {order}"
+        assert [s for _, s in dpsql.query({"t": public}, sql, epsilon=1)] == found
+
+
 def test_selects_over_an_answer_keep_all_digits() -> None:
     values = near()
     inner = "(SELECT k, SUM(x) AS s FROM t GROUP BY k)"
