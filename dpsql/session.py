@@ -299,9 +299,13 @@ class Session:
 
     def _footer(self, release: Release, spent: str) -> str:
         parts = self._parts(release)
-        left, most = self._ledger.after(FREE, parts) or self._ledger.remaining, self._ledger.most(release.cost, parts)
+        ledger, cost = self._ledger, release.cost
+        left, most = ledger.after(FREE, parts) or ledger.remaining, ledger.most(cost, parts)
+        delta = f", delta {show(left.delta)} of {show(ledger.whole_delta)}" if ledger.whole_delta else ""
         more = "" if most is None else f" · {most or 'no'} more {'query' if most == 1 else 'queries'} like this"
-        return f"{spent} · left epsilon {show(left.epsilon)} of {show(self._ledger.whole)}{more}"
+        short = ledger.short_of(cost, parts) if most == 0 else ""
+        more += f": too little {short}" if short else ""
+        return f"{spent} · left epsilon {show(left.epsilon)} of {show(ledger.whole)}{delta}{more}"
 
     def _take(self, tables: Mapping[Any, Table], schema: Schema | None, ledger: Ledger | None = None) -> None:
         """Add tables, and those of the schema that have a path; all of them or, where one is refused (by the ledger

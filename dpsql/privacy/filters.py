@@ -27,23 +27,28 @@ from dpsql.privacy.loss import PrivacyLoss, root_below, show
 ACCOUNTANTS = ("auto", "basic", "zcdp")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Spent:
     """What has been spent, by the filter that gives the smaller epsilon of those that still hold; and the sum of
-    rhos."""
+    rhos. Exact fractions, which print as short decimals, never as less than they are."""
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     rho: Fraction = Fraction(0)
 
     def __str__(self) -> str:
-        return str(PrivacyLoss(self.epsilon, min(Fraction(1), self.delta)))
+        delta = f", delta {show(self.delta, up=True)}" if self.delta else ""
+        return f"epsilon {show(self.epsilon, up=True)}{delta}"
+
+    def __repr__(self) -> str:
+        epsilon, delta, rho = (show(each, up=True) for each in (self.epsilon, self.delta, self.rho))
+        return f"Spent(epsilon={epsilon}, delta={delta}, rho={rho})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Remaining:
     """What the next query may have: the largest pure epsilon, the delta of steps, and the largest rho (None where rhos
-    are not added up)."""
+    are not added up). Exact fractions, which print as short decimals, never as more than they are."""
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
@@ -56,6 +61,10 @@ class Remaining:
 
     def __str__(self) -> str:
         return str(PrivacyLoss(self.epsilon, self.delta))
+
+    def __repr__(self) -> str:
+        rho = None if self.rho is None else show(self.rho)
+        return f"Remaining(epsilon={show(self.epsilon)}, delta={show(self.delta)}, rho={rho})"
 
 
 @dataclass(frozen=True)

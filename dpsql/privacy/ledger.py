@@ -46,6 +46,7 @@ from dpsql.privacy.ledger_reading import Charge, Charges, read_line, read_line_1
 from dpsql.privacy.ledger_store import LATER, RESTORE, UNREADABLE, MemoryStore, Store
 from dpsql.privacy.ledger_text import Rules
 from dpsql.privacy.ledger_units import TableUnit, check_units
+from dpsql.privacy.loss import show
 from dpsql.privacy.sampling import fresh_key
 from dpsql.privacy.unit import Neighbours
 from dpsql.privacy.watch import Watch
@@ -119,6 +120,11 @@ class Ledger:
         return min(each.filter.budget.epsilon for each in self._watches)
 
     @property
+    def whole_delta(self) -> Fraction:
+        """As `whole`, of delta."""
+        return min(each.filter.budget.delta for each in self._watches)
+
+    @property
     def neighbours(self) -> Neighbours:
         return self.rules.neighbours
 
@@ -161,6 +167,19 @@ class Ledger:
         with self._current():
             counts = [each.most(cost, parts) for each in self._watches]
         return min((count for count in counts if count is not None), default=None)
+
+    def short_of(self, cost: Cost, parts: Sequence[Part] = ()) -> str:
+        """Of a step that is refused: what there is too little of where that is delta, or delta too, in words."""
+        coin = replace(cost, delta=Fraction(0), hidden=Fraction(0))
+        alone = Cost(Fraction(0), cost.delta, hidden=cost.hidden)
+        with self._current():
+            fits, fits_alone = (all(each.admits(step, parts) for each in self._watches) for step in (coin, alone))
+        name = "rho" if cost.epsilon is None else "epsilon"
+        if fits_alone:
+            return f"{name} and delta together" if fits and cost.delta else ""
+        kept = max(each.filter.conversion or Fraction(0) for each in self._watches)
+        held = f" ({show(kept)} of it is kept to convert rho to epsilon)" if kept else ""
+        return f"{'' if fits else f'{name} and '}delta{held}"
 
     def check_units(self, units: Iterable[TableUnit]) -> None:
         """Raises LedgerError for tables whose privacy unit is another than the one that was charged for."""
