@@ -419,6 +419,31 @@ def check_two_tables(domain: Domain, one: Storage, other: Storage) -> None:
         assert found == (people,), f"{domain} in {one} beside {other}: {sql} finds {found} of {people} units"
 
 
+_UNION = "(SELECT x FROM t UNION ALL SELECT x FROM q)"
+
+
+def check_apart(domain: Domain, one: Storage, other: Storage) -> None:
+    """What is kept of a unit beyond its limits is a function of its own rows: what all come to is the sum of what each
+    comes to by itself, though another array holds the units of all."""
+    whole = list(dict.fromkeys([*one.of(domain.values), *other.of(domain.values)]))
+    for key in KEYS:
+        found = [_kept(one, other, units, key) for units in (whole, *([each] for each in whole))]
+        alone = tuple(map(sum, zip(*found[1:], strict=True)))
+        assert found[0] == alone, f"{domain} in {one} and {other}: {found[0]} together, {alone} one by one"
+
+
+def _kept(one: Storage, other: Storage, units: Sequence[Value], key: bytes) -> tuple[int, ...]:
+    tables = {}
+    for name, storage in (("t", one), ("q", other)):
+        held = [each for each in storage.of(units) for _ in range(5)]
+        x = [float(place % 5) + (0.5 if name == "q" else 0) for place in range(len(held))]
+        types = {} if storage.declared is None else {"u": storage.declared}
+        frame = pd.DataFrame({"u": storage.make(held), "x": np.array(x, dtype=float)})
+        tables[name] = dpsql.Table(frame, types=types, bounds={"x": (0, 8)}, unit="u", max_rows=2)
+    made, table = executed(tables, f"SELECT SUM(x), AVG(x) FROM {_UNION}", key)
+    return cells_of(made, table)[()]
+
+
 @dataclass(frozen=True)
 class Pair:
     """A value in one storage and a value in another."""
@@ -480,7 +505,6 @@ EQUAL = [
     Pair((_BERLIN, REPEATED), (_YORK, REPEATED)),
 ]
 """One person each, held in two ways."""
-_UNION = "(SELECT x FROM t UNION ALL SELECT x FROM q)"
 
 
 def check_equal(pair: Pair) -> None:

@@ -67,6 +67,24 @@ def test_equal_values_are_one_person_in_any_two_storages(domain: Domain, one: St
     exact_units.check_two_tables(domain, one, other)
 
 
+APART = [
+    *(
+        ("integers", name, other)
+        for name, other in (("int64", "uint64"), ("objects", "Int64"), ("text", "Arrow decimals"))
+    ),
+    *(("reals", name, other) for name, other in (("float64", "decimal128"), ("objects", "Float64"))),
+    ("times", "datetime64[s, None]", "objects"),
+    ("instants", "datetime64[us, UTC]", "objects"),
+]
+
+
+@pytest.mark.parametrize(("domain", "one", "other"), APART)
+def test_what_is_kept_of_a_person_follows_from_that_persons_rows(domain: str, one: str, other: str):
+    whole = next(each for each in DOMAINS if each.name == domain)
+    named = {each.name: each for each in whole.storages}
+    exact_units.check_apart(whole, named[one], named[other])
+
+
 NAMES = ("int64", "UInt64", "objects", "text", "float64", "decimal128", "decimal256", "Decimals", "whole numbers")
 OF_TWO_TYPES = [
     (each, other)

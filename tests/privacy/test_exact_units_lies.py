@@ -209,6 +209,10 @@ def check_hashes() -> None:
         test_exact_units.check_numbers([one], [one])
 
 
+def check_what_is_kept() -> None:
+    test_exact_units.test_what_is_kept_of_a_person_follows_from_that_persons_rows("integers", "objects", "Int64")
+
+
 SAME = all_of(exact_units.check_equal, EQUAL)
 
 
@@ -234,6 +238,7 @@ LIES: list[tuple[Lie, Check]] = [
     (make_one_person_of_the_default, exact_units.check_what_is_declared),
     (order_units_as_doubles, exact_units.check_doubled_keys),
     (hash_units_by_their_array, check_hashes),
+    (hash_units_by_their_array, check_what_is_kept),
     (compare_times_by_all_their_bits, exact_units.check_times_in_the_text),
 ]
 
