@@ -9,6 +9,7 @@ counted against those that the nodes account for, and one too many raises SQLSyn
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
@@ -16,6 +17,7 @@ from sqlglot.tokens import Token, TokenType
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.sql.grammar import RULES
+from dpsql.sql.own_words import MOST, constant_of, own_word, worded
 from dpsql.sql.parse import Statement, span_of
 from dpsql.sql.refusals import CLAUSES, NAMED, WORDS
 
@@ -38,7 +40,7 @@ def _check_nodes(statement: Statement) -> Counter[str]:
         kind = type(node)
         rule = RULES.get(kind)
         if rule is None:
-            raise UnsupportedSQL(_refusal(node), span=_word(statement, node) or span_of(statement.sql, node))
+            raise _node_refused(statement, node)
         for argument, value in node.args.items():
             if argument not in rule.args and value is not None and value is not False and value != []:
                 raise _clause_refused(statement, node, argument, value)
@@ -86,6 +88,8 @@ def _check_words(statement: Statement, words: Counter[str]) -> None:
                 raise SQLSyntaxError("IN wants a list of values in parentheses.", span=span)
     if words["THEN"] > 0:
         raise SQLSyntaxError("CASE wants THEN after each WHEN.", span=_token(statement, "CASE"))
+    if words["AND"] > 0:  # the parser does not ask for it
+        raise SQLSyntaxError("BETWEEN wants AND between its ends.", span=_token(statement, "BETWEEN"))
 
 
 def _is_known(statement: Statement, token: Token, words: Counter[str], *, opens: bool) -> bool:
@@ -131,14 +135,36 @@ def _read_otherwise(statement: Statement, token: Token, words: Counter[str]) -> 
     return words[unit] >= 0
 
 
-def _refusal(node: exp.Expr) -> str:
-    return NAMED.get(type(node)) or f"{_title(node)} is not supported."
+def _node_refused(statement: Statement, node: exp.Expr) -> UnsupportedSQL:
+    sql = statement.sql
+    constant = constant_of(node, statement.tokens)
+    if constant is not None:
+        place = replace(constant, sql=sql)
+        text = sql[place.start : place.end + 1][:MOST]
+        return UnsupportedSQL(f"{text} is a kind of constant that is not supported.", span=place, hint=_PLAIN_QUOTES)
+    place_of_words = _word(statement, node) or span_of(sql, node)
+    said = _LIKE_SEVERAL.get(type(node)) if isinstance(node.parent, exp.Like | exp.ILike) else None
+    said = said or NAMED.get(type(node))
+    if said is not None:
+        return UnsupportedSQL(worded(said, node, sql), span=place_of_words)
+    return UnsupportedSQL(f"{_title(node, sql)} is not supported.", span=place_of_words)
+
+
+_LIKE_SEVERAL: dict[type[exp.Expr], str] = {
+    exp.Any: "LIKE {ANY} is not supported. Write one LIKE for each pattern, with OR between them.",
+    exp.All: "LIKE {ALL} is not supported. Write one LIKE for each pattern, with AND between them.",
+}
+_PLAIN_QUOTES = "Texts are written 'so', numbers in decimal digits."
 
 
 def _clause_refused(statement: Statement, node: exp.Expr, argument: str, value: object) -> UnsupportedSQL:
+    title = _title(node, statement.sql)
+    word = argument.strip("_").replace("_", " ").upper()
+    is_written = all(_token(statement, part) is not None for part in word.split())
     text = CLAUSES.get((type(node), argument)) or (
-        f"{argument.strip('_').replace('_', ' ').upper()} is not supported in {_title(node)}."
+        f"{word} is not supported in {title}." if is_written else f"{title} is not supported with that argument."
     )
+    text = worded(text, node, statement.sql)
     own = _word(statement, node) if type(node) is exp.Union else None
     place = own or _word(statement, value) or _token(statement, argument.strip("_"))
     return UnsupportedSQL(text, span=place or _span_of_argument(statement.sql, node, value))
@@ -166,5 +192,8 @@ def _span_of_argument(sql: str, node: exp.Expr, value: object) -> Span | None:
     return span_of(sql, node)
 
 
-def _title(node: exp.Expr) -> str:
-    return node.sql_name() + "()" if isinstance(node, exp.Func) else type(node).__name__.upper()
+def _title(node: exp.Expr, sql: str) -> str:
+    """How the text calls a node."""
+    usual = node.sql_name() if isinstance(node, exp.Func) else type(node).__name__.upper()
+    word = own_word(usual, node, sql)
+    return f"{word}()" if isinstance(node, exp.Func) and word.isidentifier() else word

@@ -52,6 +52,7 @@ _CALLED = frozenset({
 
 All are written as NAME(...). Other functions come out of the generator as operators, casts or sub-queries.
 """
+_AROUND_CALLS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, Named)
 _NAMES = frozenset(DuckDBParser.ID_VAR_TOKENS) - {TokenType.IDENTIFIER}
 _WORDS = _NAMES - {TokenType.TRUE, TokenType.FALSE, TokenType.NULL}
 _AFTER_VALUE = frozenset({TokenType.COMMA, TokenType.R_PAREN})
@@ -209,6 +210,25 @@ class PrivateParser(DuckDBParser):
                 place = next(token for token in self._tokens if token.start == start)
                 self.raise_error("this function has no named arguments", place)
         return super()._parse_window(this, alias)
+
+    # The words that a call and a type are written with, for messages: several names make one node.
+
+    def _parse_function_call(self, *args: Any, **options: Any) -> exp.Expr | None:
+        name = self._curr
+        found = super()._parse_function_call(*args, **options)
+        inner = found
+        while isinstance(inner, _AROUND_CALLS):
+            inner = inner.this
+        if isinstance(inner, exp.Expr):
+            inner.meta.setdefault("word", name.text)
+        return found
+
+    def _parse_types(self, *args: Any, **options: Any) -> exp.Expr | None:
+        first = self._curr
+        found = super()._parse_types(*args, **options)
+        if isinstance(found, exp.DataType) and first and self._prev:
+            found.meta.setdefault("word", self.sql[first.start : self._prev.end + 1])
+        return found
 
     # Functions with a parser of their own: their place is that of the name before the bracket, as that of all others.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -11,7 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
-from dpsql.errors import InvalidPrivacyParameter, Span, SQLSyntaxError, UnsupportedSQL
+from dpsql.errors import InvalidPrivacyParameter, Span, SQLSyntaxError, UnsupportedSQL, did_you_mean
 from dpsql.privacy.goal import Goal
 from dpsql.sql.dialect import Private
 
@@ -23,6 +24,18 @@ _DIALECT = Private()
 _EXPLAIN = re.compile(r"(?:\s++|--[^\n]*+\n|/\*.*?\*/)*+EXPLAIN\s+PRIVACY\b", re.IGNORECASE | re.DOTALL)
 _QUERIES = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN}
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
+_BRACKETS: dict[TokenType | None, TokenType] = {
+    TokenType.L_PAREN: TokenType.R_PAREN,
+    TokenType.L_BRACKET: TokenType.R_BRACKET,
+    TokenType.L_BRACE: TokenType.R_BRACE,
+}
+_LISTS = {TokenType.SELECT, TokenType.DISTINCT, TokenType.L_PAREN, TokenType.GROUP_BY, TokenType.ORDER_BY}
+"""Words after which a list begins, and no comma stands."""
+_OTHER = """ALTER ANALYZE ATTACH BEGIN CALL CHECKPOINT COMMENT COMMIT COPY CREATE DEALLOCATE DELETE DESC DESCRIBE DETACH
+DROP EXECUTE EXPLAIN EXPORT GRANT IMPORT INSERT INSTALL LOAD MERGE PIVOT PRAGMA PREPARE RELEASE REPLACE RESET REVOKE
+ROLLBACK SAVEPOINT SET SHOW START SUMMARIZE TABLE TRUNCATE UNPIVOT UPDATE USE VACUUM VALUES"""
+_STATEMENTS = frozenset(_OTHER.split())
+"""Words that other statements of SQL begin with."""
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
 
 
@@ -131,19 +144,41 @@ def _tokens(sql: str) -> list[Token]:
     if len(tokens) > MOST_TOKENS:
         raise SQLSyntaxError(f"the query has more than {MOST_TOKENS:,} words.")
     depth = 0
-    for token in tokens:
+    open_: list[Token] = []
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        _check_signs(sql, before, token)
+        if token.token_type in _BRACKETS:
+            open_.append(token)
+        elif token.token_type in _BRACKETS.values() and _BRACKETS.get(_last(open_)) is not token.token_type:
+            raise SQLSyntaxError(f"nothing is open that {token.text} closes.", span=_at(sql, token))
         depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
         if depth > MOST_NESTING:
             raise SQLSyntaxError(f"more than {MOST_NESTING} levels of parentheses.", span=_at(sql, token))
         if token.token_type is TokenType.SEMICOLON:
             raise UnsupportedSQL("one query at a time: the text holds several statements.", span=_at(sql, token))
+    if open_:
+        raise SQLSyntaxError(f"{open_[-1].text} is never closed.", span=_at(sql, open_[-1]))
     return tokens
+
+
+def _last(open_: list[Token]) -> TokenType | None:
+    return open_.pop().token_type if open_ else None
+
+
+def _check_signs(sql: str, before: Token | None, token: Token) -> None:
+    """The parser takes > > for >>, and a comma after a comma for one."""
+    kind = token.token_type
+    if before is None or before.token_type is not kind or kind not in (TokenType.GT, TokenType.LT, TokenType.COMMA):
+        if kind is TokenType.COMMA and before is not None and before.token_type in _LISTS:
+            raise SQLSyntaxError(f"something is missing before {token.text}.", span=_at(sql, token))
+        return
+    if kind is TokenType.COMMA or before.end + 1 != token.start:
+        raise SQLSyntaxError(f"something is missing before {token.text}.", span=_at(sql, token))
 
 
 def _select(sql: str, tokens: list[Token]) -> exp.Select:
     if tokens[0].token_type not in _QUERIES:
-        word = (tokens[0].text.split(maxsplit=1) or ["an empty text"])[0].upper()[:40]
-        raise UnsupportedSQL(f"only SELECT works here, not {word}.", span=_at(sql, tokens[0]))
+        raise _no_select(sql, tokens[0])
     try:
         trees = _DIALECT.parser().parse(tokens, sql)
     except ParseError as error:
@@ -154,10 +189,34 @@ def _select(sql: str, tokens: list[Token]) -> exp.Select:
         raise SQLSyntaxError("the text cannot be understood as a query.") from None
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Select):
-        kind = "a query" if tree is None else type(tree).__name__.upper()
-        place = next((token for token in tokens if token.text.upper() == kind), tokens[0])
-        raise UnsupportedSQL(f"only a plain SELECT works here, not {kind}.", span=_at(sql, place))
+        raise _no_plain_select(sql, tokens, tree)
     return tree
+
+
+def _no_select(sql: str, token: Token) -> SQLSyntaxError | UnsupportedSQL:
+    """Another statement of SQL, or no SQL at all."""
+    word = (token.text.split(maxsplit=1) or ["an empty text"])[0].upper()[:40]
+    if word in _STATEMENTS and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER):
+        return UnsupportedSQL(f"only SELECT works here, not {word}.", span=_at(sql, token))
+    near = did_you_mean(word, ["SELECT", "WITH", "FROM", "EXPLAIN PRIVACY"])
+    return SQLSyntaxError(f"a query begins with SELECT, not with {word}.{near}", span=_at(sql, token))
+
+
+def _no_plain_select(sql: str, tokens: list[Token], tree: exp.Expr | None) -> SQLSyntaxError | UnsupportedSQL:
+    kinds = (exp.Union, exp.Intersect, exp.Except)
+    words = {type(tree).__name__.upper()} if isinstance(tree, kinds) else _STATEMENTS
+    found = next((token for token in tokens if _is_one_of(token, words)), None)
+    if found is not None:
+        return UnsupportedSQL(f"only a plain SELECT works here, not {found.text.upper()}.", span=_at(sql, found))
+    if isinstance(tree, exp.Subquery | exp.Table):
+        return UnsupportedSQL(
+            "only a plain SELECT works here, not one in parentheses.", span=_at(sql, tokens[0]), hint="Take them away."
+        )
+    return SQLSyntaxError("the text cannot be understood as a query.", span=_at(sql, tokens[0]))
+
+
+def _is_one_of(token: Token, words: Collection[str]) -> bool:
+    return token.text.upper() in words and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)
 
 
 def _syntax_error(sql: str, error: ParseError) -> SQLSyntaxError:

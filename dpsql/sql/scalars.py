@@ -15,6 +15,7 @@ from dpsql.schema import Type
 from dpsql.sql.expressions import Call, Expr, Function, Literal, call, folded
 from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.functions.rules import LARGEST_INTEGER
+from dpsql.sql.own_words import own_word
 from dpsql.sql.parameters import Params
 from dpsql.sql.parse import span_of
 from dpsql.sql.refusals import INSIDE
@@ -81,7 +82,8 @@ class ScalarBinder:
         if spelling is not None:
             return self.apply(spelling.function, node, [bind(each) for each in spelling.operands(node)])
         raise UnsupportedSQL(
-            INSIDE.get(kind) or f"{kind.__name__.upper()} is not supported here.", span=self.span(node)
+            INSIDE.get(kind) or f"{own_word(kind.__name__.upper(), node, self.sql)} is not supported here.",
+            span=self.span(node),
         )
 
     def apply(self, name: str, node: exp.Expr, args: list[Expr]) -> Expr:
@@ -94,11 +96,13 @@ class ScalarBinder:
         if len(args) < least or (most is not None and len(args) > most):
             count = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
             noun = "argument" if count == "1" else "arguments"
-            raise SQLSyntaxError(f"{name.upper()} takes {count} {noun}, got {len(args)}.", span=self.span(node))
+            word = own_word(name.upper(), node, self.sql)
+            raise SQLSyntaxError(f"{word} takes {count} {noun}, got {len(args)}.", span=self.span(node))
         args = _typed_nulls(function, args)
         typed = call(function, *args) or call(function, *self.as_times(name, node, args))
         if typed is None:
-            raise TypeMismatch(_mismatch(function, args), span=self.span(node), hint=_mismatch_hint(args))
+            word = own_word(_title(function), node, self.sql)
+            raise TypeMismatch(_mismatch(word, function, args), span=self.span(node), hint=_mismatch_hint(args))
         if typed.size > MOST_SIZE:
             raise SQLSyntaxError(f"an expression of more than {MOST_SIZE:,} operations.", span=self.span(node))
         return folded(typed)
@@ -264,9 +268,9 @@ def _typed_arms(args: list[Expr]) -> list[Expr]:
     ]
 
 
-def _mismatch(function: Function, args: list[Expr]) -> str:
+def _mismatch(word: str, function: Function, args: list[Expr]) -> str:
     got = ", ".join(f"{_short(arg)} ({arg.type})" for arg in args[:3])
-    return f"{_title(function)} wants {function.wants}, got {got}."
+    return f"{word} wants {function.wants}, got {got}."
 
 
 def _title(function: Function) -> str:

@@ -10,6 +10,7 @@ from dpsql.sql.expressions import Expr, Literal
 from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.functions.casts import cast_name
 from dpsql.sql.functions.dates import NODES, PARTS, UNITS
+from dpsql.sql.own_words import own_word
 from dpsql.sql.scalars import RULES, Bind, ScalarBinder
 
 _NOTHING = Literal(None, Type.INTEGER)
@@ -44,7 +45,8 @@ def _cast(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
         value = Literal(None, Type.TEXT)
     name = cast_name(value.type, target)
     if name is None or (sizes and target != "DECIMAL"):
-        raise UnsupportedSQL(f"CAST of {value.type} to {to.sql('duckdb')} is not supported.", span=binder.span(node))
+        wanted = own_word(to.sql("duckdb"), to, binder.sql)
+        raise UnsupportedSQL(f"CAST of {value.type} to {wanted} is not supported.", span=binder.span(node))
     if name == "":
         return value
     limits: list[Expr] = []

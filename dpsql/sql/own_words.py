@@ -1,0 +1,88 @@
+"""The reader's own words for what a refusal is about: as they stand in the text, not as the parser calls them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from dpsql.errors import Span
+from dpsql.sql.parse import span_of
+
+MOST = 40
+_NAME = re.compile(r"[^\W\d]\w*")
+_OTHER_QUOTES: dict[type[exp.Expr], frozenset[TokenType]] = {
+    exp.RawString: frozenset({TokenType.RAW_STRING, TokenType.HEREDOC_STRING}),
+    exp.National: frozenset({TokenType.NATIONAL_STRING}),
+    exp.ByteString: frozenset({TokenType.BYTE_STRING}),
+    exp.HexString: frozenset({TokenType.HEX_STRING}),
+    exp.BitString: frozenset({TokenType.BIT_STRING}),
+    exp.UnicodeString: frozenset({TokenType.UNICODE_STRING}),
+}
+"""Constants of a kind that only their sign in front says: $$a$$, x'ab'."""
+
+
+def own_word(usual: str, node: exp.Expr, sql: str) -> str:
+    """The usual word for a node where the text has it, else the word that the text has instead."""
+    if all(part in sql.upper() for part in usual.upper().split()):
+        return usual
+    return _called(node, sql) or _operator(node, sql) or _whole(node, sql) or "this"
+
+
+def worded(template: str, node: exp.Expr, sql: str) -> str:
+    """A message with its {words} in the reader's own."""
+    return re.sub(r"\{(\w[^}]*)\}", lambda found: own_word(found[1], node, sql), template)
+
+
+def constant_of(node: exp.Expr, tokens: Sequence[Token]) -> Span | None:
+    """The place of a constant in quotes of its own kind."""
+    kinds = _OTHER_QUOTES.get(type(node), frozenset())
+    found = next((token for token in tokens if token.token_type in kinds), None)
+    return None if found is None else Span("", found.start, found.end)
+
+
+def operator_place(node: exp.Expr, sql: str) -> Span | None:
+    """The sign between two operands, or before the only one; None where their places do not say it."""
+    sides = [span_of(sql, each) for each in (node.this, node.args.get("expression")) if isinstance(each, exp.Expr)]
+    if not sides or any(side is None for side in sides):
+        return None
+    first, last = sides[0], sides[-1]
+    assert first is not None
+    assert last is not None
+    if len(sides) == 2:
+        start, end = first.end + 1, last.start
+    else:
+        start, end = 0, first.start
+    between = sql[start:end]
+    found = list(re.finditer(r"[^\s()\w'\"]+|\w+", between))
+    if not found or (len(sides) == 2 and len(found) > 3):
+        return None
+    one = found[-1] if len(sides) == 1 else found[0]
+    return Span(sql, start + one.start(), start + (one if len(sides) == 1 else found[-1]).end() - 1)
+
+
+def _called(node: exp.Expr, sql: str) -> str | None:
+    """The name before the bracket of a call, or of a type."""
+    word = node.meta.get("word")
+    if isinstance(word, str):
+        return " ".join(word.split()).upper()[:MOST]
+    start, end = node.meta.get("start"), node.meta.get("end")
+    text = "" if start is None or end is None else sql[start : end + 1]
+    return text.upper() if _NAME.fullmatch(text) else None
+
+
+def _operator(node: exp.Expr, sql: str) -> str | None:
+    if not isinstance(node, exp.Binary | exp.Unary | exp.Func):
+        return None
+    place = operator_place(node, sql)
+    return None if place is None else sql[place.start : place.end + 1].upper()
+
+
+def _whole(node: exp.Expr, sql: str) -> str | None:
+    place = span_of(sql, node)
+    if place is None:
+        return None
+    text = " ".join(sql[place.start : place.end + 1].split())
+    return text if len(text) <= MOST else text[: MOST - 3] + "..."
