@@ -58,9 +58,10 @@ def batches(
     taken = sum((own for own in owns if own is not None), Fraction(0))
     rest = tuple(place for place, own in enumerate(owns) if own is None and not drawn[place])
     chosen = families(analysis.measured)
+    place = next((each.aggregation.span for each in analysis.measured if each.aggregation.epsilon is not None), None)
     if taken > epsilon:
         raise InvalidPrivacyParameter(
-            f"the aggregates' own epsilons come to {show(taken)}, more than the query's {show(epsilon)}."
+            f"the aggregates' own epsilons come to {show(taken)}, more than the query's {show(epsilon)}.", span=place
         )
     alone = [
         Batch((place,), own, selects=False, drawn=drawn[place]) for place, own in enumerate(owns) if own is not None
@@ -70,7 +71,9 @@ def batches(
     if taken == epsilon:
         what = "the other aggregates" if rest or chosen else "choosing the groups that are shown"
         raise InvalidPrivacyParameter(
-            f"the aggregates' own epsilons leave nothing of {show(epsilon)} for {what}.", hint="Give them less."
+            f"the aggregates' own epsilons leave nothing of {show(epsilon)} for {what}.",
+            span=place,
+            hint="Give them less.",
         )
     summed = bool(rest) or selects or not chosen
     parts = max(1, (summed and not quiet) + len(chosen))

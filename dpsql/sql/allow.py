@@ -39,7 +39,7 @@ def _check_nodes(statement: Statement) -> Counter[str]:
     for node in statement.select.walk():
         kind = type(node)
         rule = RULES.get(kind)
-        if rule is None:
+        if rule is None or (kind is exp.Ordered and isinstance(node.this, exp.Var)):
             raise _node_refused(statement, node)
         for argument, value in node.args.items():
             if argument not in rule.args and value is not None and value is not False and value != []:
@@ -80,7 +80,8 @@ def _check_words(statement: Statement, words: Counter[str]) -> None:
         token = tokens[place]
         if not _is_known(statement, token, words, opens=place in opening):
             span = Span(statement.sql, token.start, token.end)
-            raise SQLSyntaxError(f"{token.text.upper()[:40]} has no meaning here.", span=span)
+            what = f"{token.text.upper()[:40]} has no meaning here."
+            raise SQLSyntaxError("parameters are written :name." if token.text == "?" else what, span=span)
         if token.token_type is TokenType.IN and place not in opening:
             words[_BARE_IN] -= 1
             if words[_BARE_IN] < 0:
@@ -137,6 +138,8 @@ def _read_otherwise(statement: Statement, token: Token, words: Counter[str]) -> 
 
 def _node_refused(statement: Statement, node: exp.Expr) -> UnsupportedSQL:
     sql = statement.sql
+    if isinstance(node, exp.Ordered):
+        return UnsupportedSQL("ORDER BY ALL is not supported. Name the columns.", span=_token(statement, "ORDER BY"))
     constant = constant_of(node, statement.tokens)
     if constant is not None:
         place = replace(constant, sql=sql)

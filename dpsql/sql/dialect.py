@@ -52,6 +52,7 @@ _CALLED = frozenset({
 
 All are written as NAME(...). Other functions come out of the generator as operators, casts or sub-queries.
 """
+_PLACELESS = frozenset({exp.Null, exp.Boolean, exp.Star, exp.Tuple, exp.DataType, exp.Parameter, exp.IntervalSpan})
 _AROUND_CALLS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, Named)
 _NAMES = frozenset(DuckDBParser.ID_VAR_TOKENS) - {TokenType.IDENTIFIER}
 _WORDS = _NAMES - {TokenType.TRUE, TokenType.FALSE, TokenType.NULL}
@@ -228,6 +229,31 @@ class PrivateParser(DuckDBParser):
         found = super()._parse_types(*args, **options)
         if isinstance(found, exp.DataType) and first and self._prev:
             found.meta.setdefault("word", self.sql[first.start : self._prev.end + 1])
+            found.meta["near"] = (first.start, self._prev.end)
+        return found
+
+    # Places of what has none of its own, for messages that would else point nowhere.
+
+    def expression(self, instance: Node, *args: Any, **options: Any) -> Node:
+        made: Node = super().expression(instance, *args, **options)
+        if type(made) in _PLACELESS and self._prev:
+            made.meta.setdefault("near", (self._prev.start, self._prev.end))
+        return made
+
+    def _parse_interval(self, *args: Any, **options: Any) -> Any:
+        return self._from_here(super()._parse_interval, *args, **options)
+
+    def _parse_group(self, *args: Any, **options: Any) -> Any:
+        return self._from_here(super()._parse_group, *args, **options)
+
+    def _parse_limit(self, *args: Any, **options: Any) -> Any:
+        return self._from_here(super()._parse_limit, *args, **options)
+
+    def _from_here(self, parse: Any, *args: Any, **options: Any) -> Any:
+        first = self._curr
+        found = parse(*args, **options)
+        if isinstance(found, exp.Interval | exp.Group | exp.Limit) and first and self._prev:
+            found.meta.setdefault("near", (first.start, self._prev.end))
         return found
 
     # Functions with a parser of their own: their place is that of the name before the bracket, as that of all others.

@@ -28,7 +28,7 @@ def own_word(usual: str, node: exp.Expr, sql: str) -> str:
     """The usual word for a node where the text has it, else the word that the text has instead."""
     if all(part in sql.upper() for part in usual.upper().split()):
         return usual
-    return _called(node, sql) or _operator(node, sql) or _whole(node, sql) or "this"
+    return _called(node, sql) or _keyword(node, sql) or _operator(node, sql) or _whole(node, sql) or "this"
 
 
 def worded(template: str, node: exp.Expr, sql: str) -> str:
@@ -71,6 +71,30 @@ def _called(node: exp.Expr, sql: str) -> str | None:
     start, end = node.meta.get("start"), node.meta.get("end")
     text = "" if start is None or end is None else sql[start : end + 1]
     return text.upper() if _NAME.fullmatch(text) else None
+
+
+_KEYWORDS: dict[type[exp.Expr], str] = {
+    exp.Between: "BETWEEN",
+    exp.In: "IN",
+    exp.Exists: "EXISTS",
+    exp.Case: "CASE",
+    exp.If: "WHEN",
+    exp.Is: "IS",
+    exp.Like: "LIKE",
+    exp.ILike: "ILIKE",
+    exp.Escape: "ESCAPE",
+    exp.Interval: "INTERVAL",
+    exp.IgnoreNulls: "IGNORE NULLS",
+}
+
+
+def _keyword(node: exp.Expr, sql: str) -> str | None:
+    """The keyword of a node, or of what it is an operand of."""
+    for each in (node, node.parent):
+        word = "" if each is None else _KEYWORDS.get(type(each), "")
+        if word and all(re.search(rf"\b{part}\b", sql, re.IGNORECASE) for part in word.split()):
+            return word
+    return node.name.upper() if isinstance(node, exp.Var) and node.name.upper() in sql.upper() else None
 
 
 def _operator(node: exp.Expr, sql: str) -> str | None:

@@ -144,20 +144,12 @@ def _tokens(sql: str) -> list[Token]:
     if len(tokens) > MOST_TOKENS:
         raise SQLSyntaxError(f"the query has more than {MOST_TOKENS:,} words.")
     depth = 0
-    open_: list[Token] = []
-    for before, token in zip([None, *tokens], tokens, strict=False):
-        _check_signs(sql, before, token)
-        if token.token_type in _BRACKETS:
-            open_.append(token)
-        elif token.token_type in _BRACKETS.values() and _BRACKETS.get(_last(open_)) is not token.token_type:
-            raise SQLSyntaxError(f"nothing is open that {token.text} closes.", span=_at(sql, token))
+    for token in tokens:
         depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
         if depth > MOST_NESTING:
             raise SQLSyntaxError(f"more than {MOST_NESTING} levels of parentheses.", span=_at(sql, token))
         if token.token_type is TokenType.SEMICOLON:
             raise UnsupportedSQL("one query at a time: the text holds several statements.", span=_at(sql, token))
-    if open_:
-        raise SQLSyntaxError(f"{open_[-1].text} is never closed.", span=_at(sql, open_[-1]))
     return tokens
 
 
@@ -165,15 +157,28 @@ def _last(open_: list[Token]) -> TokenType | None:
     return open_.pop().token_type if open_ else None
 
 
-def _check_signs(sql: str, before: Token | None, token: Token) -> None:
-    """The parser takes > > for >>, and a comma after a comma for one."""
+def _check_signs(sql: str, tokens: list[Token]) -> None:
+    """What the parser lets pass: > > for >>, a comma after a comma, a bracket that is never closed. Raises
+    SQLSyntaxError."""
+    open_: list[Token] = []
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        _check_pair(sql, before, token)
+        if token.token_type in _BRACKETS:
+            open_.append(token)
+        elif token.token_type in _BRACKETS.values() and _BRACKETS.get(_last(open_)) is not token.token_type:
+            raise SQLSyntaxError(f"nothing is open that {token.text} closes.", span=_at(sql, token))
+    if open_:
+        raise SQLSyntaxError(f"{open_[-1].text} is never closed.", span=_at(sql, open_[-1]))
+
+
+def _check_pair(sql: str, before: Token | None, token: Token) -> None:
     kind = token.token_type
     if before is None or before.token_type is not kind or kind not in (TokenType.GT, TokenType.LT, TokenType.COMMA):
         if kind is TokenType.COMMA and before is not None and before.token_type in _LISTS:
-            raise SQLSyntaxError(f"something is missing before {token.text}.", span=_at(sql, token))
+            raise SQLSyntaxError(f'something is missing before "{token.text}".', span=_at(sql, token))
         return
     if kind is TokenType.COMMA or before.end + 1 != token.start:
-        raise SQLSyntaxError(f"something is missing before {token.text}.", span=_at(sql, token))
+        raise SQLSyntaxError(f'something is missing before "{token.text}".', span=_at(sql, token))
 
 
 def _select(sql: str, tokens: list[Token]) -> exp.Select:
@@ -187,6 +192,7 @@ def _select(sql: str, tokens: list[Token]) -> exp.Select:
         raise SQLSyntaxError("the query is nested too deeply.") from None
     except Exception:  # noqa: BLE001 - the parser's own slips on texts that are no queries
         raise SQLSyntaxError("the text cannot be understood as a query.") from None
+    _check_signs(sql, tokens)
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Select):
         raise _no_plain_select(sql, tokens, tree)
@@ -255,4 +261,9 @@ def span_of(sql: str, node: exp.Expr) -> Span | None:
     if own is not None:
         return Span(sql, own, node.meta["end"])
     places = [(each.meta["start"], each.meta["end"]) for each in node.walk() if "start" in each.meta]
-    return Span(sql, min(p[0] for p in places), max(p[1] for p in places)) if places else None
+    places = places or [each.meta["near"] for each in node.walk() if "near" in each.meta]
+    if not places:
+        return None
+    start, end = min(p[0] for p in places), max(p[1] for p in places)
+    closing = re.compile(r"\s*\)").match(sql, end + 1) if type(node) is exp.In and node.expressions else None
+    return Span(sql, start, end if closing is None else closing.end() - 1)

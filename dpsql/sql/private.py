@@ -266,7 +266,8 @@ class PrivateSelect(SelectBinder):
         assert argument is not None  # only COUNT(*) has none
         if not argument.type.numeric:
             raise TypeMismatch(
-                f"{argument} is {argument.type}, and bounds are for numbers.", span=span_of(self.sql, node)
+                f"{argument} is {argument.type}, and bounds are for numbers.",
+                span=span_of(self.sql, called(node).this or node) or span_of(self.sql, node),
             )
         ends: list[Expr] = [
             Literal(end, Type.INTEGER if isinstance(end, int) else Type.REAL) for end in (bounds.lower, bounds.upper)

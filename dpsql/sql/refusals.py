@@ -54,7 +54,7 @@ NAMED: Mapping[type[exp.Expr], str] = {
     exp.ArgMax: "{ARG_MAX} is not supported: it would be one person's own value.",
     exp.ArgMin: "{ARG_MIN} is not supported: it would be one person's own value.",
     exp.ArrayAgg: "{LIST} is not supported: it would be people's own values.",
-    exp.IgnoreNulls: "{ANY_VALUE} is not supported: it would be one person's own value.",
+    exp.IgnoreNulls: "{ANY_VALUE} is not supported: it would show people's own values.",
     exp.RespectNulls: "RESPECT NULLS is not supported.",
     exp.LogicalAnd: _STATISTIC.format("{BOOL_AND}"),
     exp.LogicalOr: _STATISTIC.format("{BOOL_OR}"),
@@ -151,4 +151,5 @@ WORDS: Mapping[type[exp.Expr], str] = {
     exp.Array: "[",
     exp.Struct: "{",
     exp.SimilarTo: "SIMILAR",
+    exp.PositionalColumn: "#",
 }

@@ -56,7 +56,11 @@ def _cast(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
             if len(sizes) != 1
             else [str(sizes[0].this), "0"]
         )
-        if not all(each.isdecimal() for each in digits) or not int(digits[1]) <= int(digits[0]) <= 38:
+        if (
+            len(digits) > 2
+            or not all(each.isdecimal() for each in digits)
+            or not int(digits[1]) <= int(digits[0]) <= 38
+        ):
             raise SQLSyntaxError("DECIMAL(p, s) wants 0 <= s <= p <= 38.", span=binder.span(node))
         limits = [Literal(int(each), Type.INTEGER) for each in digits]
     result = binder.apply(name, node, [value, *limits])
