@@ -141,6 +141,24 @@ def _check(query: Query, options: Options | None, strategy: str) -> None:
             raise UnsupportedSQL(f"{said} chooses groups, and there is no GROUP BY.", span=place, hint="Leave it out.")
 
 
+_ALLOW = "allow delta=1e-6: "
+"""What every refusal of unknown groups says last."""
+
+
+def within_delta(refusal: UnknownGroups, left: Fraction) -> UnknownGroups:
+    """The refusal, asking for no more delta than a budget has left."""
+    if left >= Fraction(1, 10**6) or _ALLOW not in refusal.hint:
+        return refusal
+    before, after = refusal.hint.split(_ALLOW)
+    if left:
+        hint = f"{before}allow delta={show(left)}: {after}"
+    else:
+        hint = before.rstrip().removesuffix("or").rstrip().rstrip(",") + (
+            ".\nA delta would hide groups of few people instead; this budget has none left."
+        )
+    return UnknownGroups(refusal.message, span=refusal.span, hint=hint)
+
+
 def unknown_groups(query: Query) -> UnknownGroups:
     """The refusal of groups that are not public."""
     keys = [key for key in query.plan.keys if key.values is None]

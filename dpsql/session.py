@@ -12,7 +12,7 @@ from typing import Any, NoReturn, Self
 import pandas as pd
 
 from dpsql.answer import finished, run
-from dpsql.errors import InvalidArgument, InvalidSchema, LedgerError
+from dpsql.errors import InvalidArgument, InvalidSchema, LedgerError, UnknownGroups
 from dpsql.executors.columns import ColumnStore
 from dpsql.explain import Explanation
 from dpsql.opening import Wanted, check, opened
@@ -30,6 +30,7 @@ from dpsql.privacy.loss import as_delta, as_epsilon, show
 from dpsql.privacy.unit import Neighbours
 from dpsql.public_tables import public_data, resolved
 from dpsql.release import Release, Released
+from dpsql.release_selection import within_delta
 from dpsql.replay import Question, Replay
 from dpsql.result import Result
 from dpsql.schema_file import Schema
@@ -260,7 +261,10 @@ class Session:
             max_epsilon=self._max_epsilon,
             max_rho=self._max_rho,
         )
-        return prepare(sql, self._catalog, self.neighbours, terms, **how)
+        try:
+            return prepare(sql, self._catalog, self.neighbours, terms, **how)
+        except UnknownGroups as refusal:
+            raise within_delta(refusal, self._ledger.remaining.delta) from None
 
     def _drawn(
         self, release: Release, sql: str, question: Question | None, *, fresh: bool

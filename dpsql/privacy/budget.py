@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpsql.errors import InvalidArgument
+from dpsql.errors import InvalidArgument, InvalidPrivacyParameter
 from dpsql.privacy.filters import Filter
 from dpsql.privacy.loss import PrivacyLoss, as_delta, as_epsilon, show
 
@@ -31,6 +31,24 @@ class Budget:
         said = None if conversion_delta is None else as_delta(conversion_delta, "conversion_delta")
         object.__setattr__(self, "conversion_delta", said)
         object.__setattr__(self, "analysts", _analysts(analysts))
+        for name, share in self.analysts:
+            self._check(name, share)
+
+    def _check(self, name: str, share: Budget) -> None:
+        """A share above the whole could never be spent, and says something else than is meant."""
+        for word in ("epsilon", "delta"):
+            part, whole = (getattr(each.loss, word) for each in (share, self))
+            if part > whole:
+                raise InvalidPrivacyParameter(
+                    f'the share of analyst "{name}" has {word} {show(part)}, above the budget's {show(whole)}.',
+                    hint="Give the analyst less, or the budget more.",
+                )
+
+    @classmethod
+    def recorded(cls, whole: Budget, analysts: Mapping[str, Budget]) -> Budget:
+        """A budget as a ledger's file has it: one of an earlier version may have shares above the whole."""
+        object.__setattr__(whole, "analysts", _analysts(analysts or None))
+        return whole
 
     @property
     def epsilon(self) -> float:

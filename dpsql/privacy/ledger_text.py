@@ -49,7 +49,7 @@ class Rules:
         if type(said["format"]) is not int or not 1 <= said["format"] <= FORMAT:
             raise ValueError(f"format {said['format']}")
         analysts = {name: _read_budget(share) for name, share in said["analysts"].items()}
-        budget = _read_budget(said["budget"], analysts or None)
+        budget = Budget.recorded(_read_budget(said["budget"]), analysts)
         rules = cls(budget, said["accountant"], Neighbours(said["neighbours"]), said["format"])
         if rules.text != text:
             raise ValueError("not as it was written")
@@ -92,11 +92,10 @@ def _budget_text(budget: Budget) -> dict[str, str | None]:
     }
 
 
-def _read_budget(said: Mapping[str, str | None], analysts: Mapping[str, Budget] | None = None) -> Budget:
+def _read_budget(said: Mapping[str, str | None]) -> Budget:
     conversion = said["conversion_delta"]
     return Budget(
         number(said["epsilon"]),
         number(said["delta"]),
         conversion_delta=None if conversion is None else number(conversion),
-        analysts=analysts,
     )

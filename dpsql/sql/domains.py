@@ -74,6 +74,8 @@ class Domains:
             found = self._chosen(expr)
         if found is None:
             found = _counted(expr, self.known)
+        if found is None and expr.function.values:
+            found = _sorted({*expr.function.values, *([None] if fact(expr, self.known).nullable else [])})
         return self._combined(expr) if found is None else found
 
     def _copied(self, column: Column) -> Domain | None:

@@ -98,6 +98,8 @@ class Function:
     """What the arguments must be, for the message of a TypeMismatch: "numbers"."""
     sql: str | Callable[[Sequence[Type], Type], str] = ""
     syntax: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    """All texts that it can come to, whatever its arguments: public keys. Empty where there is no end of them."""
 
     def fact(self, facts: Sequence[Fact]) -> Fact:
         """What is known of the result, by arithmetic and by what people have said.

@@ -11,6 +11,7 @@ from sqlglot import exp
 from dpsql.errors import RawColumn, Span, SQLSyntaxError, TypeMismatch, UnknownGroups, UnsupportedSQL
 from dpsql.intervals import Interval
 from dpsql.schema import Type
+from dpsql.sql.aggregate_calls import called
 from dpsql.sql.aggregates import WITHOUT_INTERVAL
 from dpsql.sql.domains import Domains
 from dpsql.sql.expressions import (

@@ -106,8 +106,8 @@ def _month_name(days: Integers) -> Array:
     return _MONTH_NAMES[civil(days)[1] - 1]
 
 
-def _any_text(facts: Sequence[Fact]) -> Fact:
-    return Fact(EVERYTHING, facts[0].nullable)
+def _name(facts: Sequence[Fact]) -> Fact:
+    return Fact(EVERYTHING, facts[0].nullable, most=max(map(len, (*_DAY_NAMES, *_MONTH_NAMES))))
 
 
 def _add_days_fact(facts: Sequence[Fact]) -> Fact:
@@ -186,12 +186,14 @@ FUNCTIONS = (
                         each_cell(_last_day), "LAST_DAY({args})", _EITHER,
                         sql="LAST_DAY({0})",
                         syntax=("LastDay(this)",))),
-    *with_twin(Function("dayname_of_date", (1, 1), takes(Type.TEXT, Type.DATE), _any_text,
+    *with_twin(Function("dayname_of_date", (1, 1), takes(Type.TEXT, Type.DATE), _name,
                         each_cell(_day_name), "DAYNAME({args})", _EITHER,
                         sql="DAYNAME({0})",
-                        syntax=("Dayname(this)",))),
-    *with_twin(Function("monthname_of_date", (1, 1), takes(Type.TEXT, Type.DATE), _any_text,
+                        syntax=("Dayname(this)",),
+                        values=tuple(_DAY_NAMES))),
+    *with_twin(Function("monthname_of_date", (1, 1), takes(Type.TEXT, Type.DATE), _name,
                         each_cell(_month_name), "MONTHNAME({args})", _EITHER,
                         sql="MONTHNAME({0})",
-                        syntax=("Monthname(this)",))),
+                        syntax=("Monthname(this)",),
+                        values=tuple(_MONTH_NAMES))),
 )  # fmt: skip
