@@ -77,6 +77,14 @@ class DPSQLError(Exception):
         return _rebuild, (type(self), self.message, self.span, self.hint)
 
 
+def as_written(value: object) -> str:
+    """A value as it is written in Python; only its class where that has no end, as a list that is nested too deeply."""
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - whatever a class's own __repr__ raises
+        return f"a {type(value).__name__}"
+
+
 def _rebuild(kind: type[DPSQLError], message: str, span: Span | None, hint: str) -> DPSQLError:
     return kind(message, span=span, hint=hint)
 

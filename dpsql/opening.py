@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from dpsql.errors import InvalidArgument, InvalidPrivacyParameter
+from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, as_written
 from dpsql.privacy.budget import Budget
 from dpsql.privacy.filters import ACCOUNTANTS
 from dpsql.privacy.ledger import Ledger
@@ -33,7 +33,7 @@ def opened(
 ) -> Ledger:
     """A ledger in memory, or in the file. Raises InvalidArgument, InvalidPrivacyParameter, LedgerError."""
     if analyst is not None and (not isinstance(analyst, str) or not analyst):
-        raise InvalidArgument(f"analyst must be a name, got {analyst!r}.")
+        raise InvalidArgument(f"analyst must be a name, got {as_written(analyst)}.")
     analyst = None if analyst is None else str.__str__(analyst)  # a subclass could compare as it likes
     path = _path(path, schema)
     budget, accountant = _budget(wanted.budget, schema), _accountant(wanted.accountant, schema)
@@ -77,7 +77,9 @@ def no_budget() -> InvalidPrivacyParameter:
 
 def _budget(budget: object, schema: Schema | None) -> Budget | None:
     if budget is not None and not isinstance(budget, Budget):
-        raise InvalidArgument(f"budget must be a dpsql.Budget, got {budget!r}.", hint="Write dpsql.Budget(epsilon=3).")
+        raise InvalidArgument(
+            f"budget must be a dpsql.Budget, got {as_written(budget)}.", hint="Write dpsql.Budget(epsilon=3)."
+        )
     declared = schema.budget if schema else None
     if budget is None or declared is None:
         return budget or declared
@@ -91,10 +93,10 @@ def _budget(budget: object, schema: Schema | None) -> Budget | None:
 def _accountant(word: object, schema: Schema | None) -> str | None:
     """The schema's "auto" may be tightened to either."""
     if word is not None and (not isinstance(word, str) or word not in ACCOUNTANTS):
-        raise InvalidArgument(f"accountant must be 'auto', 'basic' or 'zcdp', got {word!r}.")
+        raise InvalidArgument(f"accountant must be 'auto', 'basic' or 'zcdp', got {as_written(word)}.")
     declared = schema.accountant if schema else None
     if declared not in (None, "auto") and word not in (None, declared):
-        raise InvalidArgument(f"accountant {word!r} contradicts the schema's {declared!r}.")
+        raise InvalidArgument(f"accountant {as_written(word)} contradicts the schema's {declared!r}.")
     return str(word) if word is not None else declared
 
 

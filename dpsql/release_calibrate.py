@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dpsql.analysis.sensitivity import Analysis
-from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, UnknownGroups, UnsupportedSQL
+from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, UnknownGroups, UnsupportedSQL, as_written
 from dpsql.executors.base import CountRows, CountUnits, ExactPlan, Part
 from dpsql.privacy.cost import FREE, Cost
 from dpsql.privacy.events import Approx, Concentrated, Event, Pure
@@ -248,7 +248,9 @@ def _laplace(reach: Reach, epsilon: Fraction) -> Noise:
 
 def _one_of(name: str, word: object, words: tuple[str, ...]) -> None:
     if word not in words:
-        raise InvalidArgument(f"{name} must be {', '.join(map(repr, words[:-1]))} or {words[-1]!r}, got {word!r}.")
+        raise InvalidArgument(
+            f"{name} must be {', '.join(map(repr, words[:-1]))} or {words[-1]!r}, got {as_written(word)}."
+        )
 
 
 def _delta_is_missing(query: Query, chosen: Selection, options: Options | None) -> UnknownGroups:

@@ -15,6 +15,7 @@ from dpsql.errors import (
     UnknownColumn,
     UnknownGroups,
     UnsupportedSQL,
+    as_written,
 )
 from dpsql.privacy.loss import show
 from dpsql.schema import MOST_KEYS
@@ -91,7 +92,7 @@ def selection_of(query: Query, analysis: Analysis, options: Options | None, mech
         raise unknown_groups(query)
     wanted = {LAPLACE: "laplace", GAUSSIAN: "gaussian"}.get(strategy)
     if said is not None and wanted is not None and mechanism not in ("auto", wanted):
-        raise InvalidArgument(f"{strategy} goes with mechanism={wanted!r}, got {mechanism!r}.")
+        raise InvalidArgument(f"{strategy} goes with mechanism={wanted!r}, got {as_written(mechanism)}.")
     if strategy == PUBLIC:
         return Selection(PUBLIC, every_cell=True, hides=False)
     if options is None:

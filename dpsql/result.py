@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpsql.calendar import date_of, timestamp_of
-from dpsql.errors import InvalidArgument
+from dpsql.errors import InvalidArgument, as_written
 from dpsql.explain import Explanation
 from dpsql.explain_parts import how_far_off, names_of
 from dpsql.explain_words import hidden_groups
@@ -113,7 +113,7 @@ class Result:
     def _bounds(self, level: float, *, simultaneous: bool = False, first: int | None = None) -> dict[str, Bounds]:
         """The intervals by output, of all rows or of the first."""
         if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
-            raise InvalidArgument(f"level must lie between 0 and 1, got {level!r}.")
+            raise InvalidArgument(f"level must lie between 0 and 1, got {as_written(level)}.")
         if all(expr is None for expr in self._answer.exprs):  # rows of a later stage, which are no released groups
             return {}
         given, released, groups = self._answer.given, self._released, self._answer.groups[:first]

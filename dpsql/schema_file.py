@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dpsql.errors import InvalidSchema, did_you_mean
+from dpsql.errors import InvalidSchema, as_written, did_you_mean
 from dpsql.privacy.budget import Budget
 from dpsql.privacy.filters import ACCOUNTANTS
 from dpsql.privacy.unit import Neighbours
 from dpsql.schema import Declaration
 from dpsql.schema_text import TEXT_WORDS, TextFormat
 from dpsql.schema_units import TABLE_WORDS
+from dpsql.schema_words import about
 
 _TOP = ("budget", "neighbours", "tables")
 _BUDGET = ("epsilon", "delta", "accountant", "conversion_delta", "ledger", "analysts")
@@ -53,6 +54,8 @@ class Schema:
             raise InvalidSchema(f"no schema file {file} that can be read.") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InvalidSchema(f"{file.name} is not TOML: {error}.") from None
+        except RecursionError:
+            raise InvalidSchema(f"{file.name} is nested too deeply.") from None
         return cls.from_dict(content, file.parent)
 
     @classmethod
@@ -65,7 +68,7 @@ class Schema:
         accountant, ledger = section.get("accountant"), section.get("ledger")
         if accountant not in (None, *ACCOUNTANTS):
             words = ", ".join(f'"{each}"' for each in ACCOUNTANTS)
-            raise InvalidSchema(f"[budget] accountant must be one of {words}, got {accountant!r}.")
+            raise InvalidSchema(f"[budget] accountant must be one of {words}, got {as_written(accountant)}.")
         if ledger is not None and (not isinstance(ledger, str) or not ledger):
             raise InvalidSchema("[budget] ledger must be the path of a file.")
         relation = _relation(content, _section("tables", content))
@@ -109,12 +112,13 @@ def _table(name: str, entry: Any, folder: Path) -> TableEntry:
         if not isinstance(facts, Mapping):
             raise InvalidSchema(f"{where} column {column} must be a table such as {{ bounds = [0, 100] }}.")
         _known(f"{where} column {column}", facts, _COLUMN)
-    declaration = Declaration.of(
-        *({column: facts[word] for column, facts in columns.items() if word in facts} for word in _ORDER),
-        **{word: entry[word] for word in TABLE_WORDS if word in entry},
-    )
-    declaration.table.check(where)
-    return TableEntry(declaration, None if path is None else folder / path, TextFormat.of(where, entry))
+    with about(where):
+        declaration = Declaration.of(
+            *({column: facts[word] for column, facts in columns.items() if word in facts} for word in _ORDER),
+            **{word: entry[word] for word in TABLE_WORDS if word in entry},
+        )
+        declaration.table.check(where)
+        return TableEntry(declaration, None if path is None else folder / path, TextFormat.of(where, entry))
 
 
 _ORDER = ("bounds", "keys", "type", "nullable")

@@ -9,14 +9,15 @@ import math
 import numbers
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
 import numpy as np
 
 from dpsql.calendar import MICROSECONDS, MICROSECONDS_A_DAY, day_number, microsecond_number, read_date, read_timestamp
-from dpsql.errors import InvalidSchema
+from dpsql.errors import InvalidSchema, as_written
 from dpsql.intervals import Number
 
 Word = str | int | float | bool | date | None
@@ -54,8 +55,19 @@ def items_of(word: str, facts: object) -> list[tuple[str, object]]:
         )
     for name in facts:
         if not isinstance(name, str):
-            raise InvalidSchema(f"{word} names columns by text, got {name!r}.")
+            raise InvalidSchema(f"{word} names columns by text, got {as_written(name)}.")
     return list(facts.items())
+
+
+@contextmanager
+def about(table: str) -> Iterator[None]:
+    """Errors inside name the table that they are about."""
+    try:
+        yield
+    except InvalidSchema as error:
+        if table in error.message:
+            raise
+        raise InvalidSchema(f"{table}: {error.message}", hint=error.hint) from None
 
 
 AUTO = "auto"

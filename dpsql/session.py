@@ -12,7 +12,7 @@ from typing import Any, NoReturn, Self
 import pandas as pd
 
 from dpsql.answer import finished, run
-from dpsql.errors import InvalidArgument, InvalidSchema, LedgerError, UnknownGroups
+from dpsql.errors import InvalidArgument, InvalidSchema, LedgerError, UnknownGroups, as_written
 from dpsql.executors.columns import ColumnStore
 from dpsql.explain import Explanation
 from dpsql.opening import Wanted, check, opened
@@ -34,6 +34,7 @@ from dpsql.release_selection import within_delta
 from dpsql.replay import Question, Replay
 from dpsql.result import Result
 from dpsql.schema_file import Schema
+from dpsql.schema_words import about
 from dpsql.sources import read_table
 from dpsql.sql.catalog import Catalog
 from dpsql.table import Table, as_table
@@ -130,7 +131,7 @@ class Session:
         charged.
         """
         if not isinstance(fresh, bool):
-            raise InvalidArgument(f"fresh must be True or False, got {fresh!r}.")
+            raise InvalidArgument(f"fresh must be True or False, got {as_written(fresh)}.")
         terms = (epsilon, delta, rho, error, confidence)
         prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism)
         if prepared.explain_only:
@@ -318,17 +319,19 @@ class Session:
         found: dict[str, Table] = {}
         for name, table in tables.items():
             if not isinstance(name, str) or not name:
-                raise InvalidSchema(f"a table's name must be text, got {name!r}.")
+                raise InvalidSchema(f"a table's name must be text, got {as_written(name)}.")
             if name.casefold() in self._catalog.tables or name.casefold() in map(str.casefold, found):
                 raise InvalidSchema(f'there is a table "{name}" already.')
             said = table.declaration
             if name.casefold() in entries:
                 said = said.over(entries[name.casefold()].declaration)
-            found[name] = Table.of(table.frame, said)
+            with about(name):
+                found[name] = Table.of(table.frame, said)
         for name, entry in (schema.tables if schema else {}).items():
             if name.casefold() not in map(str.casefold, found) and entry.path is not None:
-                frame, said = read_table(entry.path, entry.declaration, entry.text)
-                found[name] = Table.of(frame, said)
+                with about(name):
+                    frame, said = read_table(entry.path, entry.declaration, entry.text)
+                    found[name] = Table.of(frame, said)
         linked = resolved(found, self._catalog.tables)
         if ledger is not None:
             ledger.check_units(units_of(linked))

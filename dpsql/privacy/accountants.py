@@ -20,7 +20,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpsql.errors import InvalidArgument, InvalidPrivacyParameter
+from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, as_written
 from dpsql.privacy import gaussian, renyi
 from dpsql.privacy.events import Steps
 from dpsql.privacy.responses import Responses
@@ -157,7 +157,7 @@ def rdp_at(steps: Steps, delta: Fraction, alpha: float, *, conversion: str = "ti
     proposition 3). NaN as for `rdp`, at order infinity also for steps without a pure epsilon.
     Raises InvalidPrivacyParameter, InvalidArgument."""
     if isinstance(alpha, bool) or not alpha > 1:
-        raise InvalidPrivacyParameter(f"alpha must be a number > 1, got {alpha!r}.")
+        raise InvalidPrivacyParameter(f"alpha must be a number > 1, got {as_written(alpha)}.")
     if conversion not in {"tight", "classic"}:
         raise InvalidArgument(f"no conversion {conversion!r}.", hint='Write "tight" or "classic".')
     slack = delta - steps.own_delta

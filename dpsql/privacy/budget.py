@@ -40,7 +40,7 @@ class Budget:
             part, whole = (getattr(each.loss, word) for each in (share, self))
             if part > whole:
                 raise InvalidPrivacyParameter(
-                    f'the share of analyst "{name}" has {word} {show(part)}, above the budget's {show(whole)}.',
+                    f'the share of analyst "{name}" has {word} {show(part)}, above the whole {show(whole)}.',
                     hint="Give the analyst less, or the budget more.",
                 )
 

@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral
 
-from dpsql.errors import InvalidPrivacyParameter
+from dpsql.errors import InvalidPrivacyParameter, as_written
 from dpsql.privacy.loss import exact
 from dpsql.privacy.rounding import total
 
@@ -34,7 +34,7 @@ def positive(value: object, name: str) -> Fraction:
 def whole(value: object, name: str) -> int:
     """A whole number from 1 to a billion. Raises InvalidPrivacyParameter."""
     if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) <= MOST_STEPS:
-        raise InvalidPrivacyParameter(f"{name} must be a whole number from 1 to 10^9, got {value!r}.")
+        raise InvalidPrivacyParameter(f"{name} must be a whole number from 1 to 10^9, got {as_written(value)}.")
     return int(value)
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from dpsql.errors import InvalidArgument, InvalidPrivacyParameter
+from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, as_written
 from dpsql.privacy.conversion import epsilon_of, rho_for
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.loss import PrivacyLoss, root_below, show
@@ -81,7 +81,7 @@ class Filter:
 
     def __post_init__(self) -> None:
         if self.accountant not in ACCOUNTANTS:
-            raise InvalidArgument(f"accountant must be 'auto', 'basic' or 'zcdp', got {self.accountant!r}.")
+            raise InvalidArgument(f"accountant must be 'auto', 'basic' or 'zcdp', got {as_written(self.accountant)}.")
         if self.accountant == "zcdp" and not self.budget.delta:
             raise InvalidPrivacyParameter(
                 "accountant 'zcdp' needs a budget with delta > 0: rho is converted to epsilon at a delta.",

@@ -12,7 +12,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from numbers import Integral, Rational, Real
 
-from dpsql.errors import InvalidPrivacyParameter
+from dpsql.errors import InvalidPrivacyParameter, as_written
 
 SMALLEST_EPSILON = Fraction(1, 10**9)
 """Below this the noise would be a billion times one person's weight; a lattice for it is not provided."""
@@ -22,7 +22,9 @@ LARGEST_EPSILON = Fraction(10**9)
 def exact(value: object, name: str) -> Fraction:
     """The number `value` as a fraction; InvalidPrivacyParameter for anything that is not a finite real number."""
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
-        raise InvalidPrivacyParameter(f"{name} must be a number, got {value!r}.", hint=_number_hint(value, name))
+        raise InvalidPrivacyParameter(
+            f"{name} must be a number, got {as_written(value)}.", hint=_number_hint(value, name)
+        )
     finite = value.is_finite() if isinstance(value, Decimal) else isinstance(value, Rational) or math.isfinite(value)
     if not finite:
         raise InvalidPrivacyParameter(f"{name} must be a finite number, got {value}.")

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpsql.errors import InvalidPrivacyParameter
+from dpsql.errors import InvalidPrivacyParameter, as_written
 from dpsql.privacy import renyi
 from dpsql.privacy.accountants import zcdp_epsilon
 from dpsql.privacy.events import Number, whole
@@ -165,7 +165,7 @@ class RDP:
     def at(self, alpha: float) -> float:
         """The divergence at an order alpha > 1. Raises InvalidPrivacyParameter for another order."""
         if isinstance(alpha, bool) or not 1 < alpha < math.inf:
-            raise InvalidPrivacyParameter(f"alpha must be a finite number > 1, got {alpha!r}.")
+            raise InvalidPrivacyParameter(f"alpha must be a finite number > 1, got {as_written(alpha)}.")
         return raised(self.curve(alpha))
 
     def stable(self, c: int) -> RDP:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from dpsql.errors import InvalidArgument
+from dpsql.errors import InvalidArgument, as_written
 
 
 class Neighbours(StrEnum):
@@ -25,7 +25,7 @@ class Neighbours(StrEnum):
         if isinstance(word, str) and word in list(cls):
             return cls(word)
         raise InvalidArgument(
-            f"neighbours must be 'unbounded' or 'bounded', got {word!r}.",
+            f"neighbours must be 'unbounded' or 'bounded', got {as_written(word)}.",
             hint="'unbounded' protects the presence of a person, 'bounded' what a person's row says.",
         )
 

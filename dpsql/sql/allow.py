@@ -89,8 +89,9 @@ def _check_words(statement: Statement, words: Counter[str]) -> None:
                 raise SQLSyntaxError("IN wants a list of values in parentheses.", span=span)
     if words["THEN"] > 0:
         raise SQLSyntaxError("CASE wants THEN after each WHEN.", span=_token(statement, "CASE"))
-    if words["AND"] > 0:  # the parser does not ask for it
-        raise SQLSyntaxError("BETWEEN wants AND between its ends.", span=_token(statement, "BETWEEN"))
+    between = _token(statement, "BETWEEN")
+    if words["AND"] > 0 and between is not None:  # the parser does not ask for it
+        raise SQLSyntaxError("BETWEEN wants AND between its ends.", span=between)
 
 
 def _is_known(statement: Statement, token: Token, words: Counter[str], *, opens: bool) -> bool:
@@ -154,8 +155,8 @@ def _node_refused(statement: Statement, node: exp.Expr) -> UnsupportedSQL:
 
 
 _LIKE_SEVERAL: dict[type[exp.Expr], str] = {
-    exp.Any: "LIKE {ANY} is not supported. Write one LIKE for each pattern, with OR between them.",
-    exp.All: "LIKE {ALL} is not supported. Write one LIKE for each pattern, with AND between them.",
+    exp.Any: "LIKE ANY is not supported. Write one LIKE for each pattern, with OR between them.",
+    exp.All: "LIKE ALL is not supported. Write one LIKE for each pattern, with AND between them.",
 }
 _PLAIN_QUOTES = "Texts are written 'so', numbers in decimal digits."
 

@@ -31,9 +31,10 @@ def own_word(usual: str, node: exp.Expr, sql: str) -> str:
     return _called(node, sql) or _keyword(node, sql) or _operator(node, sql) or _whole(node, sql) or "this"
 
 
-def worded(template: str, node: exp.Expr, sql: str) -> str:
-    """A message with its {words} in the reader's own."""
-    return re.sub(r"\{(\w[^}]*)\}", lambda found: own_word(found[1], node, sql), template)
+def worded(message: str, node: exp.Expr, sql: str) -> str:
+    """A message that begins with the usual word for a node, with the reader's own in its place."""
+    usual = re.match(r"[A-Z_]+(?=(?:\(\))? (?:is|takes)\b)", message)
+    return message if usual is None else own_word(usual[0], node, sql) + message[usual.end() :]
 
 
 def constant_of(node: exp.Expr, tokens: Sequence[Token]) -> Span | None:

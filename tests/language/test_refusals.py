@@ -2063,8 +2063,8 @@ def test_parentheses_up_to_the_limit_are_taken():
 @pytest.mark.parametrize(
     ("sql", "kind"),
     [
-        ("''", UnsupportedSQL),
-        ('""', UnsupportedSQL),
+        ("''", SQLSyntaxError),
+        ('""', SQLSyntaxError),
         ("SELECT COUNT(*) FROM t WHERE @", SQLSyntaxError),
         ("SELECT COUNT(*) FROM t WHERE s IN", SQLSyntaxError),
         ("SELECT COUNT(*) FROM t LIMIT 2 ONLY", SQLSyntaxError),
