@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from dpsql import interrupted as _interrupted  # noqa: F401  isort: skip - first, as all else takes its time
+
 from dpsql import errors
 from dpsql.api import query
 from dpsql.errors import DPSQLError

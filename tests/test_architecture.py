@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 FLOORS = (  # folders and modules of dpsql/, lowest floor first
-    ("errors", "version"),
+    ("errors", "version", "interrupted"),
     ("privacy",),
     ("schema", "schema_*", "intervals", "calendar"),
     ("sql",),
