@@ -142,21 +142,15 @@ def _check(query: Query, options: Options | None, strategy: str) -> None:
             raise UnsupportedSQL(f"{said} chooses groups, and there is no GROUP BY.", span=place, hint="Leave it out.")
 
 
-_ALLOW = "allow delta=1e-6: "
+_ALLOW = "allow delta=1e-6 where the budget has it: "
 """What every refusal of unknown groups says last."""
 
 
 def within_delta(refusal: UnknownGroups, left: Fraction) -> UnknownGroups:
     """The refusal, asking for no more delta than a budget has left."""
-    if left >= Fraction(1, 10**6) or _ALLOW not in refusal.hint:
+    if not 0 < left < Fraction(1, 10**6):
         return refusal
-    before, after = refusal.hint.split(_ALLOW)
-    if left:
-        hint = f"{before}allow delta={show(left)}: {after}"
-    else:
-        hint = before.rstrip().removesuffix("or").rstrip().rstrip(",") + (
-            ".\nA delta would hide groups of few people instead; this budget has none left."
-        )
+    hint = refusal.hint.replace(_ALLOW, f"allow delta={show(left)}: ")
     return UnknownGroups(refusal.message, span=refusal.span, hint=hint)
 
 
@@ -170,7 +164,8 @@ def unknown_groups(query: Query) -> UnknownGroups:
             f"GROUP BY {names} has {cells:,} combinations of public values, more than are shown at once "
             f"({MOST_KEYS if all(key.listed for key in query.plan.keys) else MOST_DERIVED_CELLS:,}).",
             span=query.plan.keys[0].span,
-            hint="Group by fewer columns, or allow delta=1e-6: combinations of few people are then hidden.",
+            hint="Group by fewer columns, or allow delta=1e-6 where the budget has it: combinations of few people\n"
+            "are then hidden.",
         )
     expr = keys[0].expr
     if columns(expr) and all(unfiltered(column).range.bounded for column in columns(expr)):
@@ -183,7 +178,7 @@ def unknown_groups(query: Query) -> UnknownGroups:
         return UnknownGroups(
             f"GROUP BY {expr} has too many public values to show them all.",
             span=keys[0].span,
-            hint=f"{fewer}\nor allow delta=1e-6: groups of few people are then hidden.",
+            hint=f"{fewer}\nor allow delta=1e-6 where the budget has it: groups of few people are then hidden.",
         )
     made = [column for column in columns(expr) if column.table.startswith("(")]
     if made:
@@ -192,12 +187,12 @@ def unknown_groups(query: Query) -> UnknownGroups:
             f"GROUP BY {expr} would reveal which values of {expr} occur.",
             span=keys[0].span,
             hint=f"Say which there can be, as in WHERE {name} BETWEEN 0 AND 20 (costs no delta, shows empty ones\n"
-            "too), or allow delta=1e-6: groups of few people are then hidden.",
+            "too), or allow delta=1e-6 where the budget has it: groups of few people are then hidden.",
         )
     inner = [column for column in columns(expr) if not unfiltered(column).range.bounded]
     declare = f'List them: keys={{"{inner[0].name}": [...]}} (costs no delta, shows empty ones too),\n' if inner else ""
     return UnknownGroups(
         f"GROUP BY {expr} would reveal which values of {expr} occur.",
         span=keys[0].span,
-        hint=f"{declare}or allow delta=1e-6: groups of few people are then hidden.",
+        hint=f"{declare}or allow delta=1e-6 where the budget has it: groups of few people are then hidden.",
     )

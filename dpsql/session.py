@@ -329,8 +329,8 @@ class Session:
                 found[name] = Table.of(table.frame, said)
         for name, entry in (schema.tables if schema else {}).items():
             if name.casefold() not in map(str.casefold, found) and entry.path is not None:
+                frame, said = read_table(entry.path, entry.declaration, entry.text)
                 with about(name):
-                    frame, said = read_table(entry.path, entry.declaration, entry.text)
                     found[name] = Table.of(frame, said)
         linked = resolved(found, self._catalog.tables)
         if ledger is not None:

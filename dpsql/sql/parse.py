@@ -29,6 +29,8 @@ _BRACKETS: dict[TokenType | None, TokenType] = {
     TokenType.L_BRACKET: TokenType.R_BRACKET,
     TokenType.L_BRACE: TokenType.R_BRACE,
 }
+_SINGLE = {TokenType.GT, TokenType.LT, TokenType.COMMA, TokenType.DOT}
+"""Signs that do not stand twice, save for >> and << in one piece."""
 _LISTS = {TokenType.SELECT, TokenType.DISTINCT, TokenType.L_PAREN, TokenType.GROUP_BY, TokenType.ORDER_BY}
 """Words after which a list begins, and no comma stands."""
 _OTHER = """ALTER ANALYZE ATTACH BEGIN CALL CHECKPOINT COMMENT COMMIT COPY CREATE DEALLOCATE DELETE DESC DESCRIBE DETACH
@@ -173,11 +175,11 @@ def _check_signs(sql: str, tokens: list[Token]) -> None:
 
 def _check_pair(sql: str, before: Token | None, token: Token) -> None:
     kind = token.token_type
-    if before is None or before.token_type is not kind or kind not in (TokenType.GT, TokenType.LT, TokenType.COMMA):
+    if before is None or before.token_type is not kind or kind not in _SINGLE:
         if kind is TokenType.COMMA and before is not None and before.token_type in _LISTS:
             raise SQLSyntaxError(f'something is missing before "{token.text}".', span=_at(sql, token))
         return
-    if kind is TokenType.COMMA or before.end + 1 != token.start:
+    if kind in (TokenType.COMMA, TokenType.DOT) or before.end + 1 != token.start:
         raise SQLSyntaxError(f'something is missing before "{token.text}".', span=_at(sql, token))
 
 

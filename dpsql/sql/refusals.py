@@ -13,13 +13,16 @@ _JOIN = "a join in parentheses, or a LATERAL one, is not supported. Write the ta
 _SET = "set operations ({}) are not supported."
 _REGEX = "regular expressions are not supported. LIKE, STARTS_WITH and CONTAINS are."
 _WINDOW = "window functions (... OVER ...) have no private version here."
-_STATISTIC = " is not supported. COUNT_IF and AVG of a condition are."
-_CLOCK = " is not supported: an answer must not change with the clock. Write the day itself: DATE '2025-01-31'."
+_STATISTIC = "{} is not supported. COUNT_IF and AVG of a condition are."
+CLOCK = "{} is not supported: an answer must not change with the clock. Write the day itself: DATE '2025-01-31'."
 
 _SCALAR = (
     "a sub-query as a value stands in WHERE, GROUP BY or an aggregate's argument, of people's rows. Write a value that "
     "you know in its place."
 )
+
+CLOCKS = frozenset({"NOW", "GETDATE", "SYSDATE", "LOCALTIMESTAMP", "GET_CURRENT_TIMESTAMP", "TRANSACTION_TIMESTAMP"})
+"""Names of functions that read the clock, and that the parser does not know."""
 
 NAMED: Mapping[type[exp.Expr], str] = {
     exp.Window: _WINDOW,
@@ -39,9 +42,9 @@ NAMED: Mapping[type[exp.Expr], str] = {
     exp.Unnest: "UNNEST is not supported.",
     exp.Explode: "UNNEST is not supported.",
     exp.Rand: "RANDOM() is not supported: an answer depends on the data and the noise alone.",
-    exp.CurrentDate: _CLOCK.format("CURRENT_DATE"),
-    exp.CurrentTimestamp: _CLOCK.format("CURRENT_TIMESTAMP"),
-    exp.CurrentTime: _CLOCK.format("CURRENT_TIME"),
+    exp.CurrentDate: CLOCK.format("CURRENT_DATE"),
+    exp.CurrentTimestamp: CLOCK.format("CURRENT_TIMESTAMP"),
+    exp.CurrentTime: CLOCK.format("CURRENT_TIME"),
     exp.Array: "lists ([...]) are not supported.",
     exp.Struct: "structures ({...}) are not supported.",
     exp.Bracket: "subscripts (x[...]) are not supported.",
