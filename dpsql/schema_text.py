@@ -34,9 +34,7 @@ class TextFormat:
 
     def __post_init__(self) -> None:
         signs = [each for each in (self.delimiter, self.quote) if each]
-        if any(len(each) != 1 or not each.isascii() or each in _TAKEN for each in signs) or len(set(signs)) < len(
-            signs
-        ):
+        if len(set(signs)) < len(signs) or not all(_is_sign(each) for each in signs):
             raise ValueError(f"not a format of text files: {self}")
 
     @classmethod
@@ -48,9 +46,7 @@ class TextFormat:
         if quote != "":
             _check_sign(where, "quote", quote)
         if delimiter == quote:
-            raise InvalidSchema(
-                f"{where} delimiter and quote are one character.", hint='Write quote = "" for no quotes.'
-            )
+            raise InvalidSchema(_ALIKE.format(where), hint=_NO_QUOTES)
         multiline = words.get("multiline", False)
         if not isinstance(multiline, bool):
             raise InvalidSchema(f"{where} multiline must be true or false, got {briefly(multiline)}.")
@@ -64,8 +60,12 @@ class TextFormat:
         return delimiter.encode("ascii"), self.quote.encode("ascii")
 
 
+def _is_sign(text: str) -> bool:
+    return len(text) == 1 and text.isascii() and text not in _TAKEN
+
+
 def _check_sign(where: str, word: str, sign: object) -> None:
-    if not isinstance(sign, str) or len(sign) != 1 or not sign.isascii() or sign in _TAKEN:
+    if not isinstance(sign, str) or not _is_sign(sign):
         raise InvalidSchema(
             f"{where} {word} must be one ASCII character, no space and no line end, got {briefly(sign)}.",
             hint='Write delimiter = ";", or quote = "" for a file without quotes.',

@@ -137,6 +137,20 @@ def test_neither_the_way_of_reading_nor_the_blocks_show(
     assert rows(tmp_path, ended, form) == [said_by(line.removesuffix(b"\r") + b"\r", form, width) for line in content]
 
 
+@pytest.mark.parametrize("delimiter", [*",aN1.+^$|#", "\\", '"', "\t", "\x0b", "\x1f", "\x7f"])
+@pytest.mark.parametrize("quote", ["", '"', "'", "a", "#", "$", "\\", "\t", "\x01"])
+def test_any_character_is_a_delimiter_or_a_quote(tmp_path: Path, delimiter: str, quote: str) -> None:
+    """Also one that means something elsewhere, in patterns and to parsers."""
+    if delimiter == quote:
+        return
+    form = TextFormat(delimiter=delimiter, quote=quote, header=("x", "y"))
+    d, q = delimiter.encode(), quote.encode()
+    quoted = [q + b"x" + d + b"y" + q + d + b"z", b"x" + d + q + b"y" + q + q + b"z" + q, q + b"x" + d + b"y"]
+    content = [b"x" + d + b"y", b"x", *quoted, b"x y" + d + q, d, q, b"1.5" + d + b"NA"]
+    found = rows(tmp_path, b"\n".join([*content, b""]), form)
+    assert found == [said_by(line, form, 2) for line in content]
+
+
 def test_the_parser_is_given_what_is_written_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Quotes, doubled quotes, spaces and letters beyond ASCII are no reason for the slow way."""
     singly: list[bytes] = []
