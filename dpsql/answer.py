@@ -12,7 +12,7 @@ from dpsql.intervals import Interval
 from dpsql.privacy.sampling import fresh_key
 from dpsql.public_tables import public_stores
 from dpsql.release import Release, Released
-from dpsql.result import Result
+from dpsql.result import Result, result_of
 from dpsql.trial import tried
 
 
@@ -50,4 +50,4 @@ def finished(
     release: Release, released: Released, footer: str, *, notes: tuple[str, ...] = (), replayed: bool = False
 ) -> Result:
     """The Result of released values: what the query does with them, and the words below the table."""
-    return Result.of(release.settled(released.bounds), released, footer, notes=notes, replayed=replayed)
+    return result_of(release.settled(released.bounds), released, footer, notes=notes, replayed=replayed)

@@ -43,15 +43,6 @@ class Result:
     replayed: bool = False
     """The query was answered before: these are the same numbers again, at no further cost."""
 
-    @classmethod
-    def of(
-        cls, settled: Release, released: Released, footer: str, *, notes: tuple[str, ...] = (), replayed: bool = False
-    ) -> Result:
-        """What the query does with released values, and the words below the table; the release has its bounds."""
-        rows = run_stages(settled, finish(settled, released))
-        warnings = (*warnings_of(settled, released), *unread_choices(settled, released, rows), *notes)
-        return cls(rows, settled, released, footer, warnings, replayed)
-
     @property
     def loss(self) -> Cost:
         """What the answer cost when it was drawn, as exact fractions `.epsilon` (None where it was paid by rho and has
@@ -176,11 +167,21 @@ class Result:
     def _html(self, bounds: Mapping[str, Bounds]) -> str:
         return html_table(self._answer, bounds, 0.95, _MOST_ROWS_SHOWN, self.notes)
 
-    def rendered(self) -> tuple[dict[str, Any], str, str]:
-        """The answer in all its forms, with one look at its intervals: the columns of a frame, text and HTML."""
-        bounds = self._bounds(0.95)
-        text = text_table(self._answer, bounds, 0.95, _MOST_ROWS_SHOWN)
-        return self._series(bounds), text, self._html(bounds)
+
+def result_of(
+    settled: Release, released: Released, footer: str, *, notes: tuple[str, ...] = (), replayed: bool = False
+) -> Result:
+    """What the query does with released values, and the words below the table; the release has its bounds."""
+    rows = run_stages(settled, finish(settled, released))
+    warnings = (*warnings_of(settled, released), *unread_choices(settled, released, rows), *notes)
+    return Result(rows, settled, released, footer, warnings, replayed)
+
+
+def rendered(result: Result) -> tuple[dict[str, Any], str, str]:
+    """An answer in all its forms, with one look at its intervals: the columns of a frame, text and HTML."""
+    bounds = result._bounds(0.95)
+    text = text_table(result._answer, bounds, 0.95, _MOST_ROWS_SHOWN)
+    return result._series(bounds), text, result._html(bounds)
 
 
 def _as_series(kind: Type, vector: Vector) -> Any:

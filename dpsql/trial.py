@@ -26,7 +26,7 @@ from dpsql.intervals import Interval
 from dpsql.quiet import quiet, quiet_searches
 from dpsql.release import Release
 from dpsql.released_text import from_bytes, to_bytes
-from dpsql.result import Result
+from dpsql.result import rendered, result_of
 from dpsql.schema import ColumnSchema, Key, TableSchema
 from dpsql.sql.domains import vector_of
 from dpsql.sql.plan import scans_of
@@ -91,10 +91,10 @@ def _release(settled: Release, found: ExactTable, bounds: tuple[Interval, ...], 
     step.name = "keeping its answer"
     released = from_bytes(to_bytes(released))
     step.name = "what is done with its answer"
-    result = Result.of(settled, released, "")
+    result = result_of(settled, released, "")
     step.name = "showing its answer"
     list(result)
-    result.rendered()
+    rendered(result)
 
 
 def _read(release: Release, tables: Tables) -> Tables:
