@@ -31,7 +31,7 @@ from dpsql.schema import ColumnSchema, Key, TableSchema
 from dpsql.sql.domains import vector_of
 from dpsql.sql.plan import scans_of
 
-_MOST_CELLS = 6
+_MOST_CELLS = 4
 """Groups of a trial."""
 
 
