@@ -27,8 +27,9 @@ _DTYPES = {
     Type.DATE: "datetime64[s]",
     Type.TIMESTAMP: "datetime64[us]",
 }
-_DECIMAL = re.compile(r"decimal(128|256)\((\d+), (-?\d+)\)\[pyarrow\]")
-_DICTIONARY = re.compile(r"dictionary<values=(\w+), indices=(\w+), ordered=\w+>\[pyarrow\]")
+_ARROW = "[pyarrow]"
+_DECIMAL = re.compile(r"decimal(128|256)\((\d+), (-?\d+)\)")
+_DICTIONARY = re.compile(r"dictionary<values=(.+), indices=(\w+), ordered=\w+>")
 
 
 _MOST_KEPT = 64
@@ -85,10 +86,11 @@ def made_up(column: ColumnSchema, rows: int) -> pd.Series:
     cell = made_up_cell(column)
     if column.storage == "category":
         return pd.Series(pd.Categorical([cell] * rows, categories=[cell]))
-    dtype = _dtype(column)
-    for each in (cell, None if cell is None else str(cell)):  # numbers and times may be stored as text
+    dtype, plain = _dtype(column), np.dtype(_DTYPES.get(column.type, "object"))
+    text = None if cell is None else str(cell)
+    for each, kind in ((cell, dtype), (text, dtype), (cell, plain)):  # numbers and times may be stored as text
         try:
-            return pd.Series([each] * rows, dtype=dtype)
+            return pd.Series([each] * rows, dtype=kind)
         except Exception:  # noqa: BLE001 - pandas' types refuse with errors of every kind
             continue
     return pd.Series([None] * rows, dtype=object)
@@ -116,19 +118,24 @@ def made_up_key(column: ColumnSchema) -> Key:
 
 
 def _dtype(column: ColumnSchema) -> Any:
-    """The dtype that a column says it is stored as; where its name cannot be read, a plain one of its type."""
+    """The dtype that a column says it is stored as; objects where its name cannot be read."""
     storage = column.storage
-    decimal, dictionary = _DECIMAL.fullmatch(storage), _DICTIONARY.fullmatch(storage)
     try:
-        if decimal is not None or dictionary is not None:
-            import pyarrow as pa  # type: ignore[import-untyped]  # there: a column of the table is Arrow's
-
-            if decimal is not None:
-                bits, digits, places = map(int, decimal.groups())
-                return pd.ArrowDtype((pa.decimal128 if bits == 128 else pa.decimal256)(digits, places))
-            assert dictionary is not None
-            values, indices = dictionary.groups()
-            return pd.ArrowDtype(pa.dictionary(pa.type_for_alias(indices), pa.type_for_alias(values)))
-        return pd.api.types.pandas_dtype(storage)
+        if not storage.endswith(_ARROW) or not storage.startswith(("decimal", "dictionary", "string[")):
+            return pd.api.types.pandas_dtype(storage)
+        return pd.ArrowDtype(_arrow_type(storage.removesuffix(_ARROW)))  # names that pandas does not read, or otherwise
     except Exception:  # noqa: BLE001 - as above
-        return np.dtype(_DTYPES.get(column.type, "object"))
+        return np.dtype(object)
+
+
+def _arrow_type(name: str) -> Any:
+    """The type of an Arrow column that has that name."""
+    import pyarrow as pa  # type: ignore[import-untyped]  # there: a column of the table is Arrow's
+
+    decimal, dictionary = _DECIMAL.fullmatch(name), _DICTIONARY.fullmatch(name)
+    if decimal is not None:
+        bits, digits, places = map(int, decimal.groups())
+        return (pa.decimal128 if bits == 128 else pa.decimal256)(digits, places)
+    if dictionary is not None:
+        return pa.dictionary(_arrow_type(dictionary[2]), _arrow_type(dictionary[1]))
+    return pa.type_for_alias(name)
