@@ -27,6 +27,7 @@ Reader = Callable[[Released], Callable[[Slot | Column], Vector]]
 _SAME, _TURNED = ("ge", "gt"), ("le", "lt")
 _NEGATED = {"ge": "lt", "gt": "le", "le": "gt", "lt": "ge"}
 _PROBES = 65
+_FARTHEST = 2.0**62
 
 
 def sources(release: Release, expr: Expr, meaning: Meaning) -> frozenset[int]:
@@ -99,7 +100,9 @@ def _window(release: Release, condition: Expr, meaning: Meaning, reader: Reader)
     if form is None or isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound):
         return None
     weights = weights_of(release, form.weights)
-    everything = {place for feature in form.weights for place, _ in release.lattice.weights(feature)}
+    everything = {
+        place for feature, weight in form.weights.items() if weight for place, _ in release.lattice.weights(feature)
+    }
     if not weights or everything != set(weights):  # what has no noise differs from group to group
         return None
     place = max(weights, key=lambda each: abs(weights[each]))
@@ -142,12 +145,16 @@ def _of_several(noise: Noise, weights: Weights, bound: float, *, above: bool) ->
 def _switch(holds: Callable[[Floats], NDArray[np.bool_]], middle: float, margin: float) -> tuple[float, bool] | None:
     """The first whole number after which a condition on them changes, and whether it becomes true there; None where it
     does not change within the margin."""
+    if not abs(middle) < _FARTHEST:
+        return None
     low, high = math.floor(middle - margin), math.ceil(middle + margin)
     before, rising = (bool(each) for each in holds(np.array([low, high], dtype=np.float64)))
-    if before == rising or not math.isfinite(middle) or high - low < 2:
+    if before == rising:
         return None
     while high - low > 1:
         points = np.unique(np.floor(np.linspace(low, high, _PROBES)))
+        if len(points) < 3:  # as close as doubles are there
+            break
         changed = int(np.argmax(holds(points) == rising))
         low, high = int(points[changed - 1]), int(points[changed])
     return float(high), rising

@@ -211,6 +211,22 @@ def test_a_line_says_what_intervals_do_not_know(words: str, names: str):
     assert any(f"intervals of {names} hold at their level over all groups" in note for note in result.notes)
 
 
+@pytest.mark.parametrize(
+    "words", ["COUNT(*) > 1e300", "COUNT(*) > -1e300", "SUM(x) < 1e18", "COUNT(*) > NULL", "1 > 2"]
+)
+def test_conditions_out_of_reach_are_no_windows(words: str):
+    """They may say nothing, or a line; never fail."""
+    made = made_by(f"SELECT g, COUNT(*) AS n, SUM(x) AS s FROM t GROUP BY g HAVING {words}")
+    assert finished(made, of_groups(made, np.zeros((2, 3))), "footer").to_text()
+
+
+def test_a_sum_around_0_is_one_coordinate():
+    made = made_by("SELECT g, COUNT(*) AS n, SUM(y) AS s FROM t GROUP BY g HAVING SUM(y) < 3")
+    (window,) = conditions(made, made.query.finish.having, *of_having(made))
+    assert isinstance(window, Window)
+    assert len(window.weights) == 1
+
+
 def test_no_line_where_it_is_not_needed():
     for words in ("HAVING COUNT(*) > 10", "ORDER BY n DESC LIMIT 1", "HAVING MEDIAN(y) > 0"):
         frame = pd.DataFrame({"g": ["a"] * 30 + ["b"] * 9, "y": 1.0})
