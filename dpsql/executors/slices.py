@@ -11,6 +11,7 @@ the tables, a slice's rows, and the answer.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +24,7 @@ from dpsql.executors.large_units import Work, add_unit
 from dpsql.executors.pairing import TooManyRows
 from dpsql.executors.partials import Partial, Totals
 from dpsql.executors.relations import Relation, Units, merged_units
-from dpsql.sql.nodes import Scan, Source, scans_of
+from dpsql.sql.nodes import Scan, Source, inputs_of, scans_of
 
 MOST_HELD = 1 << 20
 """So many rows a join makes at once."""
@@ -50,13 +51,21 @@ class _Rows:
 def run_in_slices(work: Work) -> ExactTable:
     """The exact answer to a plan. What the work's database is given, and its limit, are set here."""
     scans, units = _by_unit(work.database, work.source)
+    public = {id(node): work.database.relation(node) for node in _public_nodes(work.source)}
     totals = Totals(work.plan)
-    totals.add(_answer(work, scans, 0, 0))  # public groups are there without rows too
+
+    def answer(first: int, last: int) -> Partial:
+        """That over the rows of the units first..last."""
+        work.database.given = {**public, **{id(each.scan): each.of(first, last) for each in scans}}
+        work.database.most = MOST_HELD
+        return work.run(work.plan, work.database.relation(work.source), work.predicates).partial()
+
+    totals.add(answer(0, 0))  # public groups are there without rows too
     waiting = [(0, units)]
     while waiting:
         first, last = waiting.pop()
         try:
-            totals.add(_answer(work, scans, first, last))
+            totals.add(answer(first, last))
         except TooManyRows:
             if last - first > 1:
                 middle = (first + last) // 2
@@ -66,11 +75,13 @@ def run_in_slices(work: Work) -> ExactTable:
     return totals.table()
 
 
-def _answer(work: Work, scans: list[_Rows], first: int, last: int) -> Partial:
-    """The answer over the rows of the units first..last."""
-    work.database.given = {id(each.scan): each.of(first, last) for each in scans}
-    work.database.most = MOST_HELD
-    return work.run(work.plan, work.database.relation(work.source), work.predicates).partial()
+def _public_nodes(source: Source) -> Iterator[Source]:
+    """The outermost nodes over public tables alone: the same rows for every slice."""
+    if all(scan.table.public for scan in scans_of(source)):
+        yield source
+        return
+    for each in inputs_of(source):
+        yield from _public_nodes(each)
 
 
 def _by_unit(database: Database, source: Source) -> tuple[list[_Rows], int]:

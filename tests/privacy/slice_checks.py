@@ -123,7 +123,8 @@ def block_by_block(source: Source, rows: int) -> Iterator[None]:
     honest, met = Database.relation, []
 
     def relation(self: Database, asked: Source) -> Relation:
-        if asked is source and self.most == rows and (not met or any(each.rows for each in self.given.values())):
+        people = any(each.rows for each in self.given.values() if each.units is not None)
+        if asked is source and self.most == rows and (people or not met):
             met.append(asked)
             raise TooManyRows
         return honest(self, asked)
