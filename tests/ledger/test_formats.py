@@ -23,6 +23,7 @@ from tests.ledger import checks
 
 GOLDEN = Path(__file__).parent / "golden"
 OLD = ["format1_plain", "format1_full"]
+ALL = [*OLD, "format2_full"]
 COUNT = "SELECT COUNT(*) FROM people"
 
 
@@ -45,13 +46,13 @@ def expected(name: str) -> dict[str, Any]:
 
 
 def opened(path: Path, name: str, **more: Any) -> dpsql.Session:
-    words = {"version": "2026-10", "partition": "state"} if name == "format1_full" else {}
-    who = {"analyst": "ann"} if name == "format1_full" else {}
+    words = {"version": "2026-10", "partition": "state"} if name.endswith("full") else {}
+    who = {"analyst": "ann"} if name.endswith("full") else {}
     return dpsql.Session({"people": table(**words)}, **{"ledger": path, **who, **more})
 
 
-@pytest.mark.parametrize("name", OLD)
-def test_a_file_of_format_1_is_read(tmp_path: Path, name: str):
+@pytest.mark.parametrize("name", ALL)
+def test_a_file_is_read(tmp_path: Path, name: str):
     """Every charge, sum and hash is what the version that wrote it said."""
     path, said = taken(tmp_path, name), expected(name)
     before = path.read_bytes()
@@ -93,6 +94,21 @@ def test_a_file_of_format_1_goes_on(tmp_path: Path, name: str):
         assert spent.warnings == () or "format" not in str(spent.warnings)
     named, made = checks.hashes(export_ledger(path))
     assert named == made
+
+
+def test_a_file_of_format_2_goes_on(tmp_path: Path):
+    """Its units are held, its answers are given again at no cost, and it says nothing at opening."""
+    path, said = taken(tmp_path, "format2_full"), expected("format2_full")
+    assert set(said["kinds"]) == {"unit", "claim", "charge", "answer", "dropped", "note"}
+    with opened(path, "format2_full", anchor=said["anchor"]) as asked:
+        assert asked.notes == ()
+        again = asked.query(COUNT, epsilon=0.25)
+        assert again.replayed
+        assert again.item() == said["count of ann"]
+        assert len(asked.ledger()) == len(said["entries"])
+        assert not asked.query("SELECT COUNT(age) FROM people", epsilon=0.0625).replayed  # its run had failed
+    with pytest.raises(LedgerError, match="another privacy unit"):
+        dpsql.Session({"people": table(public=True)}, ledger=path, analyst="ann")
 
 
 @pytest.mark.parametrize("name", OLD)
@@ -168,9 +184,9 @@ def test_a_charge_without_a_session(tmp_path: Path):
     assert len(open_ledger(path).entries) == 6
 
 
-@pytest.mark.parametrize("name", OLD)
+@pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("place", [0, 2, -1])
-def test_edits_of_format_1_are_noticed(tmp_path: Path, name: str, place: int):
+def test_edits_are_noticed(tmp_path: Path, name: str, place: int):
     for go_on in (False, True):
         path = taken(tmp_path, name)
         if go_on:
