@@ -100,6 +100,7 @@ class Ledger:
         self._answers: dict[str, tuple[int, str]] = {}
         self._paid: set[int] = set()  # charges that have their answer
         self._claims: dict[str, _Claim] = {}  # those that have no answer yet
+        self._claiming = ""  # the hash of the claim that this transaction makes
         self._units: dict[str, TableUnit] = {}
         self._last = _Last(0, ledger_text.first_hash(rules.text), rules.format)
         self._next = self._last  # in a transaction: the last line that it has written
@@ -319,18 +320,34 @@ class Ledger:
         """One transaction: the line appended inside is durable afterwards, or, where anything fails, is not there."""
         self.check_process()
         with self._lock:
+            self._claiming = ""
             try:
-                self._store.begin()
-                self._catch_up()
-                self._next = self._last
-                yield
-                self._store.commit()
+                with self._transaction():
+                    yield
+                self._read_back()
             except BaseException:
-                self._store.abandon()
+                if self._claiming:  # it may have been written, and whoever made it does not know
+                    claims.end(self._claiming)
                 raise
+
+    def _read_back(self) -> None:
+        """See that what was written is there."""
+        self._catch_up()
+        if self._last.number < self._next.number:
+            raise LedgerError("the ledger lost an entry that was just written.", hint=RESTORE)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """The store's transaction, over all that was written by others."""
+        try:
+            self._store.begin()
             self._catch_up()
-            if self._last.number < self._next.number:
-                raise LedgerError("the ledger lost an entry that was just written.", hint=RESTORE)
+            self._next = self._last
+            yield
+            self._store.commit()
+        except BaseException:
+            self._store.abandon()
+            raise
 
     def _append(self, line: Line) -> int:
         """Write a line after the last one. The first of format 2 in a ledger of format 1 says so before; a note needs
@@ -415,8 +432,12 @@ class Ledger:
         for unit in units:
             if unit.table not in self._units:
                 self._append(UnitOf(now, unit))
+        for held in self._claims.values():
+            if claims.ended(held.digest):  # where no line could be written at its time
+                self._append(Dropped(now, held.number))
         if key is not None:
             self._append(Claim(now, key, claims.this_process()))
+            self._claiming = self._next.hash
         entry = replace(entry, time=now)
         return replace(entry, number=self._append(entry))
 

@@ -23,7 +23,7 @@ LONGEST = 3600.0
 """Seconds after which that of a running process does."""
 
 _ended: set[str] = set()
-"""Hashes of the lines of claims of this process that were given up when the ledger could not be written."""
+"""Hashes of the lines of claims of this process that were given up, in case that the ledger cannot be written."""
 
 
 def this_process() -> Process:
@@ -39,7 +39,7 @@ def _process(number: int) -> Process:
 def gone(process: Process, age: float, digest: str = "") -> bool:
     """Whether nobody is at work on the claim of this process any more. age: seconds since it was made; digest: the hash
     of its line."""
-    if digest in _ended:
+    if ended(digest):
         return True
     mine = this_process()
     if process.machine != mine.machine:
@@ -47,14 +47,19 @@ def gone(process: Process, age: float, digest: str = "") -> bool:
     if process.number == mine.number:
         return process.started != mine.started or age > LONGEST
     started = _started(process.number)
-    if started is None or started != process.started:
+    if started is None or (started and process.started and started != process.started):
         return True
     return age > (LONGEST if started or _can_ask() else LEASE)
 
 
 def end(digest: str) -> None:
-    """Remember that a claim of this process is given up, where no line could be written."""
+    """Remember that a claim of this process is given up."""
     _ended.add(digest)
+
+
+def ended(digest: str) -> bool:
+    """Whether a claim is known to be given up."""
+    return digest in _ended
 
 
 def _started(number: int) -> str | None:
@@ -65,8 +70,6 @@ def _started(number: int) -> str | None:
         return None if words[0] in (b"Z", b"X", b"x") else words[19].decode()
     except (OSError, IndexError, UnicodeDecodeError):
         pass
-    if Path("/proc/self/stat").exists():
-        return None
     if _can_ask():
         try:
             os.kill(number, 0)  # asks, and sends nothing

@@ -265,6 +265,39 @@ def test_a_failure_lets_other_sessions_ask(monkeypatch: Patch, tmp_path: Path):
         assert len(one.ledger()) == 2
 
 
+def check_interrupted_charges(folder: Path) -> None:
+    """Ctrl-C while the charge is written to the disk: it may be there, and nobody waits for its answer."""
+    for when in ("before", "after"):
+        path = folder / f"interrupted_{when}.ledger"
+        honest = FileStore.commit
+
+        def commit(self: FileStore, when: str = when) -> None:
+            if when == "after":
+                honest(self)  # noqa: B023
+            raise KeyboardInterrupt
+
+        with opened(path) as one, opened(path) as other:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(FileStore, "commit", commit)
+                with pytest.raises(KeyboardInterrupt):
+                    one.query(COUNT, epsilon=1)
+            charged = len(checks.charges(path))
+            assert charged == (when == "after")
+            found = together(2, lambda k, pair=(one, other): pair[k].query(COUNT, epsilon=1))
+            assert values(found[0]) == values(found[1])
+            assert len(one.ledger()) == charged + 1
+            kinds = [line["kind"] for line in checks.texts(path)]
+            assert kinds == (["unit", "claim", "charge", "dropped"] if charged else ["unit"]) + [
+                "claim",
+                "charge",
+                "answer",
+            ]
+
+
+def test_a_charge_that_is_interrupted(tmp_path: Path):
+    check_interrupted_charges(tmp_path)
+
+
 def test_a_refusal_lets_others_ask(tmp_path: Path):
     """Nothing is claimed without a charge."""
     with opened(tmp_path / "a.ledger", budget=Budget(1)) as asked:
@@ -414,6 +447,17 @@ def test_a_process_of_another_machine_has_a_lease():
     there = Process("elsewhere", os.getpid(), "1")
     assert not claims.gone(there, claims.LEASE - 1)
     assert claims.gone(there, claims.LEASE + 1)
+
+
+@needs_fork
+def test_a_process_that_cannot_be_looked_into_is_asked_for(monkeypatch: Patch, tmp_path: Path):
+    """Where the system hides other users' processes, that one is there can still be told."""
+    monkeypatch.setattr(claims, "Path", lambda *_: tmp_path / "nothing")
+    machine = claims.this_process().machine
+    assert not claims.gone(Process(machine, os.getppid(), "77"), claims.LEASE + 1)
+    child = checks.fork_to_say(lambda: True)
+    child.said()
+    assert claims.gone(Process(machine, child.pid, "77"), 0)
 
 
 def test_where_the_system_tells_nothing(monkeypatch: Patch):

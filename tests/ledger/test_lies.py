@@ -629,6 +629,11 @@ def hold_on_to_a_claim_that_failed(patch: Patch) -> None:
     patch.setattr(Ledger, "drop", lambda *_: None)
 
 
+def forget_a_claim_that_was_interrupted(patch: Patch) -> None:
+    patch.setattr(ledger_claims, "end", lambda _: None)
+    patch.setattr(ledger_claims, "LONGEST", 0.5)
+
+
 def a_charge_has_one_answer(folder: Path) -> None:
     test_at_once.test_one_charge_has_one_answer(folder)
 
@@ -651,6 +656,7 @@ LIES: list[tuple[Lie, Check]] = [
     (show_every_draw, test_at_once.check_taken_over_from_the_living),
     (show_every_draw, a_charge_has_one_answer),
     (hold_on_to_a_claim_that_failed, a_failure_is_written_down),
+    (forget_a_claim_that_was_interrupted, test_at_once.check_interrupted_charges),
     (forget_the_units, a_column_and_others),
     (forget_the_units, open_both),
     (look_at_units_when_opened_alone, open_both),
