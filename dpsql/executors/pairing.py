@@ -80,17 +80,23 @@ def _keys(
 
 
 def _both_keys(one: Expr, other: Expr, left: Relation, right: Relation) -> tuple[KeyColumn, KeyColumn]:
-    """A column of integers and a bare one of reals are compared as they are stored: the double that is read of a
-    decimal beyond 2^53 is not the integer that the decimal is."""
-    if isinstance(one, Column) and isinstance(other, Column) and {one.type, other.type} == {Type.INTEGER, Type.REAL}:
-        exactly = left.is_bare(one) and right.is_bare(other)
-        return left.key(one, exactly=exactly), right.key(other, exactly=exactly)
-    return _key_of(one, left), _key_of(other, right)
+    """Both sides of an equality. Between people's rows either both are compared as they are stored or both as
+    expressions read them, which follows from declarations alone: an integer beyond INTEGER's range is not what is read
+    of it. A column of integers and a bare one of reals are compared as stored: the double that is read of a decimal
+    beyond 2^53 is not the integer that the decimal is."""
+    people = left.units is not None and right.units is not None
+    if isinstance(one, Column) and isinstance(other, Column):
+        exactly = left.is_plain(one) and right.is_plain(other)
+        if {one.type, other.type} == {Type.INTEGER, Type.REAL}:
+            exactly = left.is_bare(one) and right.is_bare(other)
+        if exactly or people:
+            return left.key(one, exactly=exactly), right.key(other, exactly=exactly)
+    return _key_of(one, left, as_read=people), _key_of(other, right, as_read=people)
 
 
-def _key_of(expr: Expr, rows: Relation) -> KeyColumn:
+def _key_of(expr: Expr, rows: Relation, *, as_read: bool) -> KeyColumn:
     if isinstance(expr, Column):
-        return rows.key(expr)
+        return rows.key(expr, exactly=not as_read and rows.is_plain(expr))
     found = evaluated(expr, rows)
     return key_of(encoded_texts(found)) if expr.type is Type.TEXT else KeyColumn(found)
 

@@ -169,12 +169,16 @@ class Relation:
         columns = self.parts[column.table].columns
         return isinstance(columns, ColumnStore) and columns.is_bare(column.name)
 
-    def key(self, column: Column, *, exactly: bool = False) -> KeyColumn:
-        """A column as one side of an equality. Plain ones are told apart as units are, integers beyond INTEGER's range
-        too, so that rows that a path leads together are the same as those that an equality does; bare ones where it is
-        to be done exactly."""
+    def is_plain(self, column: Column) -> bool:
+        """Whether it also is compared as what tells units apart, so that rows that a path leads together are the same
+        as those that an equality does."""
+        columns = self.parts[column.table].columns
+        return isinstance(columns, ColumnStore) and columns.is_plain(column.name)
+
+    def key(self, column: Column, *, exactly: bool) -> KeyColumn:
+        """A column as one side of an equality: a bare one as it is stored, or any as expressions read it."""
         part = self.parts[column.table]
-        if isinstance(part.columns, ColumnStore) and (exactly or part.columns.is_plain(column.name)):
+        if exactly and isinstance(part.columns, ColumnStore):
             codes, values = part.columns.identified(column.name)
             return KeyColumn(values, codes if part.places is None else np.append(codes, np.int32(-1))[part.places])
         if column.type is Type.TEXT:

@@ -373,6 +373,9 @@ def check_one_table(domain: Domain, storage: Storage) -> None:
         "SELECT SUM(v) FROM t",
         "SELECT COUNT(*) FROM (SELECT u, COUNT(*) AS n FROM t GROUP BY u)",
         "SELECT COUNT(*) FROM t WHERE EXISTS (SELECT 1 FROM t AS b WHERE b.u = t.u)",
+        "SELECT COUNT(*) FROM t JOIN (SELECT u, COUNT(*) AS n FROM t GROUP BY u) AS a ON t.u = a.u",
+        "SELECT COUNT(*) FROM (SELECT u FROM t UNION ALL SELECT u FROM t) AS a JOIN t AS b ON a.u = b.u",
+        "SELECT COUNT(*) FROM t WHERE u IN (SELECT u FROM (SELECT u, COUNT(*) AS n FROM t GROUP BY u) AS a)",
         "SELECT COUNT(*) FROM (SELECT u FROM t UNION ALL SELECT u FROM t)",
     ):
         found = asked({"t": table}, sql)
