@@ -577,11 +577,16 @@ def check_doubled_keys() -> None:
 
 
 def check_times_in_the_text() -> None:
-    """An equality compares what the text reads, microseconds, whichever of its columns has bounds; the people that it
-    brings together are the same to the nanosecond."""
+    """An equality compares what the text reads, microseconds, whichever of its columns has bounds or is public; the
+    people that it brings together are the same to the nanosecond."""
     times = clock("ns")
     t = times.table(MOMENTS, unit="u", max_rows=1)
-    for bounds in ({}, {"bounds": {"u": ("1900-01-01", "2100-01-01")}}):
-        q = times.table(MOMENTS, unit="u", unique=["u"], max_rows=1, **bounds)
+    read = list(dict.fromkeys(each // 1_000 * 1_000 for each in MOMENTS))
+    others = [
+        times.table(MOMENTS, unit="u", unique=["u"], max_rows=1),
+        times.table(MOMENTS, unit="u", unique=["u"], max_rows=1, bounds={"u": ("1900-01-01", "2100-01-01")}),
+        times.table(read, public=True, unique=["u"]),
+    ]
+    for q in others:
         found = asked({"t": t, "q": q}, "SELECT COUNT(*) FROM t JOIN q ON t.u = q.u")
-        assert found == (len(MOMENTS),), f"{found} of {len(MOMENTS)} people meet themselves, {bounds}"
+        assert found == (len(MOMENTS),), f"{found} of {len(MOMENTS)} people meet themselves, {q.declaration}"
