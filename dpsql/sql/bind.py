@@ -219,7 +219,9 @@ class _Binder:
             raise SQLSyntaxError(
                 f"the {'query' if outer else 'sub-query'} has no FROM.",
                 span=None if outer else self._span(select),
-                hint="Write SELECT COUNT(*) FROM table.",
+                hint="Write SELECT COUNT(*) FROM table."
+                if outer
+                else "Write constants where they are used, not in a table.",
             )
         joins = select.args.get("joins") or []
         first = self._item(clause.this, names, alone=not joins)

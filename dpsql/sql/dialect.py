@@ -80,6 +80,11 @@ class PrivateParser(DuckDBParser):
             for name in node.sql_names()
         },
     }
+    # After @ the parser takes NULL for a name.
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        **DuckDBParser.NO_PAREN_FUNCTION_PARSERS,
+        "@": lambda self: exp.Abs(this=self._parse_bare_null() or self._parse_bitwise()),
+    }
     PLACEHOLDER_PARSERS: ClassVar[dict[TokenType, Any]] = {
         **DuckDBParser.PLACEHOLDER_PARSERS,
         TokenType.COLON: lambda self: self._parse_colon_name(),
@@ -255,6 +260,10 @@ class PrivateParser(DuckDBParser):
         if isinstance(found, exp.Interval | exp.Group | exp.Limit) and first and self._prev:
             found.meta.setdefault("near", (first.start, self._prev.end))
         return found
+
+    def _parse_bare_null(self) -> exp.Null | None:
+        bare = self._curr.token_type is TokenType.VAR and self._match_text_seq("NULL")  # after @ all words are VARs
+        return self.expression(exp.Null()) if bare else None
 
     # Functions with a parser of their own: their place is that of the name before the bracket, as that of all others.
 

@@ -120,7 +120,7 @@ class Membership:
             raise UnsupportedSQL(
                 "a sub-query as a value reads public tables: one over people's rows would have to be private itself.",
                 span=span,
-                hint="Ask it first, and pass its answer as a parameter: params={...}.",
+                hint="Ask it first, and write its answer in its place (in Python as a parameter too: params={...}).",
             )
         inside = outer.inside(node.this, found, self)
         predicate = inside.where()
@@ -135,7 +135,11 @@ class Membership:
             raise UnsupportedSQL("a sub-query as a value is a number, a text, a boolean or a time.", span=span)
         read = [each for each in (predicate, aggregation.argument) if each is not None]
         if any(not places_of(each) <= own for each in read):
-            raise UnsupportedSQL("a sub-query as a value cannot read the row that it stands beside.", span=span)
+            raise UnsupportedSQL(
+                "a sub-query as a value cannot read the row that it stands beside.",
+                span=span,
+                hint="Join the table on those columns instead, and use its column.",
+            )
         source = with_marks(assembled(found, predicate), inside.marks)
         value = public.aggregate(source, aggregation, slot.type)
         return Literal(value, slot.type)

@@ -77,6 +77,7 @@ PUBLIC: dict[str, list[Any]] = {
     "n": [*range(int(BOUNDS["n"][0]), int(BOUNDS["n"][1]) + 1), None],
 }
 _TYPES = {"s": "VARCHAR", "c": "VARCHAR", "b": "BOOLEAN", "nb": "BOOLEAN", "j": "BIGINT", "n": "BIGINT"}
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _BOOLEANS = (False, True, None)
 LISTED = [Key(name, name, values, _TYPES[name], name == "s") for name, values in PUBLIC.items()]
 """Columns whose values are declared or follow from their type and bounds."""
@@ -91,7 +92,7 @@ DERIVED = [
     Key("COALESCE(c, 'none')", "COALESCE(c, 'none')", ("red", "blue", "none of these", "none"), "VARCHAR"),
     Key("EXTRACT(month FROM d)", "EXTRACT(month FROM d)", (1, 2, 3, None), "BIGINT"),
     Key("EXTRACT(dow FROM w)", "EXTRACT(dow FROM w)", (*range(7), None), "BIGINT"),
-    Key("DAYNAME(e)", "DAYNAME(e)", None, "VARCHAR"),
+    Key("DAYNAME(e)", "DAYNAME(e)", (*_DAYS, None), "VARCHAR"),
     Key("x LIKE '%a%'", "x LIKE '%a%'", _BOOLEANS, "BOOLEAN"),
 ]
 UNKNOWN = [

@@ -406,6 +406,10 @@ def test_other_categories_over_the_same_codes_are_read_anew():
 
 @pytest.mark.xfail(strict=True, reason="a write round copy-on-write goes unseen: codes are kept by address")
 def test_a_write_through_the_array_is_read_anew():
+    """It is not, and stays so. pandas promises that what a column shows does not change in place; who writes to the
+    array behind it goes round that promise. To see such a write, every query would have to read every cell twice. Who
+    writes so says it by another `version` of the table, or takes a new frame. No guarantee is touched: the answer is
+    one about the frame as it was."""
     kind = pd.StringDtype("python", na_value=np.nan)  # Arrow's memory cannot be written to
     frame = pd.DataFrame({"s": pd.Series(["a", "a", "a", "b"], dtype=kind)})
     sql = "SELECT COUNT(*) FROM t WHERE s = 'a'"
