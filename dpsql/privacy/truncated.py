@@ -40,6 +40,8 @@ _TIE = 1 + 1e-9
 _NEGLIGIBLE = 1e-13
 """So unlikely to be hidden that it no longer matters."""
 _MOST_VALUES = 4_096
+_MOST_PARTS = 32
+_NOT_SMALL = 1e-6
 _MOST_SUMMED = 300.0
 _FINE = 1_024
 _FARTHEST = 1 << 20
@@ -216,6 +218,9 @@ def _at_least(tail: Tail, y: Floats, k: Floats, window: Pair, half: float) -> ND
 def _at_most(tail: Tail, y: Floats, k: Floats, window: Pair, half: float) -> NDArray[np.bool_]:
     """Whether P(Y <= y | window) is at least `half`, ties included."""
     low, high = window
+    if math.isinf(high) and half > _NOT_SMALL:  # the shorter way, where no digits are lost
+        rest = tail.log_above(y - k + float(tail.whole))[0] - tail.log_above(low - k)[1]
+        return np.asarray(~(-np.expm1(np.minimum(rest, 0)) < half / _TIE))
     found = log_between(tail, low - k, y - k)[1] - log_between(tail, low - k, high - k)[0]
     return np.asarray(~(found < math.log(half / _TIE)))
 
@@ -223,17 +228,15 @@ def _at_most(tail: Tail, y: Floats, k: Floats, window: Pair, half: float) -> NDA
 def _furthest(likely: Callable[[Floats, NDArray[np.intp]], NDArray[np.bool_]], size: int, step: int) -> Floats:
     """The last distance at which a condition holds, in whole steps, or the next one where a step is more than 1;
     infinite where it holds as far as one looks. It holds up to somewhere and fails from there on, or fails at once."""
-    least, most = np.zeros(size), np.ones(size)
-    going = np.arange(size)
-    while going.size and most[going[0]] <= _FARTHEST:
-        going = going[likely(step * most[going], going)]
-        least[going], most[going] = most[going], 2 * most[going]
-    endless = np.zeros(size, dtype=bool)
-    endless[going] = True
+    least, most = np.zeros(size), np.full(size, float(_FARTHEST))
+    endless = likely(step * most, np.arange(size))
+    parts = min(_MOST_PARTS, max(2, _MOST_VALUES // max(1, size)))  # few values: many places at a time
     while (going := np.flatnonzero(~endless & (most - least > 1))).size:
-        middle = np.floor((least[going] + most[going]) / 2)
-        held = likely(step * middle, going)
-        least[going], most[going] = np.where(held, middle, least[going]), np.where(held, most[going], middle)
+        places = least[going] + np.ceil(np.multiply.outer(np.arange(1, parts) / parts, most[going] - least[going]))
+        held = likely(step * places.reshape(-1), np.tile(going, parts - 1)).reshape(places.shape).sum(axis=0)
+        ends = np.vstack([least[going], places, most[going]])
+        column = np.arange(len(going))
+        least[going], most[going] = ends[held, column], ends[held + 1, column]
     return np.where(endless, np.inf, step * (least + (step > 1)))
 
 
