@@ -50,6 +50,11 @@ WAYS = pytest.mark.parametrize("way", [in_table, in_declare, in_file])
 Way = Callable[..., TableWords]
 
 
+def told(way: Way, message: str) -> str:
+    """The message of a refusal: of a file, whose tables are many, it names the table."""
+    return f"[tables.t]: {message}" if way is in_file else message
+
+
 def resolved(frame: pd.DataFrame = FRAME, **said: Any) -> TableSchema:
     return resolve("t", stored_columns(frame), Declaration.of(**said))
 
@@ -183,7 +188,7 @@ NO_LIMITS: list[tuple[Any, str]] = [
 def test_limits_are_whole_numbers(way: Way, word: str, value: Any, shown: str):
     with pytest.raises(InvalidSchema) as refused:
         way(unit="pid", **{word: value})
-    assert refused.value.message == f"{word} must be a whole number from 1 to 1,000,000,000, got {shown}."
+    assert refused.value.message == told(way, f"{word} must be a whole number from 1 to 1,000,000,000, got {shown}.")
     assert refused.value.hint.endswith(f"{word}=4.")
 
 
@@ -219,7 +224,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 def test_words_that_are_none_are_refused(way: Way, said: dict[str, Any], message: str, hint: str):
     with pytest.raises(InvalidSchema) as refused:
         way(**said)
-    assert refused.value.message == message
+    assert refused.value.message == told(way, message)
     assert refused.value.hint.startswith(hint)
 
 

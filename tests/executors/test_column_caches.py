@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 import dpsql
+from dpsql import answer, prepare, trial
 from dpsql.executors import columns
 from dpsql.executors.columns import ColumnStore
 from dpsql.executors.memory import same_memory
@@ -187,15 +188,29 @@ def test_an_arrow_dictionary_of_the_same_codes_and_other_values_is_another_colum
 
 @pytest.fixture
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The columns whose bounds were enforced, a name for each block."""
+    """The columns of people's frames whose bounds were enforced, a name for each block. The trial of a plan looks at
+    cells too, but at made-up ones, a row at most."""
     names: list[str] = []
-    honest = columns._enforce
+    trials: list[str] = []
+    honest_enforce, honest_trial = columns._enforce, trial.tried
 
     def enforce(vector: Any, column: Any) -> Any:
-        names.append(column.name)
-        return honest(vector, column)
+        if trials:
+            assert len(vector.values) <= 1, "a trial has no frame of people's rows"
+        else:
+            names.append(column.name)
+        return honest_enforce(vector, column)
+
+    def tried(*given: Any) -> None:
+        trials.append("one")
+        try:
+            honest_trial(*given)
+        finally:
+            trials.pop()
 
     monkeypatch.setattr(columns, "_enforce", enforce)
+    for asks in (prepare, answer):
+        monkeypatch.setattr(asks, "tried", tried)
     return names
 
 
