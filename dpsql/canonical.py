@@ -14,6 +14,7 @@ from __future__ import annotations
 from dpsql.canonical_forms import FORMS, NAMES
 from dpsql.canonical_text import NotCanonical, Writer
 from dpsql.release import Release
+from dpsql.schema import TableSchema
 
 KEY_VERSION = 2
 """The number of the way in which keys are made; those of version 1 had none."""
@@ -21,7 +22,7 @@ KEY_VERSION = 2
 _KNOWN = "_canonical"
 
 
-def canonical(release: Release, *more: str | None) -> str | None:
+def canonical(release: Release, *more: str | TableSchema | None) -> str | None:
     """The key of what is released and of `more`, its version first; None where something in it has no canonical
     form."""
     found = release.__dict__.get(_KNOWN)

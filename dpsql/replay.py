@@ -7,7 +7,7 @@ can be asked again for nothing need not be averaged over.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -20,12 +20,14 @@ from dpsql.privacy.sampling import fresh_key
 from dpsql.release import Release, Released
 from dpsql.release_integers import is_integer
 from dpsql.released_text import from_bytes, to_bytes
+from dpsql.schema import TableSchema
 from dpsql.sql.plan import scans_of
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, as a hash. `lasting`: all its tables have a declared version, so the ledger keeps the answer."""
+    """What is asked, as a hash. `lasting`: all its tables, and those that tell whose their rows are, have a declared
+    version, so the ledger keeps the answer."""
 
     key: str
     lasting: bool
@@ -45,11 +47,16 @@ class Replay:
         self._busy: set[str] = set()  # keys of the questions that are being answered
         self._changed = threading.Condition()
 
-    def question(self, release: Release) -> Question | None:
-        """The question of a release; None for one that cannot be recognised."""
-        versions = [scan.table.version for scan in scans_of(release.query.plan.input)]
-        lasting = all(version is not None for version in versions)
-        key = canonical(release, self._ledger.analyst, None if lasting else self.session)
+    def question(self, release: Release, tables: Mapping[str, TableSchema]) -> Question | None:
+        """The question of a release over these tables (by folded name); None for one that cannot be recognised.
+
+        Whose a row is follows from the tables that its unit's path is looked up in, which no scan of the plan reads: they
+        are asked about too, with their facts and versions."""
+        scans = list(scans_of(release.query.plan.input))
+        names = {step.table for scan in scans for step in (scan.table.unit.steps if scan.table.unit else ())}
+        on_the_way = [tables[name] for name in sorted(names)]
+        lasting = all(table.version is not None for table in [*(scan.table for scan in scans), *on_the_way])
+        key = canonical(release, self._ledger.analyst, None if lasting else self.session, *on_the_way)
         return None if key is None else Question(key, lasting)
 
     def recall(self, question: Question | None, release: Release) -> Released | None:

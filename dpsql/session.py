@@ -137,7 +137,7 @@ class Session:
         if prepared.explain_only:
             return self._explanation(prepared)
         release = prepared.release
-        question = self._replay.question(release)
+        question = self._replay.question(release, self._catalog.tables)
         notes: tuple[str, ...] = ()
         with self._replay.turn(None if fresh else question):
             released = None if fresh else self._replay.recall(question, release)
