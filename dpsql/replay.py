@@ -7,8 +7,8 @@ can be asked again for nothing need not be averaged over.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from dpsql.canonical import canonical
@@ -44,14 +44,13 @@ class Replay:
         self._ledger = ledger
         self._answers: dict[str, Released] = {}
         self._unkept: set[str] = set()
-        self._busy: set[str] = set()  # keys of the questions that are being answered
-        self._changed = threading.Condition()
+        self._turns: dict[str, threading.Lock] = {}  # by key of a question
 
     def question(self, release: Release, tables: Mapping[str, TableSchema]) -> Question | None:
         """The question of a release over these tables (by folded name); None for one that cannot be recognised.
 
-        Whose a row is follows from the tables that its unit's path is looked up in, which no scan of the plan reads: they
-        are asked about too, with their facts and versions."""
+        Whose a row is follows from the tables that its unit's path is looked up in, which no scan of the plan reads:
+        they are asked about too, with their facts and versions."""
         scans = list(scans_of(release.query.plan.input))
         names = {step.table for scan in scans for step in (scan.table.unit.steps if scan.table.unit else ())}
         on_the_way = [tables[name] for name in sorted(names)]
@@ -100,24 +99,16 @@ class Replay:
         before = None if kept else self.recall(question, release)
         return released if before is None else before, ()
 
-    @contextmanager
-    def turn(self, question: Question | None) -> Iterator[None]:
+    def turn(self, question: Question | None) -> AbstractContextManager[object]:
         """One thread of this session at a time, for each question: who comes second finds the answer of the first. None
-        waits for nobody."""
+        waits for nobody.
+
+        A plain lock: whenever a KeyboardInterrupt comes, `with` lets go of it, which steps in Python could not
+        promise."""
         self._ledger.check_process()
         if question is None:
-            yield
-            return
-        with self._changed:
-            while question.key in self._busy:
-                self._changed.wait()
-            self._busy.add(question.key)
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._busy.discard(question.key)
-                self._changed.notify_all()
+            return nullcontext()
+        return self._turns.setdefault(question.key, threading.Lock())  # one step: two threads find one lock
 
 
 def _fits(released: Released, release: Release) -> bool:

@@ -278,20 +278,20 @@ class Session:
         units = units_read(release.query.plan.input, self._catalog.tables)
         claimed = not fresh and question is not None and question.lasting
         how: dict[str, Any] = {"events": release.events, "parts": parts, "asked": asked, "units": units}
-        if question is not None and claimed:
-            charge = ledger.claim(question.key, release.cost, sql, **how)
-        else:
-            charge = ledger.charge(release.cost, sql, **how)
-        if charge is None:
-            before = self._replay.recall(question, release)
-            assert before is not None  # there is an answer, or this has raised
-            return before, True, ()
         try:
+            if question is not None and claimed:
+                charge = ledger.claim(question.key, release.cost, sql, **how)
+            else:
+                charge = ledger.charge(release.cost, sql, **how)
+            if charge is None:
+                before = self._replay.recall(question, release)
+                assert before is not None  # there is an answer, or this has raised
+                return before, True, ()
             released = run(release, self._stores)
             shown, notes = self._replay.keep(question, released, release, charge, claimed=claimed)
-        except BaseException:
-            if claimed:
-                ledger.drop(charge)
+        except BaseException:  # an interrupt may come before the charge is known here
+            if question is not None and claimed:
+                ledger.give_up(question.key)
             raise
         return shown, False, notes
 

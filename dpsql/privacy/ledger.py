@@ -100,7 +100,7 @@ class Ledger:
         self._answers: dict[str, tuple[int, str]] = {}
         self._paid: set[int] = set()  # charges that have their answer
         self._claims: dict[str, _Claim] = {}  # those that have no answer yet
-        self._claiming = ""  # the hash of the claim that this transaction makes
+        self._made: dict[tuple[int, str], str] = {}  # by thread and key: the hash of the claim that it made last
         self._units: dict[str, TableUnit] = {}
         self._last = _Last(0, ledger_text.first_hash(rules.text), rules.format)
         self._next = self._last  # in a transaction: the last line that it has written
@@ -236,13 +236,17 @@ class Ledger:
         process. Waits while somebody else is at it; None when the answer is there to `recall`. Who is charged keeps an
         answer in the end, or calls `drop`."""
         entry = Entry("", self.analyst, label, cost, tuple(events), tuple(parts))
-        while True:
-            with self._writing():
-                if key in self._answers:
-                    return None
-                if not self._claimed(key):
-                    return self._charge(entry, asked, units, key)
-            self._wait(key)
+        try:
+            while True:
+                with self._writing():
+                    if key in self._answers:
+                        return None
+                    if not self._claimed(key):
+                        return self._charge(entry, asked, units, key)
+                self._wait(key)
+        except BaseException:
+            self.give_up(key)
+            raise
 
     def keep(self, key: str, payload: bytes, charge: Entry | None = None, *, claimed: bool = False) -> bool:
         """Keep a released answer under a key. Free. charge: what paid for it, for one answer; claimed: with `claim`.
@@ -262,9 +266,22 @@ class Ledger:
         """The claim of this charge comes to no answer: who waits for it asks anew, and pays. The charge stays. Raises
         nothing of the ledger's: where no line can be written, this process remembers it."""
         held = next((held for held in self._claims.values() if held.number == charge.number - 1), None)
-        if held is None:
+        if held is not None:
+            claims.end(held.digest)
+            self._drop(held)
+
+    def give_up(self, key: str) -> None:
+        """As `drop`, for a claim of this thread that was interrupted at any point: it may have been written though its
+        charge is not known here. Nothing where its answer is kept, or where it made none."""
+        digest = self._made.pop((threading.get_ident(), key), None)
+        if digest is None:
             return
-        claims.end(held.digest)
+        claims.end(digest)  # before anything else that could fail
+        held = self._claims.get(key)
+        if held is not None and held.digest == digest:
+            self._drop(held)
+
+    def _drop(self, held: _Claim) -> None:
         with suppress(LedgerError), self._writing():
             if held in self._claims.values():
                 self._append(Dropped(self._now(), held.number))
@@ -320,15 +337,9 @@ class Ledger:
         """One transaction: the line appended inside is durable afterwards, or, where anything fails, is not there."""
         self.check_process()
         with self._lock:
-            self._claiming = ""
-            try:
-                with self._transaction():
-                    yield
-                self._read_back()
-            except BaseException:
-                if self._claiming:  # it may have been written, and whoever made it does not know
-                    claims.end(self._claiming)
-                raise
+            with self._transaction():
+                yield
+            self._read_back()
 
     def _read_back(self) -> None:
         """See that what was written is there."""
@@ -437,7 +448,7 @@ class Ledger:
                 self._append(Dropped(now, held.number))
         if key is not None:
             self._append(Claim(now, key, claims.this_process()))
-            self._claiming = self._next.hash
+            self._made[threading.get_ident(), key] = self._next.hash
         entry = replace(entry, time=now)
         return replace(entry, number=self._append(entry))
 

@@ -1,4 +1,4 @@
-"""Whose a row is follows from the tables on its unit's path: they are part of the question, though no scan reads them."""
+"""Whose a row is follows from the tables on its unit's path: they are asked about, though no scan reads them."""
 
 from pathlib import Path
 from typing import Any
