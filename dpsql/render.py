@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable, Mapping, Sequence
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
 import numpy as np
@@ -130,7 +131,7 @@ def _intervals(vector: Vector, limits: Bounds) -> list[str]:
         elif (even := _about(value, a, b)) is not None:
             out.append(f"±{even}")
         else:
-            whole = all(each == round(each) for each in (a, b, value))
+            whole = all(math.isfinite(each) and each == round(each) for each in (a, b, value))
             digits = 0 if whole else _digits(b - a, value)
             out.append(f"{_fixed(a, digits)} … {_fixed(b, digits)}")
     return out
@@ -141,9 +142,11 @@ def _about(value: float, a: float, b: float) -> str | None:
     below, above = value - a, b - value
     if isinstance(above, int) and isinstance(below, int):
         return str(above) if above == below else None
+    if not (math.isfinite(below) and math.isfinite(above)):
+        return None
     if abs(above - below) > 1e-9 * max(above, below) + 4 * math.ulp(value):
         return None
-    half = (b - a) / 2
+    half = (b - a) / 2 if math.isfinite(b - a) else b / 2 - a / 2
     return _rounded_up(half if max(above, below) <= half * (1 + 1e-9) else max(above, below))
 
 
@@ -177,11 +180,17 @@ def _fixed(value: float, digits: int) -> str:
     return str(value) if isinstance(value, int) else f"{value:z.{digits}f}"
 
 
+_MOST_DECIMALS = 15
+_TWO_DIGITS = Context(prec=2, rounding=ROUND_CEILING)
+
+
 def _rounded_up(half: float) -> str:
-    """The half-width with two significant digits, never less than it is."""
+    """The half-width with two significant digits, never less than it is; far below 1 with an exponent."""
     if half == round(half) and half < 1e15:
         return str(int(half))
     digits = max(0, 1 - math.floor(math.log10(half)))
+    if digits > _MOST_DECIMALS:
+        return str(_TWO_DIGITS.create_decimal(repr(half))).lower()
     scale = 10.0**digits
     return f"{math.ceil(half * scale - 1e-9) / scale:.{digits}f}"
 
@@ -190,4 +199,4 @@ def _digits(width: float, value: float) -> int:
     """Decimals to show: down to the first significant digit of half the interval, and one more."""
     if not math.isfinite(width) or width <= 0:
         return 6 if value != round(value) else 0
-    return max(0, min(12, 1 - math.floor(math.log10(width / 2))))
+    return max(0, min(12, 1 - math.floor(math.log10(width / 2 or width))))

@@ -3,6 +3,11 @@
 Exponentials, logarithms, cube roots and powers are computed to within a unit in the last place. Real numbers that come
 of them are groups of one row each, or other groups on another machine.
 
+Powers with a whole exponent are keys nevertheless, as their base is. Their last bits are NumPy's (its x ** 2
+is not always x * x), so another machine may show a key with another last digit; but a power is a function of the cells
+of its row alone (`row_local`), so rows of equal cells share a group. What is refused here is refused since it would be
+of no use: no proof of privacy rests on it.
+
 A function that rounds, compares or counts does away with the last bits (but for a value at its border, which may fall
 on either side of it).
 """
@@ -31,7 +36,7 @@ def inexact_in(expr: Expr, made: Made) -> Call | None:
         return _first(made.get(expr, ()), made)
     if not isinstance(expr, Call) or expr.type not in (Type.REAL, Type.TEXT) or expr.function.name in _ROUNDS:
         return None
-    if expr.function.name in INEXACT and not _is_exact_power(expr):
+    if expr.function.name in INEXACT and not _is_whole_power(expr):
         return expr
     args = expr.args[_SKIPPED.get(expr.function.name, slice(None))]
     if expr.function.name == "case":
@@ -43,8 +48,8 @@ def _first(exprs: Sequence[Expr], made: Made) -> Call | None:
     return next((found for each in exprs if (found := inexact_in(each, made)) is not None), None)
 
 
-def _is_exact_power(expr: Call) -> bool:
-    """x to a whole number is a product."""
+def _is_whole_power(expr: Call) -> bool:
+    """x to a whole number: a column of whole numbers, or a constant that is one."""
     if expr.function.name != "power":
         return False
     exponent = unfiltered(expr.args[1])

@@ -265,6 +265,13 @@ def test_ends_as_doubles_lie_outside_and_near(ends: list[int]) -> None:
         (1e18, 1e18 - 4_096, 1e18 + 4_096, "±4096"),
         (249.4, 249.4 - 4.2, 249.4 + 4.2, "±4.2"),
         (3.0, 0.0, 6.0, "±3"),
+        (0.0, -1e-15, 1e-15, "±1e-15"),
+        (1.0, 1.0 - 2**-53, 1.0 + 2**-52, "±2.3e-16"),
+        (0.0, -4e-323, 4e-323, "±4e-323"),
+        (0.0, 0.0, 5e-324, "±5e-324"),
+        (0.0, -1.7e308, 1.7e308, f"±{1.7e308:.0f}"),
+        (1e308, -1e308, 1.7e308, f"{-1e308:.0f} … {1.7e308:.0f}"),
+        (math.nan, 1.0, 2.0, "1.00 … 2.00"),
     ],
 )
 def test_what_is_written_beside_a_value_reaches_both_ends(value: Any, low: Any, high: Any, text: str) -> None:
