@@ -109,12 +109,17 @@ def _atoms(release: Release, expr: Expr) -> Iterator[Expr]:
 
 
 def _of_atom(release: Release, released: Released, atom: Expr, level: float, given: Given) -> Bounds | None:
-    """Given that the rows are shown, and with what doubles have rounded."""
-    bounds = _of_shown(release, released, atom, level, given)
-    if bounds is None or any(each.dtype != np.float64 for each in bounds):
-        return bounds
-    rounded = rounding(release, released, atom)
-    return bounds if rounded is None else (bounds[0] - rounded, bounds[1] + rounded)
+    """Given that the rows are shown, and with what doubles have rounded.
+
+    Beyond the largest double ends may be no numbers (infinity less infinity); then nothing is said of the value."""
+    with np.errstate(all="ignore"):
+        bounds = _of_shown(release, released, atom, level, given)
+        if bounds is None or any(each.dtype != np.float64 for each in bounds):
+            return bounds
+        rounded = rounding(release, released, atom)
+        low, high = bounds if rounded is None else (bounds[0] - rounded, bounds[1] + rounded)
+        known = low <= high
+    return np.where(known, low, -np.inf), np.where(known, high, np.inf)
 
 
 def _of_shown(release: Release, released: Released, atom: Expr, level: float, given: Given) -> Bounds | None:

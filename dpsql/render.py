@@ -124,14 +124,14 @@ def _intervals(vector: Vector, limits: Bounds) -> list[str]:
             out.append("any")
         elif math.isinf(a) or math.isinf(b):
             end = a if math.isinf(b) else b
-            digits = 0 if end == round(end) else _digits(_width(a, b, value), value)
+            digits = 0 if _is_whole(end) else _digits(_width(a, b, value), value)
             out.append(f"{'≥' if math.isinf(b) else '≤'} {_fixed(end, digits)}")
         elif b == a:
             out.append("±0")
         elif (even := _about(value, a, b)) is not None:
             out.append(f"±{even}")
         else:
-            whole = all(math.isfinite(each) and each == round(each) for each in (a, b, value))
+            whole = all(map(_is_whole, (a, b, value)))
             digits = 0 if whole else _digits(b - a, value)
             out.append(f"{_fixed(a, digits)} … {_fixed(b, digits)}")
     return out
@@ -198,5 +198,10 @@ def _rounded_up(half: float) -> str:
 def _digits(width: float, value: float) -> int:
     """Decimals to show: down to the first significant digit of half the interval, and one more."""
     if not math.isfinite(width) or width <= 0:
-        return 6 if value != round(value) else 0
+        return 0 if _is_whole(value) else 6
     return max(0, min(12, 1 - math.floor(math.log10(width / 2 or width))))
+
+
+def _is_whole(value: float) -> bool:
+    """Not so infinities, which EXP of a large number and LN(0) are."""
+    return isinstance(value, int) or (math.isfinite(value) and value == round(value))
