@@ -31,7 +31,10 @@ def canonical(release: Release, *more: str | TableSchema | None) -> str | None:
         object.__setattr__(release, _KNOWN, found)  # a release is planned once and asked for often
     if not found:
         return None
-    held = Writer(FORMS, NAMES).digest((found.hex(), more))
+    try:
+        held = Writer(FORMS, NAMES).digest((found.hex(), more))
+    except (NotCanonical, RecursionError):
+        return None
     return f"{KEY_VERSION}:{held.hex()}"
 
 

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 import dpsql
+from dpsql import canonical_forms
+from dpsql.schema import TableSchema
 
 CUSTOMERS = pd.DataFrame({"customer": [1, 2, 3], "region": ["a", "b", "a"]})
 ITEMS = pd.DataFrame({"of": range(100)})
@@ -61,3 +63,11 @@ def test_a_table_whose_key_is_the_unit_itself_is_not_asked_about(tmp_path: Path)
         first.query("SELECT COUNT(*) AS n FROM orders", epsilon=100)
     with session(tmp_path / "ledger", OF_MANY, version="1") as second:
         assert second.query("SELECT COUNT(*) AS n FROM orders", epsilon=100).replayed
+
+
+def test_tables_without_a_form_have_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Then nothing is replayed, and nothing fails."""
+    with session(tmp_path / "ledger", OF_MANY, version="1") as first:
+        monkeypatch.delitem(canonical_forms.FORMS, TableSchema)
+        first.query(COUNT, epsilon=100)
+        assert not first.query(COUNT, epsilon=100).replayed
