@@ -124,6 +124,8 @@ def _of_atom(release: Release, released: Released, atom: Expr, level: float, giv
 
 def _of_shown(release: Release, released: Released, atom: Expr, level: float, given: Given) -> Bounds | None:
     """Given that the rows are shown."""
+    if not given.windows and not given.ranked:
+        return _plain(release, released, atom, level)
     weights, coordinates = _made_of(release, atom)
     level, windows = given.level(release, coordinates, level), given.about(release, coordinates)
     if not windows:

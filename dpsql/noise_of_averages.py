@@ -59,7 +59,8 @@ def average_interval(release: Release, released: Released, estimate: Estimate, l
     sums, counts = released.values[estimate.sum], released.values[estimate.count]
     reach = (high - low) / 2
     places = (estimate.sum, estimate.count)
-    if not noisy_coordinates(release, places):  # no mean but the exact one fits, and it may not fit for its rounding
+    noisy = noisy_coordinates(release, places)
+    if not noisy:  # no mean but the exact one fits, and it may not fit for its rounding
         some = counts >= 1
         means = np.clip(estimate.centre + sums / np.where(some, counts, 1.0), low, high)
         return np.where(some, means, low), np.where(some, means, high)
@@ -68,7 +69,7 @@ def average_interval(release: Release, released: Released, estimate: Estimate, l
         return half_widths(release, places, np.stack([np.ones(len(mean)), -mean]), level)
 
     quantile = exactly
-    if noisy_coordinates(release, places) > 2:
+    if noisy > 2:
         # A half-width is a norm of the weights (see `linear_tails`), so lines between two of them lie above it.
         grid = np.linspace(-reach, reach, _GRID)
         known = exactly(grid)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from typing import Any
 
@@ -19,40 +20,52 @@ from dpsql.sql.expressions import Array, Vector
 _NULL = "NULL"
 
 
-def text_table(answer: Answer, bounds: Mapping[str, Bounds], level: float, most_rows: int | None = None) -> str:
-    """A boxed table: one column for each key, value and interval for each aggregate."""
-    heads, shown, numeric = _cells(*_shortened(answer, bounds, most_rows), level)
-    left_out = len(answer) - len(shown)
-    widths = [max([len(head), *(len(row[i]) for row in shown)]) for i, head in enumerate(heads)]
+@dataclass(frozen=True)
+class Cells:
+    """A table in words: its heads, its rows, which columns are of numbers, and how many rows are left out."""
+
+    heads: list[str]
+    rows: list[list[str]]
+    numeric: list[bool]
+    left_out: int
+
+    @classmethod
+    def of(cls, answer: Answer, bounds: Mapping[str, Bounds], level: float, most_rows: int | None = None) -> Cells:
+        """One column for each key, value and interval for each aggregate; all rows, or the first."""
+        heads, rows, numeric = _cells(*_shortened(answer, bounds, most_rows), level)
+        return cls(heads, rows, numeric, len(answer) - len(rows))
+
+
+def text_table(cells: Cells) -> str:
+    """A boxed table."""
+    widths = [max([len(head), *(len(row[i]) for row in cells.rows)]) for i, head in enumerate(cells.heads)]
     rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
 
     def line(row: Sequence[str]) -> str:
-        padded = (c.rjust(w) if right else c.ljust(w) for c, w, right in zip(row, widths, numeric, strict=True))
+        padded = (c.rjust(w) if right else c.ljust(w) for c, w, right in zip(row, widths, cells.numeric, strict=True))
         return "| " + " | ".join(padded) + " |"
 
-    lines = [rule, line(heads), rule, *(line(row) for row in shown), rule]
-    if left_out:
-        lines.append(f"({left_out} more rows in .df)")
+    lines = [rule, line(cells.heads), rule, *(line(row) for row in cells.rows), rule]
+    if cells.left_out:
+        lines.append(f"({cells.left_out} more rows in .df)")
     return "\n".join(lines)
 
 
-def html_table(answer: Answer, bounds: Mapping[str, Bounds], level: float, most_rows: int, notes: Sequence[str]) -> str:
+def html_table(cells: Cells, notes: Sequence[str]) -> str:
     """The same table for a notebook: escaped, without script or colours of its own."""
-    heads, shown, numeric = _cells(*_shortened(answer, bounds, most_rows), level)
-    left_out = len(answer) - len(shown)
 
     def row(tag: str, texts: Sequence[str]) -> str:
-        aligned = ("right" if right else "left" for right in numeric)
+        aligned = ("right" if right else "left" for right in cells.numeric)
         inside = "".join(
             f'<{tag} style="text-align:{side}">{html.escape(text)}</{tag}>'
             for text, side in zip(texts, aligned, strict=True)
         )
         return f"<tr>{inside}</tr>"
 
-    body = "".join(row("td", each) for each in shown)
-    more = [f"{left_out} more rows in .df"] if left_out else []
+    body = "".join(row("td", each) for each in cells.rows)
+    more = [f"{cells.left_out} more rows in .df"] if cells.left_out else []
     below = "".join(f"<div><small>{html.escape(note)}</small></div>" for note in [*more, *notes])
-    return f"<table><thead>{row('th', heads)}</thead><tbody>{body}</tbody></table>{below}"
+    return f"<table><thead>{row('th', cells.heads)}</thead><tbody>{body}</tbody></table>{below}"
 
 
 def _shortened(answer: Answer, bounds: Mapping[str, Bounds], most: int | None) -> tuple[Answer, Mapping[str, Bounds]]:

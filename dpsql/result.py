@@ -19,7 +19,7 @@ from dpsql.noise_intervals import Bounds, interval
 from dpsql.notes import unread_choices, warnings_of
 from dpsql.privacy.cost import Cost
 from dpsql.release import Release, Released
-from dpsql.render import html_table, text_table, whole_limits
+from dpsql.render import Cells, html_table, text_table, whole_limits
 from dpsql.schema import Type
 from dpsql.sql.expressions import Array, Vector
 from dpsql.stages import run_stages
@@ -72,16 +72,16 @@ class Result:
 
     def _columns(self) -> Iterator[tuple[str, Any]]:
         for name, kind, vector in zip(self._answer.names, self._answer.types, self._answer.vectors, strict=True):
-            yield name, _as_series(kind, vector)
+            yield name, _as_column(kind, vector)
 
     def to_pandas(self, *, intervals: bool = False, level: float = 0.95) -> pd.DataFrame:
         """The noisy values; with `intervals`, columns name_low and name_high after each aggregate."""
-        return pd.DataFrame(self._series(self._bounds(level) if intervals else {}))
+        return pd.DataFrame(self._with_limits(self._bounds(level) if intervals else {}))
 
-    def _series(self, bounds: Mapping[str, Bounds]) -> dict[str, Any]:
+    def _with_limits(self, bounds: Mapping[str, Bounds]) -> dict[str, Any]:
         columns: dict[str, Any] = {}
-        for (name, series), kind in zip(self._columns(), self._answer.types, strict=True):
-            columns[name] = series
+        for (name, column), kind in zip(self._columns(), self._answer.types, strict=True):
+            columns[name] = column
             if name in bounds:
                 columns[f"{name}_low"], columns[f"{name}_high"] = _limits(kind, bounds[name])
         return columns
@@ -94,11 +94,11 @@ class Result:
         """
         bounds = self._bounds(level, simultaneous=simultaneous)
         columns: dict[str, Any] = {}
-        for (name, series), kind in zip(self._columns(), self._answer.types, strict=True):
+        for (name, column), kind in zip(self._columns(), self._answer.types, strict=True):
             if name in bounds:
                 columns[f"{name}_low"], columns[f"{name}_high"] = _limits(kind, bounds[name])
             else:
-                columns[name] = series
+                columns[name] = column
         return pd.DataFrame(columns)
 
     def _bounds(self, level: float, *, simultaneous: bool = False, first: int | None = None) -> dict[str, Bounds]:
@@ -137,7 +137,7 @@ class Result:
 
     def table_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
         """The table with its intervals."""
-        return text_table(self._answer, self._bounds(level, first=most_rows), level, most_rows)
+        return text_table(Cells.of(self._answer, self._bounds(level, first=most_rows), level, most_rows))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -162,10 +162,8 @@ class Result:
         return self.to_text(most_rows=_MOST_ROWS_SHOWN)
 
     def _repr_html_(self) -> str:
-        return self._html(self._bounds(0.95, first=_MOST_ROWS_SHOWN))
-
-    def _html(self, bounds: Mapping[str, Bounds]) -> str:
-        return html_table(self._answer, bounds, 0.95, _MOST_ROWS_SHOWN, self.notes)
+        bounds = self._bounds(0.95, first=_MOST_ROWS_SHOWN)
+        return html_table(Cells.of(self._answer, bounds, 0.95, _MOST_ROWS_SHOWN), self.notes)
 
 
 def result_of(
@@ -180,22 +178,23 @@ def result_of(
 def rendered(result: Result) -> tuple[dict[str, Any], str, str]:
     """An answer in all its forms, with one look at its intervals: the columns of a frame, text and HTML."""
     bounds = result._bounds(0.95)
-    text = text_table(result._answer, bounds, 0.95, _MOST_ROWS_SHOWN)
-    return result._series(bounds), text, result._html(bounds)
+    cells = Cells.of(result._answer, bounds, 0.95, _MOST_ROWS_SHOWN)
+    return result._with_limits(bounds), text_table(cells), html_table(cells, result.notes)
 
 
-def _as_series(kind: Type, vector: Vector) -> Any:
+def _as_column(kind: Type, vector: Vector) -> Any:
+    """An array for a frame, of NumPy's or of pandas' own."""
     values, valid = vector.values, vector.valid
     missing = valid is not None and not valid.all()
     if kind is Type.TEXT:
-        return pd.Series(_python_values(kind, vector), dtype="str")
+        return pd.array(_python_values(kind, vector), dtype="str")
     if kind.temporal:
-        return pd.Series(np.where(vector.where_valid(), _moments(kind, values), np.datetime64("NaT")))
+        return np.where(vector.where_valid(), _moments(kind, values), np.datetime64("NaT"))
     if not missing or valid is None:
-        return pd.Series(values)
+        return values
     if kind is Type.REAL:
-        return pd.Series(np.where(valid, values, np.nan))
-    return pd.Series(_python_values(kind, vector), dtype="boolean" if kind is Type.BOOLEAN else "Int64")
+        return np.where(valid, values, np.nan)
+    return pd.array(_python_values(kind, vector), dtype="boolean" if kind is Type.BOOLEAN else "Int64")
 
 
 def _moments(kind: Type, values: Array) -> Array:

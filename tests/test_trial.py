@@ -91,7 +91,7 @@ STAGES: dict[str, tuple[Any, str, str]] = {
     "intervals": (noise_intervals, "aggregate_interval", GROUPED),
     "text": (result, "text_table", GROUPED),
     "html": (result, "html_table", UNKNOWN),
-    "frame": (result, "_as_series", UNKNOWN),
+    "frame": (result, "_as_column", UNKNOWN),
     "values": (result, "_python_values", UNKNOWN),
 }
 ERRORS = [KeyError, ZeroDivisionError, MemoryError, ValueError, RecursionError, AssertionError]

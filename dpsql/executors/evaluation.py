@@ -32,6 +32,9 @@ class Evaluation:
 
     def evaluator(self, expr: Expr) -> Evaluator:
         """A function (start, stop) -> the block of an expression."""
+        if isinstance(expr, Column):  # nothing to be looked up
+            cells = self.rows.reader(expr)
+            return lambda start, stop: evaluate(expr, lambda _column: cells(start, stop), stop - start)
         plain = rebuild(expr, {part: self._lift(part) for part in _liftable(expr)})
         readers = {each: self.lifted.get(each.name) or self.rows.reader(each) for each in columns(plain)}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from dpsql.privacy.mechanisms import Noise
 
@@ -74,6 +75,7 @@ def per_group_delta(delta: Fraction, groups: int) -> Fraction:
     return max(share, Fraction(total, 2**bits))
 
 
+@lru_cache(maxsize=1024)
 def show_probability(noise: Noise, count: int, tau: int) -> float:
     """The chance that a group whose exact count is `count` steps is shown: P(count + X >= tau)."""
     if count < tau:

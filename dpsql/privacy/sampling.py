@@ -227,6 +227,8 @@ def _geometric_exact(u: _LazyUniform, scale: Fraction) -> int:
 
 def discrete_laplace(scale: Fraction, size: int) -> IntArray:
     """Shape (size,): P(x) proportional to exp(-|x| / scale), CKS Algorithm 2; scale as geometric."""
+    if not size:
+        return np.zeros(0, dtype=np.int64)
     share = (1 + math.exp(-1 / max(scale, Fraction(1, 512)))) / 2
     return _collect(size, partial(_laplace, scale), share)
 
@@ -246,6 +248,8 @@ def discrete_gaussian(variance: Fraction, size: int) -> IntArray:
     """
     if not 0 < variance < 2 ** (2 * _INT_BITS):
         raise ValueError("variance must be positive and below 2^124")
+    if not size:
+        return np.zeros(0, dtype=np.int64)
     t = math.isqrt(math.floor(variance)) + 1
     share = math.tanh(0.5 / t) * math.exp(-variance / (2 * t * t)) * max(1, math.sqrt(2 * math.pi * variance))
     return _collect(size, partial(_gaussian, Fraction(variance), Fraction(t)), share)
@@ -274,6 +278,8 @@ def cube_laplace(scale: Fraction, dimension: int, size: int) -> IntArray:
         raise ValueError("dimension must be positive")
     if dimension == 1:
         return discrete_laplace(scale, size)[np.newaxis]
+    if not size:
+        return np.zeros((dimension, 0), dtype=np.int64)
     return _collect(size, partial(_cube_points, Fraction(scale), dimension), width=dimension + 1)
 
 

@@ -40,7 +40,7 @@ _TIE = 1 + 1e-9
 _NEGLIGIBLE = 1e-13
 """So unlikely to be hidden that it no longer matters."""
 _MOST_VALUES = 4_096
-_MOST_PARTS = 32
+_MOST_PARTS = 256
 _NOT_SMALL = 1e-6
 _MOST_SUMMED = 300.0
 _FINE = 1_024
@@ -76,14 +76,19 @@ class _CubeTail:
 
     def log_above(self, t: Floats) -> Bounds:
         u = np.maximum(t, 1 - t) / self.scale  # P(X >= t) = 1 - P(X >= 1 - t)
+        log = self._log_polynomial(u) - u
+        found = log if (t >= 1).all() else np.where(t >= 1, log, np.log1p(-np.exp(np.minimum(log, -1e-300))))
+        return found, found
+
+    def _log_polynomial(self, u: Floats) -> Floats:
+        if len(self.polynomial) == 1:
+            return np.log(self.polynomial)
         # Horner's rule from the end that does not overflow; all terms are positive.
         near, far = np.zeros_like(u), np.zeros_like(u)
         small, large = np.minimum(u, 1), 1 / np.maximum(u, 1)
         for low, high in zip(self.polynomial, self.polynomial[::-1], strict=True):
             near, far = near * small + high, far * large + low
-        log = np.where(u <= 1, np.log(near), np.log(far) + (len(self.polynomial) - 1) * np.log(np.maximum(u, 1))) - u
-        found = np.where(t >= 1, log, np.log1p(-np.exp(np.minimum(log, -1e-300))))
-        return found, found
+        return np.where(u <= 1, np.log(near), np.log(far) + (len(self.polynomial) - 1) * np.log(np.maximum(u, 1)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +104,9 @@ class _SummedTail:
         size = np.maximum(t, 1 - t)
         least = self.sums[np.minimum(size, len(self.sums) - 1).astype(np.int64)]
         most = least.copy()
-        beyond = np.nonzero(size >= len(self.sums))
-        least[beyond], most[beyond] = _normal(size[beyond], self.scale)
+        beyond = size >= len(self.sums)
+        if beyond.any():
+            least[beyond], most[beyond] = _normal(size[beyond], self.scale)
         return (
             np.where(t >= 1, least, np.log1p(-np.exp(np.minimum(most, -1e-300)))),
             np.where(t >= 1, most, np.log1p(-np.exp(np.minimum(least, -1e-300)))),
@@ -146,8 +152,8 @@ def log_between(tail: Tail, low: Floats, high: Floats) -> Bounds:
     turned = low + high < 0  # the law is symmetric, and tails are small on the right
     first, after = np.where(turned, -high, low), np.where(turned, -low, high) + float(tail.whole)
     open_ = np.isinf(after)
-    least, most = tail.log_above(np.where(np.isinf(first), -(2.0**52), first))
-    least_after, most_after = tail.log_above(np.where(open_, 0.0, after))
+    both = np.stack([np.where(np.isinf(first), -(2.0**52), first), np.where(open_, 0.0, after)])
+    (least, least_after), (most, most_after) = tail.log_above(both)
     with np.errstate(divide="ignore", invalid="ignore"):
         lower = least + np.log1p(-np.exp(np.minimum(most_after - least, 0)))
         upper = most + np.log1p(-np.exp(np.minimum(least_after - most, 0)))
@@ -184,66 +190,75 @@ def _ends(tail: Tail, y: Floats, window: Pair, half: float, known: Pair) -> Boun
         # makes the lower end for a larger y no lower, and the upper one no higher but for ties.
         far = max(low, known[0]) + _quantile(tail, half) + _quantile(tail, _NEGLIGIBLE) + 2 * step
         moved = np.minimum(y, far)
-    down = up = moved
-    if len(np.unique(moved)) > _MOST_VALUES:  # ends grow with y
-        width = max(1.0, math.ceil((moved.max() - low) / _MOST_VALUES))
-        down = low + np.floor((moved - low) / width) * width
-        up = np.minimum(low + np.ceil((moved - low) / width) * width, high)
+    values, places = np.unique(moved, return_inverse=True)  # mostly the same few
+    if not len(values):
+        return np.zeros(0), np.zeros(0)
 
-    def lower(values: Floats) -> Floats:
-        def likely(k: Floats, at: NDArray[np.intp]) -> NDArray[np.bool_]:
-            return (values[at] - k >= known[0]) & _at_least(tail, values[at], values[at] - k, window, half)
+    def lower(of: Floats) -> Floats:
+        def likely(y: Floats, off: Floats) -> NDArray[np.bool_]:
+            return (y - off >= known[0]) & _at_least(tail, y, y - off, window, half)
 
-        return values - _furthest(likely, len(values), step)
+        return of - _furthest(likely, of, step)
 
-    def upper(values: Floats) -> Floats:
-        def likely(k: Floats, at: NDArray[np.intp]) -> NDArray[np.bool_]:
-            return (values[at] + k <= known[1]) & _at_most(tail, values[at], values[at] + k, window, half)
+    def upper(of: Floats) -> Floats:
+        def likely(y: Floats, off: Floats) -> NDArray[np.bool_]:
+            return (y + off <= known[1]) & _at_most(tail, y, y + off, window, half)
 
-        return values + _furthest(likely, len(values), step)
+        return of + _furthest(likely, of, step)
 
-    return _by_value(down, lower) + (y - moved), _by_value(up, upper) + (y - moved)
+    if len(values) <= _MOST_VALUES:
+        ends = lower(values), upper(values)
+    else:  # ends grow with y
+        width = max(1.0, math.ceil((values[-1] - low) / _MOST_VALUES))
+        down = low + np.floor((values - low) / width) * width
+        up = np.minimum(low + np.ceil((values - low) / width) * width, high)
+        ends = _by_value(down, lower), _by_value(up, upper)
+    return ends[0][places] + (y - moved), ends[1][places] + (y - moved)
 
 
 def _at_least(tail: Tail, y: Floats, k: Floats, window: Pair, half: float) -> NDArray[np.bool_]:
     """Whether P(Y >= y | window) is at least `half`, ties included."""
     low, high = window
-    if math.isinf(high):
-        found = tail.log_above(y - k)[1] - tail.log_above(low - k)[0]
-    else:
-        found = log_between(tail, y - k, high - k)[1] - log_between(tail, low - k, high - k)[0]
-    return np.asarray(~(found < math.log(half / _TIE)))
+    from_ = np.stack([y - k, low - k])  # at once: there are few values, and each look at a law has its price
+    least, most = tail.log_above(from_) if math.isinf(high) else log_between(tail, from_, high - k)
+    return np.asarray(~(most[0] - least[1] < math.log(half / _TIE)))
 
 
 def _at_most(tail: Tail, y: Floats, k: Floats, window: Pair, half: float) -> NDArray[np.bool_]:
     """Whether P(Y <= y | window) is at least `half`, ties included."""
     low, high = window
     if math.isinf(high) and half > _NOT_SMALL:  # the shorter way, where no digits are lost
-        rest = tail.log_above(y - k + float(tail.whole))[0] - tail.log_above(low - k)[1]
-        return np.asarray(~(-np.expm1(np.minimum(rest, 0)) < half / _TIE))
-    found = log_between(tail, low - k, y - k)[1] - log_between(tail, low - k, high - k)[0]
-    return np.asarray(~(found < math.log(half / _TIE)))
+        least, most = tail.log_above(np.stack([y - k + float(tail.whole), low - k]))
+        return np.asarray(~(-np.expm1(np.minimum(least[0] - most[1], 0)) < half / _TIE))
+    least, most = log_between(tail, low - k, np.stack([y - k, high - k]))
+    return np.asarray(~(most[0] - least[1] < math.log(half / _TIE)))
 
 
-def _furthest(likely: Callable[[Floats, NDArray[np.intp]], NDArray[np.bool_]], size: int, step: int) -> Floats:
-    """The last distance at which a condition holds, in whole steps, or the next one where a step is more than 1;
-    infinite where it holds as far as one looks. It holds up to somewhere and fails from there on, or fails at once."""
-    least, most = np.zeros(size), np.full(size, float(_FARTHEST))
-    endless = likely(step * most, np.arange(size))
-    parts = min(_MOST_PARTS, max(2, _MOST_VALUES // max(1, size)))  # few values: many places at a time
-    while (going := np.flatnonzero(~endless & (most - least > 1))).size:
-        places = least[going] + np.ceil(np.multiply.outer(np.arange(1, parts) / parts, most[going] - least[going]))
-        held = likely(step * places.reshape(-1), np.tile(going, parts - 1)).reshape(places.shape).sum(axis=0)
-        ends = np.vstack([least[going], places, most[going]])
+def _furthest(likely: Callable[[Floats, Floats], NDArray[np.bool_]], values: Floats, step: int) -> Floats:
+    """The last distance from each value at which a condition holds, in whole steps, or the next one where a step is
+    more than 1; infinite where it holds as far as one looks. It holds up to somewhere and fails from there on, or fails
+    at once; far out, where bounds of a law say little, it may seem to hold again."""
+    least, most = np.zeros(len(values)), np.full(len(values), 2.0 * _FARTHEST)
+    parts = min(_MOST_PARTS, max(2, _MOST_VALUES // len(values)))  # few values: many places at a time
+    share = np.arange(1, parts)[:, np.newaxis] / parts
+    going = np.arange(len(values))
+    while going.size:
+        # By ratios, since what is looked for is near. Of two whole numbers further apart than 1 the ceilings lie beyond
+        # the lower one, and the first of them before the higher one.
+        nearest, after = least[going], most[going]
+        places = np.ceil((nearest + 1) * ((after + 1) / (nearest + 1)) ** share - 1)
+        held = np.logical_and.accumulate(likely(values[going], step * places)).sum(axis=0)
+        ends = np.vstack([nearest, places, after])
         column = np.arange(len(going))
         least[going], most[going] = ends[held, column], ends[held + 1, column]
-    return np.where(endless, np.inf, step * (least + (step > 1)))
+        going = np.flatnonzero((most - least > 1) & (least < _FARTHEST))
+    return np.where(least >= _FARTHEST, np.inf, step * (least + (step > 1)))
 
 
 def _by_value(values: Floats, of: Callable[[Floats], Floats]) -> Floats:
     """A function of many values that are mostly the same few."""
     unique, places = np.unique(values, return_inverse=True)
-    return of(unique)[places] if len(unique) else np.zeros(0)
+    return of(unique)[places]
 
 
 @lru_cache(maxsize=1024)
