@@ -39,7 +39,7 @@ from dpsql.executors.joining import KeyColumn, key_of
 from dpsql.finish import finish as finished
 from dpsql.intervals import INFINITY, Interval
 from dpsql.notes import warnings_of
-from dpsql.privacy import filters, ledger, ledger_lines, ledger_text, mechanisms, partitions, sampling
+from dpsql.privacy import filters, ledger, ledger_book, ledger_lines, ledger_text, mechanisms, partitions, sampling
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.geometric import TruncatedGeometric
 from dpsql.privacy.unit import ContributionBound, Neighbours, Sensitivity
@@ -222,8 +222,8 @@ def charge_after_the_run(patch: Patch) -> None:
 def admit_one_query_too_many(patch: Patch) -> None:
     def charge(self: Any, cost: Any, label: str, **_more: Any) -> Any:
         with self._writing():
-            before = self._watches[0].spent()
-            if before.epsilon >= self.budget.loss.epsilon or before.delta > self._watches[0].filter.steps_delta:
+            before = self._state.watches[0].spent()
+            if before.epsilon >= self.budget.loss.epsilon or before.delta > self._state.watches[0].filter.steps_delta:
                 raise BudgetExceeded("")
             self._append(ledger_lines.Entry(self._now(), None, label, cost))
 
@@ -249,7 +249,7 @@ def forget_the_lock(patch: Patch) -> None:
         return held
 
     patch.setattr(filters.Filter, "admits", admits)
-    patch.setattr(ledger, "threading", SimpleNamespace(RLock=nullcontext))
+    patch.setattr(ledger_book, "threading", SimpleNamespace(RLock=nullcontext))
     patch.setattr(ledger.Ledger, "_append", _append_wherever)
 
 
@@ -266,7 +266,7 @@ def let_a_ledger_be_copied(patch: Patch) -> None:
 
 
 def let_a_fork_spend_too(patch: Patch) -> None:
-    patch.setattr(ledger.os, "getpid", lambda: 1)
+    patch.setattr(ledger_book.os, "getpid", lambda: 1)
 
 
 def seed_the_sampler(patch: Patch) -> None:

@@ -14,7 +14,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, LedgerError
-from dpsql.privacy.ledger import Ledger, check_form
+from dpsql.privacy.ledger import Ledger
+from dpsql.privacy.ledger_anchor import check_form
 from dpsql.privacy.ledger_errors import PATIENCE, told
 from dpsql.privacy.ledger_lines import FORMAT
 from dpsql.privacy.ledger_store import RESTORE, UNREADABLE, Lines

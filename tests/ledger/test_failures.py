@@ -15,7 +15,7 @@ import pytest
 import dpsql
 from dpsql import answer
 from dpsql.errors import DPSQLError, InvalidArgument, InvalidPrivacyParameter, LedgerError
-from dpsql.privacy import ledger as ledger_module
+from dpsql.privacy import ledger_clock
 from dpsql.privacy.budget import Budget
 from dpsql.privacy.ledger_file import FileStore, open_ledger
 from tests.ledger import checks
@@ -262,7 +262,7 @@ def test_a_clock_that_goes_backwards(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = tmp_path / "a.ledger"
     true = datetime.now(UTC)
     clock = [true]
-    monkeypatch.setattr(ledger_module, "_now", lambda: clock[0])
+    monkeypatch.setattr(ledger_clock, "now", lambda: clock[0])
     with session(path) as asked:
         asked.query(COUNT, epsilon=1)
         clock[0] = true - timedelta(seconds=0.9)  # two processors' clocks differ a little
@@ -285,7 +285,7 @@ def test_a_clock_that_was_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     path = tmp_path / "a.ledger"
     true = datetime.now(UTC)
     clock = [true + timedelta(days=400)]
-    monkeypatch.setattr(ledger_module, "_now", lambda: clock[0])
+    monkeypatch.setattr(ledger_clock, "now", lambda: clock[0])
     with session(path) as asked:
         asked.query(COUNT, epsilon=1)
         clock[0] = true

@@ -21,7 +21,7 @@ from dpsql.privacy.ledger import Ledger
 TABLE = dpsql.Table(pd.DataFrame({"x": [1, 2, 3]}), version="1")
 COUNT = "SELECT COUNT(*) AS n FROM t"
 WATCHED = {"query", "turn", "_drawn", "claim", "_writing", "_charge", "keep", "__exit__"}
-FILES = ("session.py", "replay.py", "ledger.py", "contextlib.py")
+FILES = ("session.py", "replay.py", "ledger.py", "ledger_book.py", "contextlib.py")
 LETS_IN = {"CALL", "CALL_KW", "CALL_FUNCTION_EX", "RESUME", "JUMP_BACKWARD"}
 
 

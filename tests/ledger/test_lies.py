@@ -11,7 +11,7 @@ import pytest
 
 from dpsql import canonical, canonical_forms, canonical_text, partition_parts, replay, session, table_units
 from dpsql.errors import BudgetExceeded, LedgerError
-from dpsql.privacy import filters, ledger, ledger_claims, ledger_text
+from dpsql.privacy import filters, ledger, ledger_book, ledger_claims, ledger_state, ledger_text
 from dpsql.privacy.account import Account, Part
 from dpsql.privacy.budget import Budget
 from dpsql.privacy.cost import Cost
@@ -135,7 +135,7 @@ def forget_the_shares(patch: Patch) -> None:
 
     def init(self: Ledger, *args: Any, **more: Any) -> None:
         honest(self, *args, **more)
-        del self._watches[1:]
+        del self._state.watches[1:]
 
     patch.setattr(Ledger, "__init__", init)
 
@@ -145,7 +145,7 @@ def forget_the_whole(patch: Patch) -> None:
 
     def init(self: Ledger, *args: Any, **more: Any) -> None:
         honest(self, *args, **more)
-        self._watches[0].filter = Budget(10**6).filter("basic")
+        self._state.watches[0].filter = Budget(10**6).filter("basic")
 
     patch.setattr(Ledger, "__init__", init)
 
@@ -235,7 +235,7 @@ def believe_that_lines_are_written(patch: Patch) -> None:
 def believe_kept_answers(patch: Patch) -> None:
     def recall(self: Ledger, key: str) -> bytes | None:
         with self._current():
-            number, _ = self._answers.get(key, (0, ""))
+            number, _ = self._state.answers.get(key, (0, ""))
             return self._store.payload(number) if number else None
 
     patch.setattr(Ledger, "recall", recall)
@@ -481,7 +481,8 @@ def versions_are_asked_for(folder: Path) -> None:
 
 
 def forget_the_units(patch: Patch) -> None:
-    patch.setattr(ledger, "check_units", lambda *_: None)
+    for each in (ledger, ledger_state):
+        patch.setattr(each, "check_units", lambda *_: None)
 
 
 def look_at_units_when_opened_alone(patch: Patch) -> None:
@@ -540,7 +541,7 @@ def leave_out_tables_on_the_way(patch: Patch) -> None:
 
 
 def write_no_random_bytes(patch: Patch) -> None:
-    patch.setattr(ledger, "fresh_key", lambda: bytes(32))
+    patch.setattr(ledger_book, "fresh_key", lambda: bytes(32))
 
 
 def begin_format_2_without_a_word(patch: Patch) -> None:
@@ -555,7 +556,7 @@ def begin_format_2_without_a_word(patch: Patch) -> None:
 
 def read_what_looks_right(patch: Patch) -> None:
     """A line with an unknown tag, taken for a remark."""
-    patch.setattr(ledger, "read_line", _leniently)
+    patch.setattr(ledger_state, "read_line", _leniently)
 
 
 def _leniently(text: str) -> Any:

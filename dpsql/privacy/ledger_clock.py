@@ -1,0 +1,38 @@
+"""The time of a ledger's lines: never before the last one's, so that their order is told by it too."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from dpsql.errors import LedgerError
+
+CLOCK_TOLERANCE = timedelta(seconds=1)
+"""By so much the clock may lie behind the last entry: the clocks of two processors can differ a little."""
+_MOMENT = "%Y-%m-%dT%H:%M:%S.%fZ"
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def text_of(moment: datetime) -> str:
+    """ISO 8601 with microseconds, so that texts sort as moments do."""
+    return moment.astimezone(UTC).strftime(_MOMENT)
+
+
+def age(moment: str) -> float:
+    """Seconds since a line was written."""
+    return (now() - datetime.strptime(moment, _MOMENT).replace(tzinfo=UTC)).total_seconds()
+
+
+def next_time(last: str) -> str:
+    """The time of a new line. last: the latest time so far, "" where there is none. Raises LedgerError where the clock
+    went backwards."""
+    moment = now()
+    if last and text_of(moment + CLOCK_TOLERANCE) < last:
+        raise LedgerError(
+            f"the clock went backwards: it says {text_of(moment)}, and the ledger's last entry is of {last}.",
+            hint="Nothing was run, nothing was charged. Put the clock right. If it was the entry's that was\n"
+            "wrong, say so once: dpsql.accounting.accept_clock(path).",
+        )
+    return max(text_of(moment), last)
