@@ -335,8 +335,8 @@ def forget_the_session(patch: Patch) -> None:
     patch.setattr(replay, "fresh_key", lambda: b"")
     honest = replay.Replay.question
 
-    def question(self: replay.Replay, release: Any) -> Any:
-        found = honest(self, release)
+    def question(self: replay.Replay, *given: Any) -> Any:
+        found = honest(self, *given)
         return None if found is None else replace(found, lasting=True)
 
     patch.setattr(replay.Replay, "question", question)
@@ -628,6 +628,7 @@ def show_every_draw(patch: Patch) -> None:
 
 def hold_on_to_a_claim_that_failed(patch: Patch) -> None:
     patch.setattr(Ledger, "drop", lambda *_: None)
+    patch.setattr(Ledger, "give_up", lambda *_: None)
 
 
 def forget_a_claim_that_was_interrupted(patch: Patch) -> None:
