@@ -48,7 +48,8 @@ class Linear:
     def half_width(self, release: Release, level: float) -> float:
         """The half-width of its noise, the same for every group."""
         weights = np.array([[weight] for weight in self.weights.values()])
-        return float(half_widths(release, tuple(self.weights), weights, level)[0])
+        with np.errstate(over="ignore"):  # beyond the largest double it is infinite
+            return float(half_widths(release, tuple(self.weights), weights, level)[0])
 
 
 @dataclass(frozen=True)

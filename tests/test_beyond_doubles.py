@@ -25,6 +25,7 @@ EXPRESSIONS = (
     "POWER(SUM(w), 1000) - POWER(SUM(w), 1000)",
     "SUM(w) * 1e-320",
     "AVG(w) * 1e308",
+    "COUNT(*) * 1e308",
 )
 
 
@@ -35,6 +36,7 @@ def shown(expression: str, rows: int, epsilon: float) -> dpsql.Result:
     assert str(found)
     assert found._repr_html_()
     assert str(found.explanation)
+    assert found.explanation.to_dict()
     return found
 
 
