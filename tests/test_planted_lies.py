@@ -683,6 +683,10 @@ CHECKS = [
 ]
 
 
+FOUND_BY_THE_TRIAL = (add_no_noise_to_a_share,)
+"""Before its check comes to anything: it leaves coordinates without the noise that intervals are asked of."""
+
+
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_the_honest_engine_passes(check: Callable[[], None]):
     check()
@@ -695,7 +699,7 @@ def test_a_lie_is_caught(lie: Lie, check: Callable[[], None], monkeypatch: Patch
         prepare._cache.clear()
     with monkeypatch.context() as patch:
         lie(patch)
-        with pytest.raises((AssertionError, InternalError)):  # the trial of a plan finds some before any check
+        with pytest.raises(InternalError if lie in FOUND_BY_THE_TRIAL else AssertionError):
             check()
 
 

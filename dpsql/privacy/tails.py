@@ -108,9 +108,12 @@ def of_pairs(sizes: NDArray[np.float64], table: NDArray[np.float64]) -> NDArray[
     return np.asarray(large * quantiles(ratio, table))
 
 
+@lru_cache(maxsize=1)
 def table_ratios() -> NDArray[np.float64]:
-    """The ratios of a `quantile_table`."""
-    return np.linspace(0, 1, _GRID + 1)
+    """The ratios of a `quantile_table`; not to be written to."""
+    found = np.linspace(0, 1, _GRID + 1)
+    found.flags.writeable = False
+    return found
 
 
 @lru_cache(maxsize=1024)

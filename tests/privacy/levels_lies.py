@@ -132,7 +132,7 @@ class _Silent:
     """No noise, of as many coordinates."""
 
     def __init__(self, noise: Any) -> None:
-        self.dimension = noise.dimension
+        self.dimension = getattr(noise, "law", noise).dimension  # in the trial of a plan zeros stand for a law
 
     def draw(self, cells: int) -> Any:
         return np.zeros((self.dimension, cells), dtype=np.int64)
