@@ -453,7 +453,15 @@ def test_every_setting_is_duckdbs():
         return {name: getattr(kind, name) for name in dir(kind) if name.isupper()}
 
     assert settings(Private) == settings(DuckDB)
-    own = {"LAMBDAS", "FUNCTIONS", "FUNCTION_PARSERS", "PLACEHOLDER_PARSERS", "NAMED_PLACEHOLDER_TOKEN", "TRANSFORMS"}
+    own = {
+        "LAMBDAS",
+        "FUNCTIONS",
+        "FUNCTION_PARSERS",
+        "NO_PAREN_FUNCTION_PARSERS",
+        "PLACEHOLDER_PARSERS",
+        "NAMED_PLACEHOLDER_TOKEN",
+        "TRANSFORMS",
+    }
     for ours, theirs in ((Private.Parser, DuckDB.Parser), (Private.Generator, DuckDB.Generator)):
         mine, base = settings(ours), settings(theirs)
         assert {name for name in mine.keys() | base.keys() if mine.get(name) != base.get(name)} <= own
