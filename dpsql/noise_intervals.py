@@ -130,6 +130,8 @@ def _of_shown(release: Release, released: Released, atom: Expr, level: float, gi
     level, windows = given.level(release, coordinates, level), given.about(release, coordinates)
     if not windows:
         return _plain(release, released, atom, level)
+    if not released.groups:
+        return np.empty(0), np.empty(0)
     noisy = windows[0].noisy(release, released) if len(windows) == 1 else None
     if weights is not None and noisy is not None and along(weights, windows[0]):
         return _truncated(release, released, atom, level, Shown(windows[0], weights, noisy))

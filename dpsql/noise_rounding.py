@@ -23,7 +23,7 @@ _ROUNDED = 2.0**-49
 
 def rounding(release: Release, released: Released, atom: Expr) -> Floats | None:
     """By how much the value of each group may be rounded, 0 below 2^53; None where it is so in all groups."""
-    terms = _terms(release, released, atom)
+    terms = _terms(release, released, atom) if released.groups else None
     if terms is None or not bool((terms >= _LARGEST).any()):
         return None
     return np.where(terms >= _LARGEST, terms * _ROUNDED, 0.0)

@@ -25,6 +25,7 @@ from dpsql.sql.expressions import Array, Vector
 from dpsql.stages import run_stages
 
 _MOST_ROWS_SHOWN = 60
+_TEXT: Any = pd.api.types.pandas_dtype("str")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -187,7 +188,7 @@ def _as_column(kind: Type, vector: Vector) -> Any:
     values, valid = vector.values, vector.valid
     missing = valid is not None and not valid.all()
     if kind is Type.TEXT:
-        return pd.array(_python_values(kind, vector), dtype="str")
+        return pd.array(_python_values(kind, vector), dtype=_TEXT)
     if kind.temporal:
         return np.where(vector.where_valid(), _moments(kind, values), np.datetime64("NaT"))
     if not missing or valid is None:
