@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import dpsql
+from dpsql.errors import MissingBounds
 
 ANY = (-np.inf, np.inf)
 EXPRESSIONS = (
@@ -53,3 +54,15 @@ def test_whatever_an_expression_comes_to_is_shown(expression: str, rows: int):
 def test_of_sums_that_overflow_nothing_is_said():
     """Infinity less infinity is no end of an interval."""
     assert tuple(shown("1e308 * SUM(w) - COUNT(*) * 1e308 * 5", 1000, 100).intervals().iloc[0]) == ANY
+
+
+@pytest.mark.parametrize("aggregate", ["SUM", "AVG", "VAR_POP", "VAR_SAMP", "STDDEV"])
+@pytest.mark.parametrize(("end", "answered"), [("1e100", True), ("1e101", False), ("1e155", False), ("1e289", False)])
+def test_bounds_whose_squares_no_double_holds_count_as_none(aggregate: str, end: str, answered: bool):
+    frame = pd.DataFrame({"w": [1.0, 2.0, 3.0]})
+    sql = f"SELECT {aggregate}(CLAMP(w, 0, {end})) AS a FROM t"
+    if answered:
+        assert str(dpsql.query(frame, sql, epsilon=1e-3))
+    else:
+        with pytest.raises(MissingBounds):
+            dpsql.query(frame, sql, epsilon=1e-3)

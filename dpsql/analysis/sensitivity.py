@@ -83,10 +83,10 @@ def l2_squared_of_change(row: Contribution, bound: ContributionBound) -> Number:
     return 2 * (most * most + least * least) * bound.l2_squared
 
 
-_LARGEST = 1e290
-_SMALLEST = 1e-290
-"""Values beyond the one count as unbounded, ranges narrower than the other as one value: no float could hold their
-grid."""
+_LARGEST = 1e100
+_SMALLEST = 1e-100
+"""Values beyond the one count as unbounded, ranges narrower than the other as one value: doubles have to hold their
+grids, and the squares of sums of many of them with their noise."""
 
 
 @dataclass(frozen=True, slots=True)
