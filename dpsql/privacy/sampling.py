@@ -183,8 +183,7 @@ def geometric(scale: Fraction, size: int) -> IntArray:
     k = B j + r, as in CKS Algorithm 2: by a^k = (a^B)^j a^r, j is geometric of scale / B, and r of law
     proportional to a^r on 0..B-1 independent. B is 1, or so small (2^-16 scale) that r is near uniform.
     """
-    if not 0 < scale.numerator <= 2**_INT_BITS:
-        raise ValueError("scale must be positive, with a numerator of at most 2^62")
+    _check(scale)
     shift = max(math.floor(scale).bit_length() - _SCALE_BITS, 0)
     j = _collect(size, partial(_geometric_inversion, Fraction(scale, 1 << shift)))
     if not shift:
@@ -192,6 +191,11 @@ def geometric(scale: Fraction, size: int) -> IntArray:
     r = _collect(size, partial(_block_offset, Fraction(scale), shift))
     wide = int(j.max(initial=0)).bit_length() + shift > _INT_BITS
     return np.asarray(((j.astype(object) if wide else j) << shift) + r)
+
+
+def _check(scale: Fraction) -> None:
+    if not 0 < scale.numerator <= 2**_INT_BITS:
+        raise ValueError("scale must be positive, with a numerator of at most 2^62")
 
 
 def _block_offset(scale: Fraction, shift: int, n: int) -> IntArray:
@@ -227,6 +231,7 @@ def _geometric_exact(u: _LazyUniform, scale: Fraction) -> int:
 
 def discrete_laplace(scale: Fraction, size: int) -> IntArray:
     """Shape (size,): P(x) proportional to exp(-|x| / scale), CKS Algorithm 2; scale as geometric."""
+    _check(scale)
     if not size:
         return np.zeros(0, dtype=np.int64)
     share = (1 + math.exp(-1 / max(scale, Fraction(1, 512)))) / 2
@@ -278,6 +283,7 @@ def cube_laplace(scale: Fraction, dimension: int, size: int) -> IntArray:
         raise ValueError("dimension must be positive")
     if dimension == 1:
         return discrete_laplace(scale, size)[np.newaxis]
+    _check(scale)
     if not size:
         return np.zeros((dimension, 0), dtype=np.int64)
     return _collect(size, partial(_cube_points, Fraction(scale), dimension), width=dimension + 1)
