@@ -49,13 +49,10 @@ from dpsql.sql import bind, expressions, facts, functions, nodes, options, row_w
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.expressions import Fact, Vector
 from dpsql.sql.functions import conditional
+from tests.lies import Check, Lie, Patch, assert_caught
 from tests.privacy import checks, language, statistics_lies, unit_checks
 from tests.privacy.checks import rules
 from tests.privacy.unit_checks import G1, R1, R2, R3, UNIONS, Question, people_stay_apart
-
-Patch = pytest.MonkeyPatch
-Lie = Callable[[Patch], None]
-
 
 # Sensitivity
 
@@ -693,14 +690,9 @@ def test_the_honest_engine_passes(check: Callable[[], None]):
 
 
 @pytest.mark.parametrize(("lie", "check"), LIES, ids=lambda each: each.__name__)
-def test_a_lie_is_caught(lie: Lie, check: Callable[[], None], monkeypatch: Patch):
-    if check.__name__ == "check":  # of a rule: the same on the honest engine
-        check()
-        prepare._cache.clear()
-    with monkeypatch.context() as patch:
-        lie(patch)
-        with pytest.raises(InternalError if lie in FOUND_BY_THE_TRIAL else AssertionError):
-            check()
+def test_a_lie_is_caught(lie: Lie, check: Check):
+    by = InternalError if lie in FOUND_BY_THE_TRIAL else AssertionError
+    assert_caught(lie, check, honest=check.__name__ == "check", by=by)  # "check" is of a rule; others pass above
 
 
 # People: units, limits, joins
@@ -998,17 +990,13 @@ UNIT_LIES: list[tuple[Lie, Callable[[], None]]] = [
 
 
 @pytest.mark.parametrize(("lie", "check"), UNIT_LIES, ids=lambda each: each.__name__)
-def test_a_lie_about_people_is_caught(lie: Lie, check: Callable[[], None], monkeypatch: Patch):
-    test_a_lie_is_caught(lie, check, monkeypatch)
+def test_a_lie_about_people_is_caught(lie: Lie, check: Callable[[], None]):
+    test_a_lie_is_caught(lie, check)
 
 
 # Statistics, draws, searches for bounds
 
 
 @pytest.mark.parametrize(("lie", "check"), statistics_lies.LIES, ids=lambda each: each.__name__)
-def test_a_lie_about_statistics_is_caught(lie: Lie, check: Callable[[], None], monkeypatch: Patch):
-    check()
-    with monkeypatch.context() as patch:
-        lie(patch)
-        with pytest.raises(AssertionError):
-            check()
+def test_a_lie_about_statistics_is_caught(lie: Lie, check: Check):
+    assert_caught(lie, check)

@@ -53,16 +53,6 @@ NOISE = 0.06
 """Sums have noise of scale MOST * 100 / 1e9 or some times that, and what is added up lies on quarters."""
 
 
-@pytest.fixture(scope="module")
-def people() -> dict[str, dpsql.Table]:
-    return tables()
-
-
-@pytest.fixture(scope="module")
-def oracle() -> duckdb.DuckDBPyConnection:
-    return duck()
-
-
 def ask(data: Mapping[str, dpsql.Table], sql: str, **options: Any) -> list[Row]:
     """The answer over the tables that the text names, and those that paths lead to."""
     named = {"customer", "orders", *re.findall(r"\w+", sql.lower())}

@@ -172,16 +172,6 @@ REFUSED = """
 """
 
 
-@pytest.fixture(scope="module")
-def people() -> dict[str, dpsql.Table]:
-    return tables()
-
-
-@pytest.fixture(scope="module")
-def oracle() -> duckdb.DuckDBPyConnection:
-    return duck()
-
-
 @pytest.mark.parametrize(("sql", "theirs"), [(row[0], row[-1]) for row in queries(ANSWERED)])
 def test_answered_as_duckdb_does(
     sql: str, theirs: str, people: dict[str, dpsql.Table], oracle: duckdb.DuckDBPyConnection

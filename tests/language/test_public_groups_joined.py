@@ -7,7 +7,7 @@ import pytest
 
 import dpsql
 from dpsql.errors import QueryRefused
-from tests.language.join_queries import duck, queries, tables
+from tests.language.join_queries import queries
 from tests.language.oracle import matched
 from tests.language.test_joins import NOISE, ask
 
@@ -49,16 +49,6 @@ REFUSED = """
     SELECT COUNT(*) FROM customer CROSS JOIN (SELECT DISTINCT n_region FROM nation, customer WHERE n_key = c_nation) r;
     SELECT COUNT(*) FROM customer JOIN (SELECT DISTINCT n_region AS g, n_key AS k FROM nation) r ON g = c_city;
 """
-
-
-@pytest.fixture(scope="module")
-def people() -> dict[str, dpsql.Table]:
-    return tables()
-
-
-@pytest.fixture(scope="module")
-def oracle() -> duckdb.DuckDBPyConnection:
-    return duck()
 
 
 @pytest.mark.parametrize(("sql", "theirs"), [(row[0], row[-1]) for row in queries(ANSWERED)])

@@ -6,21 +6,16 @@ A lie is a monkeypatch of dpsql; its check passes on the honest engine. `test_gi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 
 from dpsql import noise_conditions, noise_given, noise_intervals
 from dpsql.noise_given import Given
+from tests.lies import Check, Lie, Patch
 from tests.privacy import test_intervals_of_chosen_rows as chosen
 from tests.privacy import test_intervals_of_shown_groups as shown
-
-Patch = pytest.MonkeyPatch
-Lie = Callable[[Patch], None]
-Check = Callable[[], None]
 
 
 def forget_that_the_group_was_shown(patch: Patch) -> None:

@@ -5,20 +5,15 @@ A lie is a monkeypatch of dpsql; its check passes on the honest engine. `test_la
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 from dpsql.executors import blockwise, large_units, pairing, partials, slices
+from tests.lies import Check, Lie, Patch
 from tests.privacy import unit_checks
 from tests.privacy.slice_checks import OF_FANNED, check_alike, check_limits_of_pairs
 from tests.privacy.unit_checks import G22, R2, R3, R4G3C2, Question
-
-Patch = pytest.MonkeyPatch
-Lie = Callable[[Patch], None]
-Check = Callable[[], None]
 
 
 def keep_the_first_rows(patch: Patch) -> None:

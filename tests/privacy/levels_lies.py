@@ -12,20 +12,15 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import pytest
 
 from dpsql import prepare, release_calibrate, release_levels
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.mechanisms import CubeLaplace
 from dpsql.privacy.unit import ContributionBound
 from dpsql.release_levels import Level, LevelNoise, Levels
+from tests.lies import Check, Lie, Patch
 from tests.privacy.checks import B, U
 from tests.privacy.unit_checks import G2, INTEGERS, R2, databases_of
-
-Patch = pytest.MonkeyPatch
-Lie = Callable[[Patch], None]
-Check = Callable[[], None]
-
 
 # What is charged
 

@@ -5,8 +5,6 @@ A lie is a monkeypatch of dpsql; its check passes on the honest engine. `tests/l
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pandas as pd
 import pytest
 
@@ -16,9 +14,7 @@ from dpsql.errors import MissingBounds
 from dpsql.result import Result
 from dpsql.sql import key_ranges
 from dpsql.sql.expressions import Fact, Function
-
-Lie = Callable[[pytest.MonkeyPatch], None]
-Check = Callable[[], None]
+from tests.lies import Check, Lie
 
 PEOPLE = pd.DataFrame(
     {

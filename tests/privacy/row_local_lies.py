@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pytest
 
 from dpsql.executors import columns
 from dpsql.schema import Type
@@ -19,12 +18,8 @@ from dpsql.sql import expressions, row_local
 from dpsql.sql.functions import FUNCTIONS, conditional, roots
 from tests.executors import test_row_local
 from tests.language.records import Use
+from tests.lies import Check, Lie, Patch
 from tests.privacy.row_local_checks import PATHS, check_path
-
-Patch = pytest.MonkeyPatch
-Lie = Callable[[Patch], None]
-Check = Callable[[], None]
-
 
 # How cells reach kernels
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from dpsql import prepare, release_coordinates, release_draws, release_lattice, release_planned
 from dpsql.analysis import sensitivity
@@ -30,16 +29,12 @@ from dpsql.release_draws import Draw
 from dpsql.replay import Replay
 from dpsql.sql.expressions import Vector
 from tests.executors import test_moments as answers
+from tests.lies import Check, Lie, Patch
 from tests.privacy import test_bounds_search as searches
 from tests.privacy import test_draws_neighbours as draws
 from tests.privacy import test_statistics_neighbours as statistics
 from tests.privacy.checks import B, U
 from tests.privacy.unit_checks import G22, R2, R3
-
-Patch = pytest.MonkeyPatch
-Lie = Callable[[Patch], None]
-Check = Callable[[], None]
-
 
 # Sensitivities of squares, products, shares and different values
 

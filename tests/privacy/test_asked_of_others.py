@@ -10,9 +10,9 @@ import pytest
 from dpsql.errors import UnsupportedSQL
 from dpsql.sql import subqueries, unit_select
 from dpsql.sql.nodes import Source
+from tests.lies import Lie, Patch, assert_caught
 from tests.privacy.unit_checks import R1, R2, Question, people_stay_apart
 
-Patch = pytest.MonkeyPatch
 ASKED = (
     Question("SELECT COUNT(*) FROM p WHERE pid IN (SELECT p.pid FROM e WHERE e.pid = p.pid)", R2),
     Question("SELECT COUNT(*) FROM p WHERE city NOT IN (SELECT p.city FROM e WHERE e.pid = p.pid)", R2),
@@ -57,19 +57,15 @@ def count_public_groups_once(patch: Patch) -> None:
     patch.setattr(unit_select.UnitSelect, "_most", most)
 
 
-LIES: Mapping[Callable[[Patch], None], Callable[[], None]] = {
+LIES: Mapping[Lie, Callable[[], None]] = {
     count_public_groups_once: people_stay_apart(ASKED[8]),
 }
 
 
 @pytest.mark.parametrize("lie", LIES, ids=lambda each: each.__name__)
-def test_a_lie_is_caught(lie: Callable[[Patch], None], monkeypatch: Patch):
+def test_a_lie_is_caught(lie: Lie):
     check = LIES[lie]
-    check()
-    with monkeypatch.context() as patch:
-        lie(patch)
-        with pytest.raises(AssertionError):
-            check()
+    assert_caught(lie, check)
 
 
 def test_a_lie_about_whose_rows_are_asked_is_caught(monkeypatch: Patch):
