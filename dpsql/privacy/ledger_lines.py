@@ -194,9 +194,9 @@ def read_1(text: str) -> Line:
     """The line of a text of format 1. Raises ValueError, TypeError, KeyError or such for one that it did not write."""
     said = json.loads(text)
     if "answer" in said:
-        line: Line = Answer(said["time"], said["answer"], said["sha256"])
+        line: Line = Answer(_text(said["time"]), _text(said["answer"]), _text(said["sha256"]))
     elif "note" in said:
-        line = Note(said["time"], said["note"])
+        line = Note(_text(said["time"]), _text(said["note"]))
     else:
         line = entry_of(said)
     if write_1(line) != text:
@@ -258,14 +258,20 @@ def _read_event(said: Mapping[str, Any]) -> Event:
 _READERS: dict[object, Callable[[Mapping[str, Any]], Line]] = {
     "charge": entry_of,
     "answer": lambda said: Answer(
-        said["time"], said["key"], said["sha256"], _place(said["charge"], or_none=True), _place(said["slot"])
+        _text(said["time"]),
+        _text(said["key"]),
+        _text(said["sha256"]),
+        _place(said["charge"], or_none=True),
+        _place(said["slot"]),
     ),
-    "note": lambda said: Note(said["time"], said["text"]),
+    "note": lambda said: Note(_text(said["time"]), _text(said["text"])),
     "unit": lambda said: UnitOf(
-        said["time"],
-        TableUnit(said["table"], UnitKind(said["unit"]), tuple(Place(*map(_text, each)) for each in said["path"])),
+        _text(said["time"]),
+        TableUnit(
+            _text(said["table"]), UnitKind(said["unit"]), tuple(Place(*map(_text, each)) for each in said["path"])
+        ),
     ),
-    "claim": lambda said: Claim(said["time"], said["key"], process_of(said["process"])),
-    "dropped": lambda said: Dropped(said["time"], int(_place(said["claim"]) or 0)),
-    "format": lambda said: From(said["time"], int(_place(said["format"]) or 0)),
+    "claim": lambda said: Claim(_text(said["time"]), _text(said["key"]), process_of(said["process"])),
+    "dropped": lambda said: Dropped(_text(said["time"]), int(_place(said["claim"]) or 0)),
+    "format": lambda said: From(_text(said["time"]), int(_place(said["format"]) or 0)),
 }

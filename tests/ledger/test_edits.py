@@ -92,6 +92,62 @@ def test_a_line_that_nothing_writes_with_a_right_hash(tmp_path: Path, name: str)
     assert "line 1" in str(caught.value)
 
 
+FORGED = {
+    "a note at no time": '"kind":"note","salt":"SALT","time":7,"text":"x"',
+    "a note at a list of times": '"kind":"note","salt":"SALT","time":[],"text":"x"',
+    "a note of a list": '"kind":"note","salt":"SALT","time":"t","text":[]',
+    "an answer to a list": '"kind":"answer","salt":"SALT","time":"t","key":[],"charge":1,"slot":0,"sha256":"x"',
+    "an answer to a number": '"kind":"answer","salt":"SALT","time":"t","key":7,"charge":1,"slot":0,"sha256":"x"',
+    "an answer of a number": '"kind":"answer","salt":"SALT","time":"t","key":"k","charge":1,"slot":0,"sha256":7',
+    "an answer for half": '"kind":"answer","salt":"SALT","time":"t","key":"k","charge":1.5,"slot":0,"sha256":"x"',
+    "an answer for a truth": '"kind":"answer","salt":"SALT","time":"t","key":"k","charge":true,"slot":0,"sha256":"x"',
+    "a unit of a number": '"kind":"unit","salt":"SALT","time":"t","table":7,"unit":"row","path":[]',
+    "a unit of a list": '"kind":"unit","salt":"SALT","time":"t","table":[7],"unit":"row","path":[]',
+    "a unit at no time": '"kind":"unit","salt":"SALT","time":null,"table":"t","unit":"row","path":[]',
+    "a claim to a list": (
+        '"kind":"claim","salt":"SALT","time":"t","key":[],"process":{"machine":"m","number":1,"started":"s"}'
+    ),
+    "a claim at no time": (
+        '"kind":"claim","salt":"SALT","time":null,"key":"k","process":{"machine":"m","number":1,"started":"s"}'
+    ),
+    "a claim of a process below zero": (
+        '"kind":"claim","salt":"SALT","time":"t","key":"k","process":{"machine":"m","number":-1,"started":"s"}'
+    ),
+    "a drop at no time": '"kind":"dropped","salt":"SALT","time":null,"claim":1',
+    "a drop of a list": '"kind":"dropped","salt":"SALT","time":"t","claim":[1]',
+    "a format at no time": '"kind":"format","salt":"SALT","time":{},"format":2',
+    "a charge of format 1": (
+        '"time":"t","analyst":null,"query":"q","epsilon":"0","delta":"0","rho":"0","hidden":"0","events":[],"parts":[]'
+    ),
+    "a note of format 1": '"time":"t","note":"n"',
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_last_line_that_nothing_writes_with_a_right_hash(tmp_path: Path, name: str):
+    """Of all kinds, with values of other types."""
+    path = written(tmp_path / "a.ledger")
+    with raw(path) as connection:
+        (number,) = connection.execute("SELECT MAX(number) + 1 FROM lines").fetchone()
+        text = f"{{{FORGED[name].replace('SALT', 'a' * 64)}}}"
+        connection.execute("INSERT INTO lines VALUES (?, ?, '')", (number, text))
+    rehash(path)
+    with pytest.raises(LedgerError, match=f"line {number} of the ledger cannot be read"):
+        open_ledger(path)
+
+
+@pytest.mark.parametrize("text", ['{"time":7,"note":"n"}', '{"time":[],"note":"n"}', '{"time":"t","note":[]}'])
+def test_a_last_line_of_format_1_that_nothing_writes(tmp_path: Path, text: str):
+    path = tmp_path / "a.ledger"
+    shutil.copy(Path(__file__).parent / "golden" / "format1_plain.ledger", path)
+    with raw(path) as connection:
+        (number,) = connection.execute("SELECT MAX(number) + 1 FROM lines").fetchone()
+        connection.execute("INSERT INTO lines VALUES (?, ?, '')", (number, text))
+    rehash(path)
+    with pytest.raises(LedgerError, match=f"line {number} of the ledger cannot be read"):
+        open_ledger(path)
+
+
 RULES = {
     "a zero below": "replace(text, '1/1000000', '1/0')",
     "less than nothing": "replace(text, '\"10\"', '\"-10\"')",
