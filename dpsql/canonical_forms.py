@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from dpsql.canonical_text import Form, form
+from dpsql.canonical_text import Form, NotCanonical, form
 from dpsql.executors.base import (
     CountDistinct,
     CountRows,
@@ -37,8 +37,18 @@ from dpsql.release_points import Points
 from dpsql.schema import ColumnSchema, TableSchema, Type
 from dpsql.schema_units import Limits, Lookup, Unit, UnitWord
 from dpsql.sql.expressions import Call, Column, Function, Literal
+from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Union
 from dpsql.sql.plan import Aggregate, AggregateKind, Aggregation, GroupKey
+
+
+def _name_of(function: Function) -> str:
+    """The name of a function, which decides its kernel: names are unique in the language, and a function that is not
+    the one that the language has by its name tells nothing by it. Raises NotCanonical for that."""
+    if FUNCTIONS.get(function.name) is not function:
+        raise NotCanonical(f"the language has another function {function.name}, or none")
+    return function.name
+
 
 _TABLES: dict[type, Form] = {
     TableSchema: form(
@@ -57,7 +67,7 @@ _EXPRESSIONS: dict[type, Form] = {  # what is known of a column's values follows
     Column: form("column", "name", "type", "table", apart=["fact", "shown"]),
     Literal: form("constant", "value", "type"),
     Call: form("call", "function", "args", "type", apart=["held", "size", "branches", "_hash"]),
-    Function: form("function", "name", enough=True),
+    Function: Form("function", {"name": _name_of}, frozenset(["name"]), enough=True),
 }
 _NODES: dict[type, Form] = {
     Scan: form("scan", "table", "name", apart=["shown"]),

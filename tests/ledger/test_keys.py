@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass, make_dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pandas as pd
@@ -27,6 +28,7 @@ from dpsql.privacy.budget import Budget
 from dpsql.privacy.unit import Neighbours
 from dpsql.release import Release
 from dpsql.schema import ColumnSchema, TableSchema, Type
+from dpsql.sql import functions
 from dpsql.sql.nodes import Filter, Scan
 from dpsql.sql.plan import AggregateKind
 
@@ -396,6 +398,27 @@ def check_unknown_kinds_have_no_key(_: Path | None = None) -> None:
 
 def test_unknown_kinds_have_no_key():
     check_unknown_kinds_have_no_key()
+
+
+def check_a_name_is_one_function(_: Path | None = None) -> None:
+    """Kernels see the type of their result and their arguments, which are in the key, and nothing else. So a function's
+    name has to decide its kernel: another function under the same name has no key."""
+    rooms = [room for room in vars(functions).values() if isinstance(room, ModuleType)]
+    listed = [each for room in rooms for each in vars(room).get("FUNCTIONS", ())]
+    assert len(listed) == len({each.name for each in listed}) == len(functions.FUNCTIONS) > 150
+    for function in functions.FUNCTIONS.values():
+        assert Writer(FORMS, NAMES).digest(function)
+        twin = replace(function, kernel=lambda _kind, vectors: vectors[0])
+        with pytest.raises(NotCanonical):
+            Writer(FORMS, NAMES).digest(twin)
+        with pytest.raises(NotCanonical):
+            Writer(FORMS, NAMES).digest(replace(function, name="another"))
+    digests = {Writer(FORMS, NAMES).digest(each) for each in functions.FUNCTIONS.values()}
+    assert len(digests) == len(functions.FUNCTIONS)
+
+
+def test_a_name_is_one_function():
+    check_a_name_is_one_function()
 
 
 def test_a_class_that_is_like_another_has_no_part_in_its_form():

@@ -22,7 +22,7 @@ from dpsql.privacy.ledger_reading import read_line
 from dpsql.privacy.ledger_units import TableUnit, UnitKind
 from dpsql.privacy.mechanisms import CubeLaplace
 from dpsql.schema import TableSchema
-from dpsql.sql.expressions import Literal
+from dpsql.sql.expressions import Function, Literal
 from tests.ledger import checks, test_at_once, test_formats, test_keys, test_partitions, test_units
 from tests.ledger.checks import needs_fork
 from tests.ledger.checks import session as session_of
@@ -314,6 +314,10 @@ def pass_over_what_has_no_form(patch: Patch) -> None:
             return b"something"
 
     patch.setattr(canonical_text.Writer, "_bytes", written)
+
+
+def take_functions_by_name(patch: Patch) -> None:
+    patch.setitem(canonical_forms.FORMS, Function, canonical_text.form("function", "name", enough=True))
 
 
 def _forgetting(kind: type, *words: str) -> Lie:
@@ -699,6 +703,7 @@ LIES: list[tuple[Lie, Check]] = [
     (write_names_of_classes, test_keys.check_renamed_classes),
     (write_pieces_without_their_ends, test_keys.check_pieces_are_told_apart),
     (pass_over_what_has_no_form, test_keys.check_unknown_kinds_have_no_key),
+    (take_functions_by_name, test_keys.check_a_name_is_one_function),
     (_forgetting(Literal, "value"), test_keys.check_every_fact_counts),
     (_forgetting(TableSchema, "version"), test_keys.check_every_fact_counts),
     (_forgetting(CubeLaplace, "scale"), test_keys.check_every_fact_counts),
