@@ -10,6 +10,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 from dpsql.canonical import canonical
 from dpsql.errors import LedgerError
@@ -44,7 +45,8 @@ class Replay:
         self._ledger = ledger
         self._answers: dict[str, Released] = {}
         self._unkept: set[str] = set()
-        self._turns: dict[str, threading.Lock] = {}  # by key of a question
+        self._turns: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()  # by key, while somebody has one
+        self._handing_out = threading.Lock()
 
     def question(self, release: Release, tables: Mapping[str, TableSchema]) -> Question | None:
         """The question of a release over these tables (by folded name); None for one that cannot be recognised.
@@ -108,7 +110,9 @@ class Replay:
         self._ledger.check_process()
         if question is None:
             return nullcontext()
-        return self._turns.setdefault(question.key, threading.Lock())  # one step: two threads find one lock
+        with self._handing_out:  # two threads find one lock
+            found = self._turns.setdefault(question.key, threading.Lock())
+        return found  # noqa: RET504 - out here: an interrupt between call and return in there could keep the lock
 
 
 def _fits(released: Released, release: Release) -> bool:

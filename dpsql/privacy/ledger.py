@@ -49,7 +49,7 @@ class Ledger(Book):
         self, rules: Rules, store: Store | None = None, *, analyst: str | None = None, owner: bool = False
     ) -> None:
         self._entries: list[Entry] = []  # those of the charges that were asked for already
-        self._made: dict[tuple[int, str], str] = {}  # by thread and key: the hash of the claim that it made last
+        self._made: dict[tuple[int, str], str] = {}  # by thread and key: the hash of the claim that it is at work on
         super().__init__(rules, store, analyst=analyst, owner=owner)
 
     @property
@@ -187,18 +187,21 @@ class Ledger(Book):
         paid = None if charge is None else charge.number
         with self._writing():
             last, _ = self._state.answers.get(key, (0, ""))
-            if paid in self._state.paid or (claimed and paid is not None and last > paid):
-                return False
-            number = self._append(Answer(self._now(), key, ledger_text.digest_of(payload), paid))
-            self._store.keep(number, payload)
-        return True
+            first = paid not in self._state.paid and not (claimed and paid is not None and last > paid)
+            if first:
+                number = self._append(Answer(self._now(), key, ledger_text.digest_of(payload), paid))
+                self._store.keep(number, payload)
+        self._made.pop((threading.get_ident(), key), None)
+        return first
 
     def drop(self, charge: Entry) -> None:
         """The claim of this charge comes to no answer: who waits for it asks anew, and pays. The charge stays. Raises
         nothing of the ledger's: where no line can be written, this process remembers it."""
-        held = next((held for held in self._state.claims.values() if held.number == charge.number - 1), None)
+        open_ = list(self._state.claims.items())  # a copy: other threads may write meanwhile
+        key, held = next(((key, held) for key, held in open_ if held.number == charge.number - 1), ("", None))
         if held is not None:
             claims.end(held.digest)
+            self._made.pop((threading.get_ident(), key), None)
             self._drop(held)
 
     def give_up(self, key: str) -> None:
@@ -273,11 +276,13 @@ class Ledger(Book):
         return held is not None and not claims.gone(held.process, clock.age(held.time), held.digest)
 
     def _wait(self, key: str) -> None:
-        """Until the answer of this key is there, or nobody is at work on it."""
+        """Until the answer of this key is there, or nobody is at work on it. Raises LedgerError where the clock went
+        backwards."""
         pause = _SHORTEST_PAUSE
         while True:
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
             with self._current():
+                self._now()  # by a clock that went backwards no claim would grow old
                 if key in self._state.answers or not self._claimed(key):
                     return

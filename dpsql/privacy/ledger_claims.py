@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+from collections import OrderedDict
 from functools import lru_cache
 from pathlib import Path
 
@@ -22,8 +23,10 @@ LEASE = 600.0
 LONGEST = 3600.0
 """Seconds after which that of a running process does."""
 
-_ended: set[str] = set()
-"""Hashes of the lines of claims of this process that were given up, in case that the ledger cannot be written."""
+_REMEMBERED = 10_000
+_ended: OrderedDict[str, None] = OrderedDict()
+"""Hashes of the lines of claims of this process that were given up last, in case that the ledger cannot be written. One
+that is forgotten ends with time."""
 
 
 def this_process() -> Process:
@@ -54,7 +57,9 @@ def gone(process: Process, age: float, digest: str = "") -> bool:
 
 def end(digest: str) -> None:
     """Remember that a claim of this process is given up."""
-    _ended.add(digest)
+    _ended[digest] = None
+    if len(_ended) > _REMEMBERED:
+        _ended.popitem(last=False)
 
 
 def ended(digest: str) -> bool:
@@ -73,7 +78,7 @@ def _started(number: int) -> str | None:
     if _can_ask():
         try:
             os.kill(number, 0)  # asks, and sends nothing
-        except ProcessLookupError:
+        except (ProcessLookupError, OverflowError):  # no system counts so far
             return None
         except OSError:
             pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 
 from dpsql.errors import LedgerError
@@ -21,8 +22,11 @@ def text_of(moment: datetime) -> str:
 
 
 def age(moment: str) -> float:
-    """Seconds since a line was written."""
-    return (now() - datetime.strptime(moment, _MOMENT).replace(tzinfo=UTC)).total_seconds()
+    """Seconds since a line was written; infinite for what is no moment, which no version wrote."""
+    try:
+        return (now() - datetime.strptime(moment, _MOMENT).replace(tzinfo=UTC)).total_seconds()
+    except ValueError:
+        return math.inf
 
 
 def next_time(last: str) -> str:
