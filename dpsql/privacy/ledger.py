@@ -197,8 +197,9 @@ class Ledger(Book):
     def drop(self, charge: Entry) -> None:
         """The claim of this charge comes to no answer: who waits for it asks anew, and pays. The charge stays. Raises
         nothing of the ledger's: where no line can be written, this process remembers it."""
-        open_ = list(self._state.claims.items())  # a copy: other threads may write meanwhile
-        key, held = next(((key, held) for key, held in open_ if held.number == charge.number - 1), ("", None))
+        with self._lock:  # other threads read lines meanwhile
+            claimed = self._state.claims.items()
+            key, held = next((each for each in claimed if each[1].number == charge.number - 1), ("", None))
         if held is not None:
             claims.end(held.digest)
             self._made.pop((threading.get_ident(), key), None)

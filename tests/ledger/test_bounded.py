@@ -99,8 +99,10 @@ def test_claims_are_dropped_while_others_claim():
     def write() -> None:
         number = 0
         while not stop.is_set():
-            number += 1
-            ledger._state.claims[f"new{number % 50_000}"] = Held()  # type: ignore[assignment]
+            with ledger._lock:  # as lines are read
+                for _ in range(100):
+                    number += 1
+                    ledger._state.claims[f"new{number % 50_000}"] = Held()  # type: ignore[assignment]
 
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
