@@ -92,11 +92,8 @@ class RowHashes:
 
     def __call__(self, asked: Numbers) -> tuple[Hashes, Hashes]:
         places = self.places[asked]
-        assert self.rows.units is not None  # as the caller of this module saw
-        found = [self.rows.units.hashes(self.key, 0, places)]
-        if self.groups is not None:
-            found.append(self._of_groups(self.groups, self.codes[places]))
-        group = combine(found)
+        group = self.of_groups(asked)
+        found = [group]
         chosen = self.rows.at(places)
         parts = [
             part for part in (*self.plan.parts, *self.plan.grids) if isinstance(part, GridCounts) or not of_units(part)

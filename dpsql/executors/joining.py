@@ -115,11 +115,6 @@ class Runs:
         return left_rows, self._laid_out[np.arange(len(left_rows)) + np.repeat(starts - (ends - pairs), pairs)]
 
 
-def expand(codes_left: Numbers, codes_right: Numbers) -> tuple[Numbers, Numbers]:
-    """The positions of all pairs of rows with the same code, -1 being the code of none: by left row, then right row."""
-    return Runs(codes_left, codes_right).expand(0, len(codes_left))
-
-
 def _numbers(left: Vector, right: Vector) -> tuple[Vector, Vector]:
     """Cells of both sides as int64, the same where the cells are equal; NULL stays NULL. Those of texts lie close
     together on the right side."""

@@ -14,9 +14,10 @@ from dpsql.executors.columns import ColumnStore
 from dpsql.executors.encoding import Encoded
 from dpsql.executors.joining import (
     KeyColumn,
+    Numbers,
+    Runs,
     combine,
     dense_ranks,
-    expand,
     key_of,
     lookup,
     match_codes,
@@ -29,6 +30,11 @@ from dpsql.sql.expressions import Vector
 Cells = Sequence[Any]
 BOUNDARIES = [0, 1, -1, 2**53 - 1, 2**53, 2**53 + 1, 2**62 - 1, 2**62, -(2**53) - 1, -(2**62)]
 REALS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0**53, 2.0**53 + 2, 2.0**62, -(2.0**62), 2.0**63, -(2.0**63), 1e300, math.inf]
+
+
+def expand(codes_left: Numbers, codes_right: Numbers) -> tuple[Numbers, Numbers]:
+    """The positions of all pairs of rows with the same code."""
+    return Runs(codes_left, codes_right).expand(0, len(codes_left))
 
 
 def plain(cells: Cells, dtype: Any) -> KeyColumn:
