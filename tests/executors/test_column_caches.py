@@ -124,6 +124,49 @@ def test_a_cell_changed_in_place_is_seen_by_query_and_not_by_a_session(
     assert ask(data, sql, **said) == before
 
 
+@pytest.mark.parametrize("change", [_by_loc, _by_iat, _by_mask])
+@pytest.mark.parametrize(("make", "two", "kind"), CASES)
+def test_a_session_answers_of_the_frame_that_it_was_given(
+    make: Callable[[list[Any]], Any], two: list[Any], kind: str | None, change: Callable[[pd.DataFrame, Any], None]
+):
+    """Drawn anew and in other words too, whether it has read a column before the change or reads it first after it:
+    values, groups and whose rows they are."""
+    data = pd.DataFrame({"x": make(two * COPIES), "y": 1})
+    table = dpsql.Table(data, types={} if kind is None else {"x": kind})
+    by_unit = dpsql.Table(data, types=table.declaration.types, unit="x", max_rows=COPIES)
+    asked, unread = (dpsql.Session({"t": table, "u": by_unit}, budget=dpsql.Budget(1e9, 0.1)) for _ in range(2))
+    sqls = (
+        "SELECT x, COUNT(*) FROM t GROUP BY x",
+        "SELECT COUNT(x), COUNT(DISTINCT x) FROM t",
+        "SELECT COUNT(*) FROM u",
+    )
+    before = [list(asked.query(sql, **PRIVACY)) for sql in sqls]
+    nobody = COPIES * two.count(None)
+    assert before[1:] == [[(2 * COPIES - nobody, 2 - two.count(None))], [(2 * COPIES - nobody,)]]
+
+    change(data, make(two)[1])
+    del data["y"]
+    spent = asked.spent.epsilon
+    assert [list(asked.query(sql, **PRIVACY)) for sql in sqls] == before
+    assert asked.spent.epsilon == spent, "answers that are paid are given again"
+    for session in (asked, unread):
+        assert [list(session.query(sql, **PRIVACY, fresh=True)) for sql in sqls] == before
+    assert asked.query("SELECT SUM(y) FROM t WHERE y BETWEEN 0 AND 1", epsilon=1e8).item() == 2 * COPIES
+
+
+def test_a_paid_answer_is_given_again_whatever_becomes_of_the_memory():
+    """Also where somebody writes to it round pandas, of which nothing is promised but this."""
+    cells = np.array([1, 2, 3] * COPIES)
+    data = pd.DataFrame({"x": pd.Series(cells, copy=False)}, copy=False)
+    assert np.shares_memory(cells, data["x"].to_numpy()), "else the case says nothing"
+    session = dpsql.Session({"t": dpsql.Table(data, bounds={"x": (1, 3)})}, budget=dpsql.Budget(1e9))
+    sqls = ("SELECT x, COUNT(*) FROM t GROUP BY x", "SELECT SUM(x) FROM t")
+    before = [list(session.query(sql, epsilon=1)) for sql in sqls]
+    cells[:] = 99
+    assert [list(session.query(sql, epsilon=1)) for sql in sqls] == before
+    assert session.spent.epsilon == 2
+
+
 @pytest.mark.parametrize(("make", "two", "kind"), CASES)
 def test_a_column_is_known_by_its_memory(make: Callable[[list[Any]], Any], two: list[Any], kind: str | None):
     data = pd.DataFrame({"x": make(two), "y": make(two)})
