@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 
 from dpsql.schema import Type
 from dpsql.sql.expressions import Call, Column, Expr, unfiltered
-from dpsql.sql.nodes import PerUnit, Source, inputs_of
+from dpsql.sql.nodes import PerUnit, Source, nodes_of
 from dpsql.sql.people import origins
 
 INEXACT = frozenset({"exp", "ln", "log2", "log10", "log_base", "cbrt", "power"})
@@ -60,14 +60,10 @@ def _is_whole_power(expr: Call) -> bool:
 def made_of(source: Source) -> dict[Column, tuple[Expr, ...]]:
     """What the columns that nodes of a source make are copies of, or are aggregated of inside a unit."""
     found = origins(source)
-    for each in _nodes(source):
+    for each in nodes_of(source):
         if isinstance(each, PerUnit):
             made = each.columns[len(each.keys) :]
             found.update(
                 {column: aggregate.arguments for column, aggregate in zip(made, each.aggregations, strict=True)}
             )
     return found
-
-
-def _nodes(source: Source) -> list[Source]:
-    return [source, *(node for each in inputs_of(source) for node in _nodes(each))]
