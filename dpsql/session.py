@@ -275,7 +275,7 @@ class Session:
         ledger, parts = self._ledger, self._parts(release)
         also = "" if release.choice is None else f", mechanism={release.choice.chosen!r}"
         asked = Asked(by_rho=release.allowed.rho is not None, also=also, within=release.goal is not None)
-        units = units_read(release.query.plan.input, self._catalog.tables)
+        units = units_read(release.query, self._catalog.tables)
         claimed = not fresh and question is not None and question.lasting
         how: dict[str, Any] = {"events": release.events, "parts": parts, "asked": asked, "units": units}
         try:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from dpsql.privacy.ledger_units import Place, TableUnit, UnitKind
 from dpsql.schema import ColumnSchema, TableSchema
-from dpsql.sql.nodes import Source, scans_of
+from dpsql.sql.nodes import scans_of
+from dpsql.sql.plan import Query
 
 Tables = Mapping[str, TableSchema]
 
@@ -24,10 +25,12 @@ def units_of(tables: Tables, names: Iterable[str] | None = None) -> tuple[TableU
     return tuple(found[name] for name in sorted(found))
 
 
-def units_read(source: Source, tables: Tables) -> tuple[TableUnit, ...]:
-    """The units of every table that a query reads: the rows it is about, those it asks about or joins, and those that
-    tell whose a row is."""
-    return units_of(tables, {scan.table.name.casefold() for scan in scans_of(source)})
+def units_read(query: Query, tables: Tables) -> tuple[TableUnit, ...]:
+    """The units of every table that a query reads: the rows it is about, those it asks about or joins, those that tell
+    whose a row is, and public ones of which only a constant of the plan was computed."""
+    return units_of(
+        tables, query.computed_from.union(scan.table.name.casefold() for scan in scans_of(query.plan.input))
+    )
 
 
 def _unit_of(name: str, tables: Tables) -> TableUnit:

@@ -67,7 +67,7 @@ def bind(statement: Statement, catalog: Catalog, params: Params = ()) -> Bound:
     """The plan of a statement. Raises a QueryRefused that names the place in the text."""
     check(statement)
     binder = _Binder(statement, catalog, params)
-    query = binder.query()
+    query = replace(binder.query(), computed_from=frozenset(binder.whole.computed_from))
     check_all_used(params, frozenset(binder.whole.used))
     return Bound(query, binder.whole.options)
 

@@ -237,6 +237,8 @@ class Query:
     finish: Finish
     slots: tuple[Slot, ...]
     stages: tuple[Stage, ...] = ()
+    computed_from: frozenset[str] = frozenset()
+    """Public tables, by folded name, of which constants of the plan were computed: they need not stand in it."""
 
 
 def format_plan(query: Query) -> str:

@@ -28,6 +28,8 @@ class Statementwide:
     places: set[str] = field(default_factory=set)
     public: PublicValues | None = None
     tables: Mapping[str, TableSchema] = field(default_factory=dict)
+    computed_from: set[str] = field(default_factory=set)
+    """Public tables, by folded name, of which constants were computed."""
 
     def unit_column(self, table: TableSchema) -> ColumnSchema:
         """The column at the end of the path to a table's units."""

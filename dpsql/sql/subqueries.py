@@ -19,7 +19,7 @@ from dpsql.schema import Type
 from dpsql.sql.expressions import Column, Expr, Fact, Literal, Slot, call, columns, unfiltered
 from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.joins import assembled, not_on_the_unit
-from dpsql.sql.nodes import Filter, Mark, Pair, Source
+from dpsql.sql.nodes import Filter, Mark, Pair, Source, scans_of
 from dpsql.sql.parse import span_of
 from dpsql.sql.people import People, Rows, SameUnit, all_of, columns_of, conjuncts, equality, places_of
 from dpsql.sql.select_list import is_star, items_of
@@ -141,6 +141,7 @@ class Membership:
                 hint="Join the table on those columns instead, and use its column.",
             )
         source = with_marks(assembled(found, predicate), inside.marks)
+        outer.whole.computed_from |= {scan.table.name.casefold() for scan in scans_of(source)}
         value = public.aggregate(source, aggregation, slot.type)
         return Literal(value, slot.type)
 

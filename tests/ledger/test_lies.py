@@ -544,6 +544,11 @@ def leave_out_tables_on_the_way(patch: Patch) -> None:
     patch.setattr(table_units, "units_of", units_of)
 
 
+def leave_out_what_became_a_constant(patch: Patch) -> None:
+    honest = session.units_read
+    patch.setattr(session, "units_read", lambda query, held: honest(replace(query, computed_from=frozenset()), held))
+
+
 def write_no_random_bytes(patch: Patch) -> None:
     patch.setattr(ledger_book, "fresh_key", lambda: bytes(32))
 
@@ -672,6 +677,7 @@ LIES: list[tuple[Lie, Check]] = [
     (forget_types, a_path_and_others),
     (forget_the_keys_on_the_way, a_path_and_others),
     (leave_out_tables_on_the_way, test_units.test_a_table_on_the_way_to_a_unit_is_held_too),
+    (leave_out_what_became_a_constant, test_units.check_public_tables_are_held),
     (write_no_random_bytes, test_formats.test_hashes_of_lines_cannot_be_guessed),
     (begin_format_2_without_a_word, a_file_of_format_1_goes_on),
     (read_what_looks_right, test_formats.test_a_line_of_a_later_version_is_refused_as_that),

@@ -87,6 +87,57 @@ def test_rows_and_a_unit_of_one_row_each_are_different(tmp_path: Path):
             opened(path, other)
 
 
+READ = {  # each with a public table that stands beside people's rows
+    "joined": "SELECT COUNT(*) FROM orders JOIN names ON name = code",
+    "in": "SELECT COUNT(*) FROM orders WHERE name IN (SELECT code FROM names)",
+    "not in": "SELECT COUNT(*) FROM orders WHERE name NOT IN (SELECT code FROM names WHERE house > 2)",
+    "exists": "SELECT COUNT(*) FROM orders WHERE EXISTS (SELECT 1 FROM names WHERE house > 2)",
+    "in an aggregate": "SELECT SUM(CASE WHEN name IN (SELECT code FROM names) THEN 1 ELSE 0 END) FROM orders",
+    "a value": "SELECT COUNT(*) FROM orders WHERE customer > (SELECT MIN(house) FROM names)",
+    "a value of a join": (
+        "SELECT COUNT(*) FROM orders "
+        "WHERE customer > (SELECT MIN(n.house) FROM names AS n JOIN names AS m ON n.id = m.id)"
+    ),
+    "a value in a value": (
+        "SELECT COUNT(*) FROM orders "
+        "WHERE customer > (SELECT MIN(k) FROM others WHERE k > (SELECT MIN(house) FROM names))"
+    ),
+    "a value that marks": (
+        "SELECT COUNT(*) FROM orders WHERE customer > (SELECT MIN(k) FROM others WHERE k IN (SELECT house FROM names))"
+    ),
+    "a value in an aggregate": "SELECT SUM(CLAMP(customer, 0, (SELECT MAX(house) FROM names))) FROM orders",
+    "a value in a CTE": (
+        "WITH o AS (SELECT customer FROM orders WHERE customer > (SELECT MIN(house) FROM names)) SELECT COUNT(*) FROM o"
+    ),
+    "alone": "SELECT COUNT(*), MAX(house) FROM names",
+}
+
+
+def check_public_tables_are_held(folder: Path, *names: str) -> None:
+    """In whatever way a query reads a public table, also where it leaves no more than a constant in the plan."""
+    for name in names or READ:
+        path = folder / f"{name}.ledger"
+        others = dpsql.Table(pd.DataFrame({"k": [1, 2]}), public=True)
+        public = {"names": dpsql.Table(CUSTOMERS, public=True, unique=["id", "code"]), "others": others}
+        with opened(path, {**DECLARED["a column"], **public}) as asked:
+            asked.query(READ[name], epsilon=1)
+        assert ("names", "public") in units(path)
+        with pytest.raises(LedgerError, match="another privacy unit"):
+            opened(path, {"names": dpsql.Table(CUSTOMERS)})
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_public_table_that_is_read_is_held(tmp_path: Path, name: str):
+    check_public_tables_are_held(tmp_path, name)
+
+
+def test_a_public_table_that_is_not_read_is_not_held(tmp_path: Path):
+    path = tmp_path / "a.ledger"
+    with opened(path, {**DECLARED["a column"], "names": dpsql.Table(CUSTOMERS, public=True)}) as asked:
+        asked.query(COUNT, epsilon=1)
+    opened(path, {"names": dpsql.Table(CUSTOMERS)})
+
+
 @pytest.mark.parametrize("other", ["rows", "public", "another column", "a path to houses"])
 def test_a_table_that_is_added(tmp_path: Path, other: str):
     path = tmp_path / "a.ledger"
