@@ -117,7 +117,11 @@ _MEASURED: dict[type, Form] = {
         "noisy",
         apart=["name", "row", "sensitivity", "l2_squared", "bound", "by_unit"],
     ),
-    Estimate: form("estimate", "kind", "sum", "count", "centre", "range", "whole", "moments", "chosen"),
+    Estimate: form(
+        "estimate",
+        *("kind", "sum", "count", "centre", "range", "whole", "moments", "chosen"),
+        apart=["unrounded"],  # it follows from the plan
+    ),
     Moments: form(
         "moments",
         *("half", "square", "product", "sum", "other-square=other_square", "centre", "other-half=other_half"),

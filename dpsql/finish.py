@@ -161,11 +161,11 @@ def slot_vectors(release: Release, released: Released) -> list[Vector]:
 
 
 def whole_slots(release: Release, released: Released) -> dict[Slot, tuple[int, ...] | None]:
-    """The aggregates whose exact values are whole, and that are shown so; with their numbers, where these are too large
-    for doubles."""
+    """The aggregates that are shown as whole numbers; with these, where they are too large for doubles."""
     slots = release.query.slots[len(release.query.plan.keys) :]
     found = enumerate(zip(slots, release.estimates, strict=True))
-    return {slot: released.integers.get(place) for place, (slot, exact) in found if exact.whole}
+    held = released.integers
+    return {slot: held.get(place) for place, (slot, exact) in found if exact.whole or place in held}
 
 
 def _reader(release: Release, released: Released, slots: list[Vector], given: Given) -> Read:
@@ -180,7 +180,7 @@ def _reader(release: Release, released: Released, slots: list[Vector], given: Gi
         vector, integers = slots[leaf.expr.index], released.integers.get(place)
         if integers is not None:
             vector = Vector(as_array(integers), vector.valid)
-        return _reports(vector, bounds, leaf.level, whole=release.estimates[place].whole)
+        return _reports(vector, bounds, leaf.level, whole=release.estimates[place].whole or integers is not None)
 
     return read
 

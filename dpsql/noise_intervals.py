@@ -226,7 +226,7 @@ def aggregate_interval(release: Release, released: Released, index: int, level: 
         return moments_interval(release, released, estimate, level)
     value = _linear_value(estimate, released.values)
     width = linear_half_width(release, estimate, level)
-    if estimate.whole:
+    if estimate.whole or index in released.integers:
         value, width = np.rint(value), float(of_whole(width))
     exactly = around(released.integers[index], width) if index in released.integers else None
     return (value - width, value + width) if exactly is None else exactly

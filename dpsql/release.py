@@ -28,7 +28,7 @@ from dpsql.privacy.partitions import show_probability
 from dpsql.release_bounds import Bounded, Searches
 from dpsql.release_choice import Choice, log_error
 from dpsql.release_draws import Draw
-from dpsql.release_integers import Integers, integers_of
+from dpsql.release_integers import LARGEST_OF_LEVELS, Integers, are_large, integers_of
 from dpsql.release_levels import Levels
 from dpsql.release_order import order_of
 from dpsql.release_parts import Coordinate, Estimate, Lattice
@@ -197,9 +197,17 @@ class Release:
         steps = self.coordinate_steps(exact.parts)
         units = np.array([each.unit for each in self.coordinates], dtype=np.float64)
         if self.levels is not None:
-            found = self.levels.privatise(steps)
+            measured = self.levels.privatise(steps)
+            found = self.levels.estimates(measured)
+            values = self._features(found * units[:, None])
+            # A level's estimate is made of all others, and no more exact in doubles than the largest of them.
+            if are_large(self.lattice, values, LARGEST_OF_LEVELS):
+                found = self.levels.estimates(measured, exactly=True)
+                worths = np.array([each.worth for each in self.coordinates], dtype=object)
+                values = self._features((found * worths[:, None]).astype(np.float64))
+            integers = integers_of(self.lattice, found, values)
             keys = exact.keys if exact.groups else self.levels.finest(self.exact.keys)
-            return Released(self.levels.keys_of(keys), self._features(found * units[:, None]))
+            return Released(self.levels.keys_of(keys), values, integers=integers)
         for share in self.shares:
             drawn = share.noise.draw(exact.groups)
             steps = steps.astype(object) if drawn.dtype == object else steps

@@ -173,7 +173,8 @@ def _of_levels(
     if not analysis.private or not lattice.coordinates:
         raise UnsupportedSQL("ROLLUP, CUBE and GROUPING SETS are of aggregates of people's rows.")
     # Whole numbers rounded one by one would not add up.
-    lattice = replace(lattice, estimates=tuple(replace(each, whole=False) for each in lattice.estimates))
+    estimates = tuple(replace(each, whole=False, unrounded=each.whole) for each in lattice.estimates)
+    lattice = replace(lattice, estimates=estimates)
     law = "gaussian" if gaussian else "split" if strategy == "split" else "laplace"
     levels = levels_of(query.plan, analysis, lattice, allowed, law=law, delta=allowed.delta)
     cost, events = _as_asked(levels.cost, allowed), tuple(level.event for level in levels.measured)

@@ -24,7 +24,9 @@ Integers = Mapping[int, tuple[int, ...]]
 """By aggregation, a whole number for each group."""
 
 LARGEST_IN_DOUBLES = 2.0**50
-"""Terms below this are whole to the last digit in doubles, and so are sums of a few of them."""
+"""Terms below this are whole to the last digit in doubles, and so are sums of a few of them,"""
+LARGEST_OF_LEVELS = 2.0**44
+"""and below this the least-squares estimates of levels, which take some dozens of roundings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +44,29 @@ class _Exactly:
 
 def integers_of(lattice: Lattice, steps: NDArray[Any], features: Floats) -> dict[int, tuple[int, ...]]:
     """Those aggregations that are whole numbers and too large for doubles, in any group. steps: (coordinates, groups),
-    noisy; features: the same in the answer's units."""
+    noisy, integers or Fractions; features: the same in the answer's units."""
     found = {}
     for place, each in enumerate(lattice.estimates):
-        if is_integer(each) and _largest(each, features) >= LARGEST_IN_DOUBLES:
+        if _is_large(each, features, LARGEST_IN_DOUBLES):
             exactly = _exactly(lattice, each)
             if exactly.weights:
                 found[place] = exactly.values(steps)
     return found
 
 
+def are_large(lattice: Lattice, features: Floats, largest: float) -> bool:
+    """Whether any aggregation is a whole number and too large for doubles."""
+    return any(_is_large(each, features, largest) for each in lattice.estimates)
+
+
+def _is_large(each: Estimate, features: Floats, largest: float) -> bool:
+    return is_integer(each) and _largest(each, features) >= largest
+
+
 def is_integer(estimate: Estimate) -> bool:
-    """Whether it is shown as a whole number, a combination of noisy sums."""
-    return estimate.whole and estimate.chosen is None and estimate.kind in (AggregateKind.COUNT, AggregateKind.SUM)
+    """Whether it is a whole number, a combination of noisy sums."""
+    whole = estimate.whole or estimate.unrounded
+    return whole and estimate.chosen is None and estimate.kind in (AggregateKind.COUNT, AggregateKind.SUM)
 
 
 def _largest(each: Estimate, features: Floats) -> float:

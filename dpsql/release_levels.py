@@ -89,6 +89,15 @@ class Level:
     event: Event
 
 
+@dataclass(frozen=True, repr=False)
+class Measured:
+    """What was measured: noisy integers of each measured level, with an axis for each of its keys behind that of the
+    noisy coordinates; and of each wanted level what has no noise, (other coordinates, rows)."""
+
+    noisy: dict[GroupingSet, NDArray[Any]]
+    known: dict[GroupingSet, NDArray[Any]]
+
+
 @dataclass(frozen=True)
 class Levels:
     """The levels of a query: `wanted` in the order of the answer, over keys with so many values each (`sizes`).
@@ -120,19 +129,30 @@ class Levels:
             yield each, slice(start, start + size)
             start += size
 
-    def privatise(self, steps: NDArray[Any]) -> NDArray[np.float64]:
-        """Exact coordinates of the finest groups, (coordinates, groups), to noisy ones of all rows of the answer."""
+    def privatise(self, steps: NDArray[Any]) -> Measured:
+        """Noise on every measured level of the exact coordinates of the finest groups, (coordinates, groups)."""
         if not steps.shape[1]:  # some key has no values
             steps = np.zeros((len(steps), math.prod(self.sizes)), dtype=np.int64)
         known = [place for place in range(len(steps)) if place not in self.noisy]
-        noisy = {level.keys: self._measure(steps, level) for level in self.measured}
-        found = consistent(noisy, self._variances(), self.wanted) if noisy else {}
-        out = np.zeros((len(steps), sum(rows.stop - rows.start for _, rows in self.rows())))
+        return Measured(
+            {level.keys: self._measure(steps, level) for level in self.measured},
+            {
+                keys: self._summed(steps[known], keys).reshape(len(known), rows.stop - rows.start)
+                for keys, rows in self.rows()
+            },
+        )
+
+    def estimates(self, measured: Measured, *, exactly: bool = False) -> NDArray[Any]:
+        """The coordinates of all rows of the answer, (coordinates, rows), as doubles; with `exactly` as Fractions."""
+        noisy, dtype = measured.noisy, object if exactly else np.float64
+        found = consistent(noisy, self._variances(), self.wanted, exactly=exactly) if noisy else {}
+        width = len(self.noisy) + len(next(iter(measured.known.values()), ()))
+        known = [place for place in range(width) if place not in self.noisy]
+        out: NDArray[Any] = np.zeros((width, sum(rows.stop - rows.start for _, rows in self.rows())), dtype)
         for keys, rows in self.rows():
-            size = rows.stop - rows.start
-            out[known, rows] = self._summed(steps[known], keys).reshape(len(known), size)
+            out[known, rows] = measured.known[keys]
             if noisy:
-                out[list(self.noisy), rows] = found[keys].reshape(len(self.noisy), size)
+                out[list(self.noisy), rows] = found[keys].reshape(len(self.noisy), rows.stop - rows.start)
         return out
 
     def _summed(self, steps: NDArray[Any], keys: GroupingSet) -> NDArray[Any]:
@@ -141,10 +161,10 @@ class Levels:
         others = tuple(1 + key for key in range(len(self.sizes)) if key not in keys)
         return np.asarray(finest.astype(object).sum(axis=others) if others else finest, dtype=object)
 
-    def _measure(self, steps: NDArray[Any], level: Level) -> NDArray[np.float64]:
+    def _measure(self, steps: NDArray[Any], level: Level) -> NDArray[Any]:
         exact = self._summed(steps[list(self.noisy)], level.keys)
         drawn = level.noise.draw(math.prod(self.sizes[key] for key in level.keys))
-        return np.asarray(exact + drawn.astype(object).reshape(exact.shape), dtype=np.float64)
+        return np.asarray(exact + drawn.astype(object).reshape(exact.shape))
 
     def _variances(self) -> dict[GroupingSet, float]:
         return {level.keys: level.noise.spread for level in self.measured}

@@ -112,9 +112,12 @@ class Estimate:
     centre: float
     range: Interval
     whole: bool
-    """The exact answer is an integer."""
+    """The exact answer is an integer, and what is shown is rounded to one."""
     moments: Moments | None = None
     chosen: Chosen | None = None
+    unrounded: bool = False
+    """The exact answer is an integer, and what is shown has the fractions of an estimate, save where doubles would be
+    too coarse."""
 
     @property
     def exact_centre(self) -> Fraction:

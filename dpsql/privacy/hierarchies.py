@@ -62,9 +62,14 @@ def cube_sets(keys: int) -> tuple[GroupingSet, ...]:
 
 
 def consistent(
-    noisy: Mapping[GroupingSet, NDArray[Any]], variances: Mapping[GroupingSet, float], wanted: Iterable[GroupingSet]
-) -> dict[GroupingSet, Floats]:
-    """The weighted least-squares estimates of the wanted marginals; they add up exactly but for float rounding.
+    noisy: Mapping[GroupingSet, NDArray[Any]],
+    variances: Mapping[GroupingSet, float],
+    wanted: Iterable[GroupingSet],
+    *,
+    exactly: bool = False,
+) -> dict[GroupingSet, NDArray[Any]]:
+    """The weighted least-squares estimates of the wanted marginals; they add up exactly but for float rounding, or, of
+    tables of integers with `exactly`, to the last digit: as Fractions.
 
     `noisy` holds the measured tables, each with one axis for each of its keys, behind axes that are the same in all
     tables (several coordinates of one query), which are estimated alike: right if the covariance of the coordinates of
@@ -73,17 +78,23 @@ def consistent(
     """
     sizes, front = _shapes(noisy)
     keys = sorted(sizes)
-    weights = _weights({each: variances.get(each, math.nan) for each in noisy}, sizes)
-    evidence = _evidence(weights, keys)
-    seen = {measured: _analysed(table, len(measured)) for measured, table in noisy.items()}
+    dtype: Any = object if exactly else np.float64
+    weights: dict[GroupingSet, Any] = dict(_weights({each: variances.get(each, math.nan) for each in noisy}, sizes))
+    if exactly:
+        weights = {each: Fraction(weight) for each, weight in weights.items()}
+    evidence = _evidence(weights, keys, dtype)
+    seen = {
+        measured: _analysed(_exact(table) if exactly else table, len(measured), dtype)
+        for measured, table in noisy.items()
+    }
     found = {}
     for each in wanted:
         _components(each, sizes, evidence, keys)
-        made = np.zeros(front + tuple(sizes[key] for key in each))
+        made = np.zeros(front + tuple(sizes[key] for key in each), dtype)
         for measured, coefficients in seen.items():
             common = tuple(key for key in each if key in measured)
             known = evidence[_places(keys, common)]
-            shares = np.divide(weights[measured], known, out=np.zeros(known.shape), where=known > 0)
+            shares = np.divide(weights[measured], known, out=np.zeros(known.shape, dtype), where=known > 0)
             cells = np.ix_(*(np.minimum(np.arange(sizes[key]), 1) for key in common))
             made[_places(each, common)] += coefficients[_places(measured, common)] * shares[cells]
         found[each] = _synthesised(made, len(each))
@@ -115,9 +126,9 @@ def _weights(variances: Mapping[GroupingSet, float], sizes: Sizes) -> dict[Group
     return {each: 1 / (max(v / loudest, _QUIETEST) * _cells(each, sizes)) for each, v in variances.items()}
 
 
-def _evidence(weights: Mapping[GroupingSet, float], keys: Sequence[int]) -> Floats:
+def _evidence(weights: Mapping[GroupingSet, Any], keys: Sequence[int], dtype: Any = np.float64) -> NDArray[Any]:
     """A_T for every set T of the keys: an array with an axis of length 2 for each key, place 1 if T has it."""
-    found = np.zeros((2,) * len(keys))
+    found = np.zeros((2,) * len(keys), dtype)
     for measured, weight in weights.items():
         found[_places(keys, measured)] += weight
     return found
@@ -168,12 +179,19 @@ def _shapes(noisy: Mapping[GroupingSet, NDArray[Any]]) -> tuple[dict[int, int], 
     return sizes, front
 
 
-def _analysed(table: NDArray[Any], keys: int) -> Floats:
+def _exact(table: NDArray[Any]) -> NDArray[Any]:
+    """The integers of a table as Fractions, which division leaves exact."""
+    made = np.empty(table.shape, dtype=object)
+    made.ravel()[:] = [Fraction(int(each)) for each in table.ravel()]
+    return made
+
+
+def _analysed(table: NDArray[Any], keys: int, dtype: Any) -> NDArray[Any]:
     """The last `keys` axes in other coordinates: along each, in place 0 the sum, in the others how far each value but
     the first is from the mean (the first's distance is minus the sum of those). A cell with place 0 along all axes but
     those of T has a number of z_T, whichever marginal S >= T the table is; as all of z_T has the same weights, its
     coordinates need not be orthonormal."""
-    made = np.array(table, dtype=np.float64)
+    made = np.array(table, dtype=dtype)
     for axis in range(made.ndim - keys, made.ndim):
         line = np.moveaxis(made, axis, 0)
         total = line.sum(axis=0)
@@ -182,7 +200,7 @@ def _analysed(table: NDArray[Any], keys: int) -> Floats:
     return made
 
 
-def _synthesised(coefficients: Floats, keys: int) -> Floats:
+def _synthesised(coefficients: NDArray[Any], keys: int) -> NDArray[Any]:
     """The inverse of `_analysed`, in place."""
     for axis in range(coefficients.ndim - keys, coefficients.ndim):
         line = np.moveaxis(coefficients, axis, 0)

@@ -158,9 +158,9 @@ def weigh_all_levels_alike(patch: Patch) -> None:
     """However many noisy cells they sum up."""
     honest = release_levels.consistent
 
-    def consistent(noisy: Any, variances: Any, wanted: Any) -> Any:
+    def consistent(noisy: Any, variances: Any, wanted: Any, **more: Any) -> Any:
         cells = {keys: float(np.prod(table.shape[1:])) for keys, table in noisy.items()}
-        return honest(noisy, {keys: variance / cells[keys] for keys, variance in variances.items()}, wanted)
+        return honest(noisy, {keys: variance / cells[keys] for keys, variance in variances.items()}, wanted, **more)
 
     patch.setattr(release_levels, "consistent", consistent)
 

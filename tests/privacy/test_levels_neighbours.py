@@ -80,9 +80,9 @@ def watched(drawn: Callable[[int], NDArray[Any]] = lambda size: np.zeros(size, d
         seen.laws.append(Law(name, size, cells * dimension, dimension))
         return drawn(cells * dimension)
 
-    def consistent(noisy: Any, *rest: Any) -> Any:
+    def consistent(noisy: Any, *rest: Any, **more: Any) -> Any:
         seen.tables.append({each: np.asarray(table) for each, table in noisy.items()})
-        return honest(noisy, *rest)
+        return honest(noisy, *rest, **more)
 
     def cube(scale: Fraction, d: int, cells: int) -> NDArray[Any]:
         return asked("cube", scale, cells, d).reshape(d, cells)
@@ -431,7 +431,7 @@ def check_least_squares(sql: str, **how: Any) -> None:
     exact = executor_of(shape, UNIVERSE, (0, 1, 2, 3, 4)).execute(made.exact)
     rng = np.random.default_rng(SEED)
     with watched(lambda size: rng.integers(-(2**30), 2**30, size)) as seen:
-        found = made.levels.privatise(made.coordinate_steps(exact.parts))
+        found = made.levels.estimates(made.levels.privatise(made.coordinate_steps(exact.parts)))
     cells = list(cells_of(made, exact))
 
     def design(keys: GroupingSet) -> NDArray[Any]:
