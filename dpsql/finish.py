@@ -9,13 +9,14 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.estimates import estimate
-from dpsql.noise_conditions import Meaning, conditions, of_having, sources
+from dpsql.noise_conditions import Meaning, conditions, is_noisy, of_having, sources
 from dpsql.noise_given import Given, threshold_of
 from dpsql.noise_intervals import interval
 from dpsql.release import Release, Released
@@ -34,8 +35,9 @@ class Answer:
     """The rows to show: a name, type and vector for each output.
 
     `groups` says which released group each row is, and `exprs` what each output is over the released slots, for the
-    noise intervals; None for outputs that later stages have computed. `given`: what the rows' being shown says of their
-    noise.
+    noise intervals; None for outputs that later stages have computed, which are among `noisy` where they are made of
+    values with noise. `given`: what the rows' being shown says of their noise. `too_large`: columns of whole numbers
+    some of which a later stage could not compute with.
     """
 
     names: tuple[str, ...]
@@ -44,6 +46,8 @@ class Answer:
     groups: Places
     exprs: tuple[Expr | None, ...]
     given: Given = field(default_factory=Given)
+    noisy: frozenset[str] = frozenset()
+    too_large: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -69,7 +73,9 @@ def _finish(release: Release, released: Released) -> Answer:
     slots = slot_vectors(release, released)
     whole = whole_slots(release, released)
     given = threshold_of(release)
-    places = kept(query.finish.having, _reader(release, released, slots, given), released.groups)
+    places = kept(
+        query.finish.having, partial(evaluate, read=_reader(release, released, slots, given)), released.groups
+    )
     given = given.further(*conditions(release, query.finish.having, *of_having(release)))
     given = ranked(release, given, query.finish, len(places), _no_column)
     read = _reader(release, released, slots, given)
@@ -82,9 +88,10 @@ def _finish(release: Release, released: Released) -> Answer:
         np.arange(released.groups),
         tuple(each.expr for each in query.finish.outputs),
         given,
+        frozenset(each.name for each in query.finish.outputs if is_noisy(release, each.expr)),
     )
     by = [_ordered(term.expr, read, released.groups, whole) for term in query.finish.order]
-    return arranged(answer, query.finish, read, places, keys, known=by)
+    return arranged(answer, query.finish, places, keys, by)
 
 
 def ranked(release: Release, given: Given, finish_: Finish, rows: int, meaning: Meaning) -> Given:
@@ -109,20 +116,9 @@ def _no_column(_column: Column) -> Expr | None:
     return None
 
 
-def arranged(
-    answer: Answer,
-    finish_: Finish,
-    read: Read,
-    places: Places,
-    keys: list[Vector],
-    *,
-    known: Sequence[Vector] | None = None,
-) -> Answer:
-    """The rows `places` of an answer in the order asked for, without doubles where DISTINCT, cut to the limit.
-
-    Ties are in the order of the keys, and without keys as the rows came. known: the terms of the order, where they are
-    there already."""
-    terms = [evaluate(term.expr, read, len(answer)) for term in finish_.order] if known is None else known
+def arranged(answer: Answer, finish_: Finish, places: Places, keys: list[Vector], terms: Sequence[Vector]) -> Answer:
+    """The rows `places` of an answer in the order asked for, by the values of its terms, without doubles where
+    DISTINCT, cut to the limit. Ties are in the order of the keys, and without keys as the rows came."""
     by = [
         (vector.at(places), term.descending, term.nulls_first)
         for vector, term in zip(terms, finish_.order, strict=True)
@@ -144,11 +140,11 @@ def _firsts(answer: Answer, places: Places) -> Places:
     return np.array(list(seen.values()), dtype=np.int64)
 
 
-def kept(condition: Expr | None, read: Read, size: int) -> Places:
-    """The rows for which a condition is true."""
+def kept(condition: Expr | None, computed: Callable[..., Vector], size: int) -> Places:
+    """The rows for which a condition is true. computed: its values."""
     if condition is None:
         return np.arange(size)
-    verdict = evaluate(condition, read, size)
+    verdict = computed(condition, size=size)
     return np.flatnonzero(verdict.values.astype(bool) & verdict.where_valid())
 
 

@@ -15,6 +15,7 @@ from dpsql.privacy.mechanisms import Noise
 from dpsql.privacy.truncated import tail_of
 from dpsql.privacy.truncated_sums import tail_of_sum
 from dpsql.release import Release, Released
+from dpsql.release_draws import EXACT
 from dpsql.sql.expressions import Call, Column, Expr, IntervalEnd, Literal, Report, Slot, Vector, call, evaluate, walk
 from dpsql.sql.functions import FUNCTIONS
 
@@ -41,6 +42,17 @@ def sources(release: Release, expr: Expr, meaning: Meaning) -> frozenset[int]:
             inner = leaf.expr if isinstance(leaf, IntervalEnd | Report) else leaf
             found |= frozenset[int]().union(*(_of_slot(release, each) for each in walk(inner)))
     return found
+
+
+def is_noisy(release: Release, expr: Expr) -> bool:
+    """Whether an expression over released slots has chance in it; the ends of intervals speak for themselves."""
+    first = len(release.query.plan.keys)
+    slots = [part.index - first for part in walk(expr) if isinstance(part, Slot) and part.index >= first]
+    exact = {place for draw in release.draws if draw.mechanism == EXACT for place in draw.places}
+    chosen = [release.estimates[place].chosen for place in slots]
+    return bool(sources(release, expr, lambda _column: None)) or any(
+        each is not None and each.place not in exact for each in chosen
+    )
 
 
 def _of_slot(release: Release, expr: Expr) -> frozenset[int]:

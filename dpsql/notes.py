@@ -63,6 +63,30 @@ def unread_choices(release: Release, released: Released, answer: Answer) -> tupl
     return (text,)
 
 
+def too_large(answer: Answer) -> tuple[str, ...]:
+    """What a SELECT over an answer could not compute with."""
+    if not answer.too_large:
+        return ()
+    names = ", ".join(sorted(answer.too_large))
+    return (f"some whole numbers of {names} are too large to compute with: what is made of them is NULL.",)
+
+
+def without_interval(release: Release, released: Released, answer: Answer) -> tuple[str, ...]:
+    """The outputs that are made of noisy values, and have no interval. (Of values that were drawn there is a line.)"""
+    found = []
+    one, first = of_one_level(release), released.at(np.arange(min(1, released.groups)))
+    for name, kind, expr in zip(answer.names, answer.types, answer.exprs, strict=True):
+        if name not in answer.noisy or not (kind.numeric or kind.temporal):
+            continue
+        if expr is None or (
+            sources(one, expr, lambda _column: None)
+            and not any(isinstance(part, IntervalEnd | Report) for part in walk(expr))
+            and interval(one, first, expr, 0.95, answer.given) is None
+        ):
+            found.append(name)
+    return tuple(found)
+
+
 def _unfound(chosen: Bounded) -> bool:
     """Whether bounds are the lowest that can be chosen, which is what comes out where there is next to nothing to
     choose by: 1 for integers, a sixteenth or less for reals (candidates below it are rare, see `candidates`)."""

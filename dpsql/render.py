@@ -130,18 +130,20 @@ def _values(vector: Vector, kind: Type, limits: Bounds) -> list[str]:
 
 
 def _intervals(vector: Vector, limits: Bounds) -> list[str]:
-    """±w where the interval lies evenly about the value, else its ends, of which either may be open."""
+    """±w where the interval lies evenly about the value, else its ends, of which either may be open; about no value,
+    NULL, nothing lies evenly."""
     out = []
-    for value, a, b in zip(vector.values.tolist(), *(each.tolist() for each in limits), strict=True):
+    ends = (each.tolist() for each in limits)
+    for value, present, a, b in zip(vector.values.tolist(), vector.where_valid().tolist(), *ends, strict=True):
         if math.isinf(a) and math.isinf(b):
             out.append("any")
         elif math.isinf(a) or math.isinf(b):
             end = a if math.isinf(b) else b
             digits = 0 if _is_whole(end) else _digits(_width(a, b, value), value)
             out.append(f"{'≥' if math.isinf(b) else '≤'} {_fixed(end, digits)}")
-        elif b == a:
+        elif present and b == a:
             out.append("±0")
-        elif (even := _about(value, a, b)) is not None:
+        elif present and (even := _about(value, a, b)) is not None:
             out.append(f"±{even}")
         else:
             whole = all(map(_is_whole, (a, b, value)))

@@ -16,7 +16,7 @@ from dpsql.explain_parts import how_far_off, names_of
 from dpsql.explain_words import hidden_groups
 from dpsql.finish import Answer, finish
 from dpsql.noise_intervals import Bounds, interval
-from dpsql.notes import unread_choices, warnings_of
+from dpsql.notes import too_large, unread_choices, warnings_of, without_interval
 from dpsql.privacy.cost import Cost
 from dpsql.release import Release, Released
 from dpsql.render import Cells, html_table, text_table, whole_limits
@@ -146,7 +146,14 @@ class Result:
         hidden = self._release.hides
         groups = (f"{len(self)} groups; {hidden_groups(self._release)}",) if hidden else ()
         chosen = [f"bounds chosen privately, for {each.cost}: {each}; {each.told}" for each in self._release.bounds]
-        return (*groups, *chosen, *self._drawn(), *(f"note: {each}" for each in self.warnings), self.footer)
+        return (
+            *groups,
+            *chosen,
+            *self._drawn(),
+            *self._silent(),
+            *(f"note: {each}" for each in self.warnings),
+            self.footer,
+        )
 
     def _drawn(self) -> Iterator[str]:
         """MEDIAN, MIN, MAX and the like have no interval of noise: what is known is how many rows they are off."""
@@ -154,6 +161,12 @@ class Result:
             off = how_far_off(self._release, draw, self._released)
             if off is not None:
                 yield f"{', '.join(names_of(self._release, draw))}: {off}"
+
+    def _silent(self) -> Iterator[str]:
+        """Nor have values that are computed of several noisy ones."""
+        names = without_interval(self._release, self._released, self._answer)
+        if names:
+            yield f"{', '.join(names)}: computed of noisy values; no interval of the noise is known"
 
     def to_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
         """The table with its intervals and the privacy line, as it prints."""
@@ -172,7 +185,7 @@ def result_of(
 ) -> Result:
     """What the query does with released values, and the words below the table; the release has its bounds."""
     rows = run_stages(settled, finish(settled, released))
-    warnings = (*warnings_of(settled, released), *unread_choices(settled, released, rows), *notes)
+    warnings = (*warnings_of(settled, released), *unread_choices(settled, released, rows), *too_large(rows), *notes)
     return Result(rows, settled, released, footer, warnings, replayed)
 
 

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.finish import Answer, Places, arranged, kept, ranked, shown_output, whole_slots
-from dpsql.intervals import Interval
 from dpsql.noise_conditions import Reader, conditions, of_having
 from dpsql.release import Release, Released
 from dpsql.release_integers import as_array
 from dpsql.release_order import order_of
 from dpsql.schema import Type
-from dpsql.sql.expressions import DTYPES, Column, Expr, Slot, Vector, blank, evaluate
-from dpsql.sql.plan import AggregateKind, Aggregation, Stage
+from dpsql.sql.expressions import DTYPES, Column, Expr, Slot, Vector, blank, columns, walk
+from dpsql.sql.plan import AggregateKind, Aggregation, Finish, Stage
+from dpsql.stage_values import held, limits_of, too_large, value
 
 
 def run_stages(release: Release, answer: Answer) -> Answer:
@@ -29,49 +29,60 @@ def run_stages(release: Release, answer: Answer) -> Answer:
 
 
 def _run(release: Release, answer: Answer, stage: Stage) -> Answer:
+    finish, at = stage.finish, _columns(answer)
+    computed = partial(value, at=at)
+    read = [stage.where, *stage.keys, *(each.argument for each in stage.aggregations)]
+    read += [] if stage.grouped else _expressions(finish)
+    large = answer.too_large.union(*(too_large(each, at) for each in read if each is not None))
+    places = kept(stage.where, computed, len(answer))
     if not stage.grouped:
-        read = _columns(answer)
-        places = kept(stage.where, read, len(answer))
         given = answer.given.further(*conditions(release, stage.where, answer.meaning, _shown_columns(release, answer)))
-        given = ranked(release, given, stage.finish, len(places), answer.meaning)
-        vectors = tuple(_alone(answer, each.expr, len(answer)) for each in stage.finish.outputs)
-        made = replace(_select(stage, vectors, answer.groups, _carried(answer, stage)), given=given)
-        by = [_alone(answer, term.expr, len(answer)) for term in stage.finish.order]
-        return arranged(made, stage.finish, read, places, [], known=by)
-    rows = answer.at(kept(stage.where, _columns(answer), len(answer)))
+        given = ranked(release, given, finish, len(places), answer.meaning)
+        vectors = tuple(computed(each.expr, size=len(answer)) for each in finish.outputs)
+        noisy = frozenset(each.name for each in finish.outputs if _reads(each.expr, answer.noisy))
+        made = _select(stage, vectors, answer.groups, _carried(answer, stage))
+        by = [computed(term.expr, size=len(answer)) for term in finish.order]
+        return arranged(replace(made, given=given, noisy=noisy, too_large=large), finish, places, [], by)
+    rows = answer.at(places)
     codes, keys, size = _grouped(rows, stage.keys)
     slots = [*keys, *(_aggregate(each, rows, codes, size) for each in stage.aggregations)]
 
-    def read_slot(slot: Slot) -> Vector:
-        return _held(slots[slot.index], _ARITHMETIC)
+    def of_slot(slot: Column | Slot) -> Vector:
+        assert isinstance(slot, Slot)  # of groups there is nothing else
+        return slots[slot.index]
 
-    def alone(expr: Expr) -> Vector:
-        return slots[expr.index] if isinstance(expr, Slot) else evaluate(expr, read_slot, size)
-
-    vectors = tuple(alone(each.expr) for each in stage.finish.outputs)
-    made = _select(stage, vectors, np.arange(size), (None,) * len(stage.finish.outputs))
-    by = [alone(term.expr) for term in stage.finish.order]
-    return arranged(made, stage.finish, read_slot, kept(stage.finish.having, read_slot, size), keys, known=by)
-
-
-_ARITHMETIC = Interval(-(2**62), 2**62)
+    alone = partial(value, at=of_slot, size=size)
+    large = large.union(*(too_large(each, of_slot) for each in _expressions(finish)))
+    vectors = tuple(alone(each.expr) for each in finish.outputs)
+    made = _select(stage, vectors, np.arange(size), (None,) * len(finish.outputs))
+    made = replace(made, noisy=_noisy_groups(release, answer, stage), too_large=large)
+    return arranged(made, finish, kept(finish.having, alone, size), keys, [alone(term.expr) for term in finish.order])
 
 
-def _held(vector: Vector, limits: Interval) -> Vector:
-    """Whole numbers held within limits, in 64 bits; anything else as it is."""
-    lower, upper = int(limits.lower), int(limits.upper)
-    if vector.values.dtype == np.int64:
-        return Vector(np.clip(vector.values, lower, upper), vector.valid)
-    if vector.values.dtype == object and all(type(cell) is int for cell in vector.values):
-        return Vector(np.array([max(lower, min(upper, cell)) for cell in vector.values], dtype=np.int64), vector.valid)
-    return vector
+def _expressions(finish: Finish) -> list[Expr]:
+    """All that a finish computes."""
+    having = [] if finish.having is None else [finish.having]
+    return [*having, *(each.expr for each in finish.outputs), *(each.expr for each in finish.order)]
 
 
-def _alone(answer: Answer, expr: Expr, size: int) -> Vector:
-    """An expression over an answer's columns. A column alone is as it was shown, however large its numbers are."""
-    if isinstance(expr, Column):
-        return dict(zip(answer.names, answer.vectors, strict=True))[expr.name]
-    return evaluate(expr, _columns(answer), size)
+def _reads(expr: Expr, names: frozenset[str]) -> bool:
+    return any(column.name in names for column in columns(expr))
+
+
+def _noisy_groups(release: Release, answer: Answer, stage: Stage) -> frozenset[str]:
+    """The outputs with chance in them, of a stage that groups: keys and aggregates of noisy values, and all aggregates
+    where chance decided which rows there are."""
+    given = answer.given
+    chance = bool(release.hides or given.windows or given.unread or given.ranked)
+    chance = chance or (stage.where is not None and _reads(stage.where, answer.noisy))
+    read = [*stage.keys, *(each.argument for each in stage.aggregations)]
+    noisy = [expr is not None and _reads(expr, answer.noisy) for expr in read]
+    noisy = [each or (chance and place >= len(stage.keys)) for place, each in enumerate(noisy)]
+    return frozenset(
+        output.name
+        for output in stage.finish.outputs
+        if any(noisy[part.index] for part in walk(output.expr) if isinstance(part, Slot))
+    )
 
 
 def _shown_columns(release: Release, answer: Answer) -> Reader:
@@ -85,7 +96,7 @@ def _shown_columns(release: Release, answer: Answer) -> Reader:
             expr = answer.meaning(leaf)
             assert expr is not None  # windows are of those
             kind, vector = shown_output(expr, slots, released.groups, whole_slots(release, released))
-            return _columns(Answer((leaf.name,), (kind,), (vector,), np.arange(released.groups), (expr,)))(leaf)
+            return held(vector, limits_of(leaf)) if kind is Type.INTEGER else vector
 
         return read
 
@@ -93,14 +104,9 @@ def _shown_columns(release: Release, answer: Answer) -> Reader:
 
 
 def _columns(answer: Answer) -> Callable[[Any], Vector]:
-    """Reads an answer's columns by name for arithmetic, whole numbers held within what is known of them."""
+    """The columns of an answer by name."""
     by_name = dict(zip(answer.names, answer.vectors, strict=True))
-
-    def read(column: Column) -> Vector:
-        vector = by_name[column.name]
-        return _held(vector, column.fact.range) if column.type is Type.INTEGER else vector
-
-    return read
+    return lambda column: by_name[column.name]
 
 
 def _carried(answer: Answer, stage: Stage) -> tuple[Expr | None, ...]:
@@ -119,7 +125,7 @@ def _grouped(rows: Answer, keys: tuple[Expr, ...]) -> tuple[NDArray[np.int64], l
     """A group number for each row, the keys of each group in ascending order, and how many groups there are."""
     if not keys:
         return np.zeros(len(rows), dtype=np.int64), [], 1
-    vectors = [_alone(rows, key, len(rows)) for key in keys]
+    vectors = [value(key, _columns(rows), len(rows)) for key in keys]
     order = order_of((), vectors, len(rows))
     cells = [_cells(vector.at(order)) for vector in vectors]
     ordered = list(zip(*cells, strict=True))
@@ -139,7 +145,7 @@ def _aggregate(each: Aggregation, rows: Answer, codes: NDArray[np.int64], size: 
     """One exact aggregate, a cell for each group; NULL where a group has no value, save for COUNT."""
     groups: list[list[Any]] = [[] for _ in range(size)]
     argument = each.argument
-    cells = [0] * len(rows) if argument is None else _cells(_alone(rows, argument, len(rows)))
+    cells = [0] * len(rows) if argument is None else _cells(value(argument, _columns(rows), len(rows)))
     for code, cell in zip(codes.tolist(), cells, strict=True):
         if cell is not None:
             groups[code].append(cell)

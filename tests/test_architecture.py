@@ -16,7 +16,7 @@ FLOORS = (  # folders and modules of dpsql/, lowest floor first
     ("analysis", "executors", "sources", "text_files"),
     ("release", "release_*", "estimates", "noise_*", "moment_intervals", "table", "public_tables"),
     (
-        *("finish", "stages", "prepare", "result", "explain", "explain_*", "render", "notes", "answer"),
+        *("finish", "stage_values", "stages", "prepare", "result", "explain", "explain_*", "render", "notes", "answer"),
         *(
             "canonical",
             "canonical_*",
