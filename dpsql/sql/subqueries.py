@@ -64,7 +64,7 @@ def _check_unit(rows: Rows, mark: Marking) -> None:
     if mark.named is not None and not _of_one_unit(rows, mark):
         inner = mark.inner.table.name
         raise UnsupportedSQL(
-            f"{mark.named} is a column of {rows.table.name}, not of {inner}: all that is asked of {inner} is whether "
+            f"{mark.named} is a column of {_owner(mark.named, rows)}, not of {inner}: all that is asked of {inner} is whether "
             "it has any rows, which is one person's to decide.",
             span=mark.span,
             hint=f"Name a column of {inner}, or compare with {mark.named} outside of a sub-query.",
@@ -77,6 +77,12 @@ def _check_unit(rows: Rows, mark: Marking) -> None:
         )
     if not _of_one_unit(rows, mark):
         raise not_on_the_unit(rows, mark.inner, mark.span)
+
+
+def _owner(column: Column, rows: Rows) -> str:
+    """The table that a column is of; one that a sub-query makes is of none."""
+    found = (scan.table.name for scan in scans_of(rows.source) if scan.name == column.table)
+    return next(found, "the SELECT around it")
 
 
 def _of_one_unit(rows: Rows, mark: Marking) -> bool:

@@ -203,6 +203,15 @@ def test_refused_before_it_is_charged(sql: str, people: dict[str, dpsql.Table]):
             ("c_name", "customer", "orders"),
         ),
         ("SELECT COUNT(*) FROM nation WHERE n_key IN (SELECT n_key FROM customer)", ("n_key", "nation", "customer")),
+        (
+            "SELECT COUNT(*) FROM customer JOIN nation ON c_nation = n_key WHERE n_name IN (SELECT n_name FROM orders)",
+            ("nation.n_name", "nation", "orders"),
+        ),
+        (
+            "SELECT COUNT(*) FROM (SELECT c_custkey, COUNT(*) AS n FROM notes GROUP BY c_custkey) WHERE n IN (SELECT n "
+            "FROM orders)",
+            ("n", "the SELECT around it", "orders"),
+        ),
     ],
 )
 def test_whether_people_have_rows_is_refused_by_name(
