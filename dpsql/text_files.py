@@ -78,7 +78,7 @@ def _read(path: Path, form: TextFormat) -> pd.DataFrame | InvalidSchema:
 def _frame(path: Path, file: BinaryIO, form: TextFormat) -> pd.DataFrame:
     delimiter, quote = form.signs_of(path)
     blocks = _blocks(file, None if form.multiline else _BLOCK)
-    first = next(blocks, b"").removeprefix(_BYTE_ORDER_MARK)
+    first = next(blocks, b"")
     if form.header is None:
         line, _, first = first.partition(b"\n")
         names = _names(path, line.removesuffix(b"\r"), delimiter, quote)
@@ -94,8 +94,9 @@ def _frame(path: Path, file: BinaryIO, form: TextFormat) -> pd.DataFrame:
 
 def _blocks(file: BinaryIO, size: int | None) -> Iterator[bytes]:
     """The file's lines, some at a time, each with its line end; a last one that has none gets it. No size: all at
-    once."""
-    pieces: list[bytes] = []
+    once. A byte order mark in front is of none of them."""
+    front = file.read(len(_BYTE_ORDER_MARK))
+    pieces = [] if front == _BYTE_ORDER_MARK else [front]
     while chunk := file.read(-1 if size is None else size):
         cut = chunk.rfind(b"\n") + 1
         if cut:
@@ -104,7 +105,7 @@ def _blocks(file: BinaryIO, size: int | None) -> Iterator[bytes]:
         pieces.append(chunk[cut:])
     last = b"".join(pieces)
     if last:
-        yield last + b"\n"
+        yield last if last.endswith(b"\n") else last + b"\n"
 
 
 def _names(path: Path, line: bytes, delimiter: bytes, quote: bytes) -> list[str]:

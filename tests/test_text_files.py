@@ -251,7 +251,10 @@ def test_delimiters_and_quotes_are_the_owners(tmp_path: Path) -> None:
 def test_a_file_without_a_header_has_the_names_that_the_owner_lists(tmp_path: Path) -> None:
     form = TextFormat(header=("a", "b"))
     assert rows(tmp_path, b"\xef\xbb\xbf1,2\n\n3,4", form) == [["1", "2"], [None, None], ["3", "4"]]
-    assert rows(tmp_path, b"", form) == []
+    for none in (b"", b"\xef\xbb\xbf"):
+        assert rows(tmp_path, none, form) == []
+    assert rows(tmp_path, b"\xef\xbb\xbf\n", form) == [[None, None]]
+    assert rows(tmp_path, b",\n", form) == [[None, None]]  # as short as the mark, and ended already
 
 
 @pytest.mark.parametrize(
