@@ -25,7 +25,7 @@ from dpsql.sql.released import ReleasedSelect
 from dpsql.sql.row_wise import RowWise
 from dpsql.sql.scalars import ScalarBinder
 from dpsql.sql.scopes import Answered, Scope, renamed_scope, together
-from dpsql.sql.select_list import aggregate_in, is_aggregating
+from dpsql.sql.select_list import aggregate_in, is_aggregating, is_grouping
 from dpsql.sql.selects import SelectBinder
 from dpsql.sql.statementwide import Statementwide
 from dpsql.sql.subqueries import Membership
@@ -141,9 +141,12 @@ class _Binder:
         return unread(query) if outermost else answered(query, source.scope.written)
 
     def _inner(self, select: exp.Select, names: _Common | None) -> tuple[People | None, People | None]:
-        """For a sub-query in an expression: its FROM where it is row-wise, or what it makes where it aggregates."""
-        if is_aggregating(select) and not select.args.get("distinct"):
-            made = self._bind(select, names)
+        """For a sub-query in an expression: its FROM where it is row-wise, or what it makes where it has groups.
+        Doubles change nothing of what a list holds."""
+        if is_grouping(select):
+            listed = select.copy()
+            listed.set("distinct", None)
+            made = self._bind(listed, names)
             return None, made if isinstance(made, People) else None
         return self._inner_rows(select, names), None
 
@@ -151,7 +154,9 @@ class _Binder:
         self.depth += 1
         if self.depth > MOST_SUBQUERIES:
             raise SQLSyntaxError(f"more than {MOST_SUBQUERIES} sub-queries.", span=self._span(select))
-        source = self._from(select, self._with(select, names))
+        inside = self._with(select, names)
+        source = self._from(select, inside)
+        self._bind_unread(inside, names)
         return source if isinstance(source, People) else None
 
     def _union(self, union: exp.Union, names: _Common | None) -> People:

@@ -29,7 +29,12 @@ def fresh(name: str, taken: set[str]) -> str:
 
 def is_aggregating(select: exp.Select) -> bool:
     """Whether a SELECT makes one row of many: it groups, removes doubles, or holds an aggregate of its own."""
-    if select.args.get("group") or select.args.get("having") or select.args.get("distinct"):
+    return bool(select.args.get("distinct")) or is_grouping(select)
+
+
+def is_grouping(select: exp.Select) -> bool:
+    """Whether a SELECT has groups, its DISTINCT apart: by GROUP BY or HAVING, or one since it holds an aggregate."""
+    if select.args.get("group") or select.args.get("having"):
         return True
     return any(aggregate_in(item) is not None for item in select.expressions)
 

@@ -64,8 +64,8 @@ def _check_unit(rows: Rows, mark: Marking) -> None:
     if mark.named is not None and not _of_one_unit(rows, mark):
         inner = mark.inner.table.name
         raise UnsupportedSQL(
-            f"{mark.named} is a column of {_owner(mark.named, rows)}, not of {inner}: all that is asked of {inner} is whether "
-            "it has any rows, which is one person's to decide.",
+            f"{mark.named} is a column of {_owner(mark.named, rows)}, not of {inner}: all that is asked of {inner} is "
+            "whether it has any rows, which is one person's to decide.",
             span=mark.span,
             hint=f"Name a column of {inner}, or compare with {mark.named} outside of a sub-query.",
         )
@@ -181,7 +181,7 @@ class Membership:
             predicate = inside.where()
             made_inside = frozenset(mark.column.table for mark in inside.marks)
             rows, pairs, condition = _correlated(found, predicate, made_inside)
-            wanted = [] if isinstance(node, exp.Exists) else [inside.inner.bind(item) for item in _items(select, outer)]
+            wanted = _wanted(node, select, inside)
             rows = replace(rows, source=with_marks(rows, inside.marks))
         elif made is not None:
             rows, pairs, condition = made.steps[0].rows, [], None
@@ -248,12 +248,17 @@ def _asked(node: exp.Expr) -> list[exp.Expr]:
     return list(asked.expressions) if isinstance(asked, exp.Tuple) else [asked]
 
 
-def _items(select: exp.Select, outer: SelectBinder) -> list[exp.Expr]:
-    items = [item for item, _ in items_of(select)]
-    for item in items:
-        if is_star(item):
-            raise UnsupportedSQL("IN (SELECT * ...) is not supported. Name the column.", span=span_of(outer.sql, item))
-    return items
+def _wanted(node: exp.Expr, select: exp.Select, inside: SelectBinder) -> list[Expr]:
+    """The columns that IN compares with. EXISTS compares with none; what its list says has a meaning all the same."""
+    wanted = []
+    for item, _ in items_of(select):
+        if not is_star(item):
+            wanted.append(inside.inner.bind(item))
+        elif isinstance(node, exp.Exists):
+            inside.scope.check_table(item, inside.sql)
+        else:
+            raise UnsupportedSQL("IN (SELECT * ...) is not supported. Name the column.", span=span_of(inside.sql, item))
+    return [] if isinstance(node, exp.Exists) else wanted
 
 
 def _is_equal(one: Expr, other: Expr) -> Expr:

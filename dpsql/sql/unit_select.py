@@ -10,7 +10,7 @@ import math
 
 from sqlglot import exp
 
-from dpsql.errors import TypeMismatch
+from dpsql.errors import TypeMismatch, UnsupportedSQL
 from dpsql.intervals import INFINITY, Interval
 from dpsql.schema import Type
 from dpsql.sql.domains import Domains
@@ -70,6 +70,7 @@ class UnitSelect(SelectBinder):
         having = self.select.args.get("having")
         held = None if having is None else self.condition(self.released(having.this), having.this, "HAVING")
         place = self.whole.place("(per unit)")
+        self._check_distinct()
         source = with_marks(rows, self.marks)
         domains = Domains(self.people.declared, known_of(source), origins(source))
         aggregations = tuple(within_keys(each, domains) for each in self.aggregations)
@@ -85,6 +86,18 @@ class UnitSelect(SelectBinder):
         scope = Scope(self.scope.written, self.scope.alias, outputs)
         most = self._most(source) if self.public else None
         return People(scope, (Step(Rows(made, frozenset({place}), _handles(of_unit), unique, public_rows=most)),))
+
+    def _check_distinct(self) -> None:
+        """DISTINCT removes nothing where all keys are shown: then no two rows are alike. Else it would make one row of
+        several groups."""
+        shown = {output.expr for output in self.outputs}
+        if self.select.args.get("distinct") and not shown.issuperset(self.keys.values()):
+            raise UnsupportedSQL(
+                "DISTINCT beside GROUP BY is not supported in a sub-query that does not show all its keys.",
+                span=span_of(self.sql, self.select.args["group"]),
+                hint="Leave GROUP BY out where nothing is aggregated, or write SELECT DISTINCT ... FROM (SELECT ... "
+                "GROUP BY ...).",
+            )
 
     def _most(self, source: Source) -> int | None:
         """The most groups that public rows have: no more than combinations of keys, or than rows."""
