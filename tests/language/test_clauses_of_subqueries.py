@@ -67,8 +67,8 @@ REFUSED = [
     ),
     (
         (
-            "SELECT COUNT(*) FROM customer WHERE EXISTS (SELECT DISTINCT 1 FROM orders WHERE o_custkey = c_custkey GROUP "
-            "BY o_year HAVING COUNT(*) > 1)"
+            "SELECT COUNT(*) FROM customer WHERE EXISTS (SELECT DISTINCT 1 FROM orders WHERE o_custkey = c_custkey "
+            "GROUP BY o_year HAVING COUNT(*) > 1)"
         ),
         UnknownColumn,
         'no column "c_custkey" in orders.',

@@ -209,8 +209,8 @@ def test_refused_before_it_is_charged(sql: str, people: dict[str, dpsql.Table]):
         ),
         (
             (
-                "SELECT COUNT(*) FROM (SELECT c_custkey, COUNT(*) AS n FROM notes GROUP BY c_custkey) WHERE n IN (SELECT n "
-                "FROM orders)"
+                "SELECT COUNT(*) FROM (SELECT c_custkey, COUNT(*) AS n FROM notes GROUP BY c_custkey) WHERE n IN "
+                "(SELECT n FROM orders)"
             ),
             ("n", "the SELECT around it", "orders"),
         ),
