@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
+from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +27,10 @@ Bounds = tuple[Floats, Floats]
 FINE = 4_096
 """Steps that values are counted in, to the scale of the widest term."""
 _LEAST_RATIO = 1 / 256
-"""Below it, the two terms of the cube's formula would cancel."""
+"""Below it, the terms of the cube's formula would cancel,"""
+_LEAST_PRODUCT = 2.0**-16
+"""and so they would where several terms are small."""
+_FARTHEST = 1e6
 _EQUAL = 1 - 1e-6
 
 
@@ -58,16 +63,18 @@ def tail_of_sum(noise: object, sizes: tuple[float, ...]) -> tuple[Tail, float] |
 @lru_cache(maxsize=256)
 def _tail(noise: CubeLaplace | SplitLaplace | DiscreteGaussian, sizes: tuple[float, ...]) -> tuple[Tail, float] | None:
     largest, step = sizes[0], sizes[0] * noise.scale / FINE
-    ratio = sizes[1] / largest if len(sizes) == 2 else 0.0
+    ratios = tuple(each / largest for each in sizes)
     both: Callable[[Floats], Floats]
     if isinstance(noise, DiscreteGaussian):
         both, wide = _normal, math.hypot(*sizes) / largest
-    elif ratio < _LEAST_RATIO:
+    elif len(sizes) < 2 or ratios[-1] < _LEAST_RATIO or math.prod(ratios) < _LEAST_PRODUCT:
         return None
     elif isinstance(noise, CubeLaplace):
-        both, wide = _cube(noise.dimension, ratio), 1.0
+        both, wide = _cube(noise.dimension, ratios), 1.0
+    elif len(sizes) > 2:
+        return None
     else:
-        both, wide = _laplace(ratio), 1.0
+        both, wide = _laplace(ratios[1]), 1.0
     return _SumTail(FINE * wide, both, sum(sizes) / step), step
 
 
@@ -82,23 +89,30 @@ def _laplace(b: float) -> Callable[[Floats], Floats]:
     return lambda t: np.log1p(-b * b * np.exp(-t * (1 / b - 1))) - math.log1p(-b * b) - t
 
 
-def _cube(d: int, b: float) -> Callable[[Floats], Floats]:
-    """Of X + b Y: ((1 + b)^2 h(t / (1 + b)) - (1 - b)^2 h(t / (1 - b))) / (4 b) with h(x) = E[max(0, 1 - x / R)^2], R
-    Gamma(d + 1), which is exp(-x) times a polynomial with positive coefficients (see `linear_tails`)."""
-    powers = [math.comb(d - 2, i) * math.factorial(d - i) / math.factorial(d) for i in range(d - 1)]
+def _cube(d: int, weights: tuple[float, ...]) -> Callable[[Floats], Floats]:
+    """Of the sum of w_i X_i, k of them, none negative. Given the radius R it is R times a sum of independent uniform
+    values, so that (Polya 1912; Feller II, I.9)
 
-    def log_h(x: Floats) -> Floats:
+        P(|sum| > t) = 2 / (2^k k! prod w)  sum over signs s with s.w > 0 of  (prod s) (s.w)^k h(t / s.w)
+
+    with h(x) = E[max(0, 1 - x / R)^k], R Gamma(d + 1), which is exp(-x) times a polynomial with positive coefficients
+    (see `linear_tails`). For two weights that is ((1 + b)^2 h(t / (1 + b)) - (1 - b)^2 h(t / (1 - b))) / (4 b)."""
+    k = len(weights)
+    powers = [math.comb(d - k, i) * math.factorial(d - i) / math.factorial(d) for i in range(d - k + 1)]
+    signed = [(math.prod(signs), sum(map(mul, signs, weights))) for signs in product((1, -1), repeat=k)]
+    (_, widest), *others = [(sign, reach) for sign, reach in signed if reach > 1 - _EQUAL]
+    factor = math.log(2 / (2**k * math.factorial(k) * math.prod(weights)))
+
+    def log_part(reach: float, t: Floats) -> Floats:
+        x = np.minimum(t / reach, _FARTHEST)
         total = np.zeros_like(x)
         for power in reversed(powers):
             total = total * x + power
-        return np.asarray(np.log(total) - x)
+        return np.asarray(k * math.log(reach) + np.log(total) - x)
 
     def log_both(t: Floats) -> Floats:
-        first = 2 * math.log1p(b) + log_h(t / (1 + b))
-        if b > _EQUAL:
-            return np.minimum(first - math.log(4 * b), 0)
-        with np.errstate(over="ignore", invalid="ignore"):
-            second = 2 * math.log1p(-b) + log_h(np.minimum(t / (1 - b), 1e6))
-        return np.minimum(first + np.log1p(-np.exp(np.minimum(second - first, 0))) - math.log(4 * b), 0)
+        first = log_part(widest, t)
+        rest = sum((sign * np.exp(log_part(reach, t) - first) for sign, reach in others), np.zeros_like(first))
+        return np.minimum(first + np.log1p(np.maximum(rest, -_EQUAL)) + factor, 0)
 
     return log_both

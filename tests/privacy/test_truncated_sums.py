@@ -11,7 +11,7 @@ import pytest
 from dpsql.noise_conditions import conditions, of_having
 from dpsql.noise_given import Window
 from dpsql.noise_intervals import interval
-from dpsql.privacy import tails
+from dpsql.privacy import linear_tails, tails
 from dpsql.privacy.mechanisms import CubeLaplace, DiscreteGaussian, SplitLaplace
 from dpsql.privacy.truncated_sums import FINE, tail_of_sum
 from tests.privacy.given_shown import released_of
@@ -40,6 +40,33 @@ def test_tails_of_pairs_are_those_of_the_table(dimension: int, ratio: float):
         assert (low <= high).all()
 
 
+@pytest.mark.parametrize(
+    ("dimension", "weights"),
+    [(3, (1.0, 0.5, 0.25)), (3, (1.0, 1.0, 1.0)), (4, (1.0, 0.99, 0.004)), (6, (1.0, 0.01, 0.01)), (5, (1.0,) * 5)],
+)
+def test_tails_of_more_than_two_on_the_cube_are_those_of_the_line(dimension: int, weights: tuple[float, ...]):
+    """Where the chance is so much, and by draws."""
+    found = tail_of_sum(CubeLaplace(SCALE, dimension), weights)
+    assert found is not None
+    law, step = found
+    slack = step * law.slack  # type: ignore[attr-defined]
+    assert slack == pytest.approx(sum(weights))
+    for level in (0.1, 0.5, 0.95, 1 - 1e-6, 1 - 1e-9):
+        t = linear_tails.half_widths("cube", dimension, np.array([weights]).T, level) * FINE
+        low, high = law.log_above(t)
+        assert np.exp(low) == pytest.approx((1 - level) / 2, rel=3e-3)
+        assert np.exp(high) == pytest.approx((1 - level) / 2, rel=3e-3)
+    words = np.random.default_rng(dimension)
+    draws = words.gamma(dimension + 1.0, size=100_000) * words.uniform(-1, 1, (dimension, 100_000))
+    sums = np.array(weights) @ draws[: len(weights)]
+    for t in (0.0, 0.5, 3.0, 9.0):
+        chance = float(np.exp(law.log_above(np.array([t * FINE]))[0][0]))
+        assert np.mean(sums > t) == pytest.approx(chance, abs=5 * (chance * (1 - chance) / 100_000) ** 0.5 + 1e-5)
+    far = law.log_above(np.array([1e2, 1e3, 1e4, 1e5]) * FINE)[0]
+    assert (np.diff(far) < 0).all()
+    assert np.isfinite(far).all()
+
+
 def test_sums_of_normal_laws_are_normal():
     law, step = tail_of_sum(DiscreteGaussian(SCALE**2, 3), (3.0, 4.0, 12.0))  # type: ignore[misc]
     t = np.array([13.0]) * float(SCALE) / step
@@ -47,7 +74,9 @@ def test_sums_of_normal_laws_are_normal():
 
 
 def test_what_is_not_known_is_not_guessed():
-    assert tail_of_sum(CubeLaplace(SCALE, 3), (1.0, 1.0, 1.0)) is None
+    assert tail_of_sum(SplitLaplace(SCALE, 3), (1.0, 1.0, 1.0)) is None
+    assert tail_of_sum(CubeLaplace(SCALE, 3), (1.0, 1.0, 1e-9)) is None
+    assert tail_of_sum(CubeLaplace(SCALE, 4), (1.0, 0.01, 0.01, 0.01)) is None
     assert tail_of_sum(SplitLaplace(SCALE, 2), (1.0, 1e-9)) is None
     assert tail_of_sum(object(), (1.0, 1.0)) is None
 
@@ -63,6 +92,7 @@ JOINT: list[tuple[str, dict[str, Any]]] = [
     ),
     ("SELECT g, s FROM (SELECT g, COUNT(*) AS n, SUM(k) AS s FROM t GROUP BY g) WHERE s >= 90", {}),
     ("SELECT g, COUNT(*) AS n, SUM(x) AS s FROM t GROUP BY g HAVING SUM(x) > 2000", HIDDEN),
+    ("SELECT g, AVG(x) AS a, AVG(k) AS b FROM t GROUP BY g HAVING SUM(x) + SUM(k) > 900", {}),
 ]
 
 
@@ -93,7 +123,7 @@ def test_sums_that_were_compared_hold_given_that_the_row_is_shown(case: int):
         assert not answer.given.unread
         if len(answer) < 100:
             continue
-        truth = {"n": n, "s": total["k" if "(k)" in sql else "x"], "a": mean}
+        truth = {"n": n, "s": total["k" if "(k)" in sql else "x"], "a": mean, "b": mean / 10}
         for name, expr in zip(answer.names, answer.exprs, strict=True):
             if name == "g":
                 continue
