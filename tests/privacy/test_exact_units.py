@@ -245,6 +245,19 @@ def test_a_time_of_a_zone_and_one_without_are_two_people_among_objects():
     assert asked({"t": table}, "SELECT COUNT(*) FROM t") == (2,)
 
 
+@pytest.mark.parametrize("dtype", ["category", object])
+def test_zones_that_only_cells_tell_make_different_people(dtype: Any):
+    """Of the same ticks, on a path and in a union; nothing is refused, as the type of the column does not say it."""
+    frame = pd.DataFrame({"u": clock("ns", "Europe/Berlin").make([0, 1]).astype(dtype), "v": 1})
+    keys = clock("ns").table([0, 1], unit="v", unique=["u"], max_rows=2)
+    led = dpsql.Table(frame, types={"u": "timestamp"}, unit="u -> keys.u", max_rows=2)
+    assert asked({"keys": keys, "t": led}, "SELECT COUNT(*) FROM t") == (0,)
+    own = dpsql.Table(frame, types={"u": "timestamp"}, unit="u", max_rows=1)
+    tables = {"t": own, "q": clock("ns").table([0, 1], unit="u", max_rows=1)}
+    both = "SELECT COUNT(*), COUNT(DISTINCT u) FROM (SELECT u, v FROM t UNION ALL SELECT u, v FROM q)"
+    assert asked(tables, both) == (4, 4)
+
+
 # Values apart
 
 
