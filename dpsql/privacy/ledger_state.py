@@ -130,7 +130,10 @@ class State:
                 if line.charge is not None:
                     self.paid.add(line.charge)
             elif isinstance(line, Dropped):
-                self.claims = {key: held for key, held in self.claims.items() if held.number != line.claim}
+                late_first = reversed(self.claims.items())  # it is a late one mostly
+                dropped = next((key for key, held in late_first if held.number == line.claim), None)
+                if dropped is not None:
+                    del self.claims[dropped]
         self.charges.extend(charges)
         self.watches[0].add_all(charges.steps())
         for each in self.watches[1:]:
