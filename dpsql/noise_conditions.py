@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,10 @@ from dpsql.privacy.truncated import tail_of
 from dpsql.privacy.truncated_sums import tail_of_sum
 from dpsql.release import Release, Released
 from dpsql.release_draws import EXACT
+from dpsql.release_shares import Share
 from dpsql.sql.expressions import Call, Column, Expr, IntervalEnd, Literal, Report, Slot, Vector, call, evaluate, walk
 from dpsql.sql.functions import FUNCTIONS
+from dpsql.sql.plan import AggregateKind
 
 Floats = NDArray[np.float64]
 Meaning = Callable[[Column], Expr | None]
@@ -71,7 +73,10 @@ def conditions(
     for each in _conjuncts(condition):
         noisy = sources(release, each, meaning)
         if noisy:
-            yield (_window(release, each, meaning, reader) if release.levels is None else None) or noisy
+            windows = _windows(release, each, meaning, reader)
+            yield from windows
+            if not windows:
+                yield noisy
 
 
 def _conjuncts(condition: Expr | None) -> Iterator[Expr]:
@@ -96,31 +101,91 @@ def _conjuncts(condition: Expr | None) -> Iterator[Expr]:
     yield condition
 
 
-def _window(release: Release, condition: Expr, meaning: Meaning, reader: Reader) -> Window | None:
-    """The window of a sum of noisy values of one vector that is compared with a constant; None for what is not so.
+def _windows(release: Release, condition: Expr, meaning: Meaning, reader: Reader) -> list[Window]:
+    """The windows of a comparison: of an average with a constant two, of sums of noisy values with each other one; none
+    for what is not so."""
+    if release.levels is not None or not isinstance(condition, Call) or condition.function.name not in _NEGATED:
+        return []
+    args = [meaning(arg) if isinstance(arg, Column) else arg for arg in condition.args]
+    found = [_of_average(release, condition, args), _of_sums(release, condition, args, reader)]
+    return next((each for each in found if each), [])
 
-    Where it ends is found by evaluating the condition itself, so that no rounding of numbers can move it (of several
-    coordinates along the widest, to a step)."""
-    if not isinstance(condition, Call) or condition.function.name not in _NEGATED:
-        return None
-    first, second = (meaning(arg) if isinstance(arg, Column) else arg for arg in condition.args)
-    if first is None or second is None:
-        return None
-    forms = [form_of(release, arg) if not isinstance(arg, Literal) else arg for arg in (first, second)]
-    form = next((each for each in forms if isinstance(each, Linear)), None)
-    bound = next((each.value for each in forms if isinstance(each, Literal)), None)
-    if form is None or isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound):
-        return None
+
+def _of_average(release: Release, condition: Call, args: Sequence[Expr | None]) -> list[Window]:
+    """Of AVG = centre + sum / count, shown where the noisy count is 1 at least: with a constant c within its range,
+    where it is not held, it compares as sum + (centre - c) count does with 0."""
+    slot = next((arg for arg in args if isinstance(arg, Slot)), None)
+    bound = next((_number(arg) for arg in args if isinstance(arg, Literal)), None)
+    place = -1 if slot is None else slot.index - len(release.query.plan.keys)
+    if bound is None or place < 0:
+        return []
+    each = release.estimates[place]
+    if each.kind is not AggregateKind.AVG or each.chosen is not None or each.sum is None or each.count is None:
+        return []
+    if not each.range.lower < bound < each.range.upper:
+        return []
+    above = (condition.function.name in _SAME) == isinstance(args[0], Slot)
+    some, sums = (
+        _noisy_part(release, Linear(weights))
+        for weights in ({each.count: 1.0}, {each.sum: 1.0, each.count: each.centre - bound})
+    )
+    if some is None or sums is None:
+        return []
+    beyond = 1 if condition.function.name in ("gt", "lt") else 0
+    window = _in_steps(release, *sums, 0.0, above=above, beyond=beyond)
+    least = _in_steps(release, *some, 1.0, above=True)
+    return [] if window is None or least is None else [least, window]
+
+
+def _in_steps(
+    release: Release, share: Share, weights: Weights, bound: float, *, above: bool, beyond: int = 0
+) -> Window | None:
+    """The window of a sum that is at least, or at most, a bound; `beyond`: so many steps further."""
+    if len(weights) > 1:
+        return _of_several(share.noise, weights, bound, above=above)
+    ((place, worth),) = weights.items()
+    if above == (worth > 0):
+        return _of_one(release, share, place, math.ceil(bound / worth) + beyond, math.inf)
+    return _of_one(release, share, place, -math.inf, math.floor(bound / worth) - beyond)
+
+
+def _number(literal: Literal) -> float | None:
+    """A finite constant."""
+    value = literal.value
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if number else None  # type: ignore[arg-type]
+
+
+def _noisy_part(release: Release, form: Linear) -> tuple[Share, Weights] | None:
+    """The coordinates of a sum, with their vector; None where it has others, or what has no noise: that differs from
+    group to group."""
     weights = weights_of(release, form.weights)
     everything = {
         place for feature, weight in form.weights.items() if weight for place, _ in release.lattice.weights(feature)
     }
-    if not weights or everything != set(weights):  # what has no noise differs from group to group
+    share = release.share_of(next(iter(weights), None))
+    if share is None or everything != set(weights) or not set(weights) <= set(share.places):
         return None
+    return share, weights
+
+
+def _of_sums(release: Release, condition: Call, args: Sequence[Expr | None], reader: Reader) -> list[Window]:
+    """Where a window ends is found by evaluating the condition itself, so that no rounding of numbers can move it (of
+    several coordinates along the widest, to a step)."""
+    forms: list[Linear] = []
+    for arg in args:
+        number = _number(arg) if isinstance(arg, Literal) else None
+        form = None if arg is None else form_of(release, arg) if number is None else Linear({}, number)
+        if not isinstance(form, Linear):
+            return []
+        forms.append(form)
+    form = forms[0].plus(forms[1], -1.0)
+    known = _noisy_part(release, form)
+    if known is None:
+        return []
+    share, weights = known
     place = max(weights, key=lambda each: abs(weights[each]))
-    worth, share, coordinate = weights[place], release.share_of(place), release.coordinates[place]
-    if share is None or not set(weights) <= set(share.places):
-        return None
+    worth, coordinate = weights[place], release.coordinates[place]
 
     def holds(steps: Floats) -> NDArray[np.bool_]:
         made = np.zeros((len(release.coordinates), len(steps)))
@@ -131,16 +196,22 @@ def _window(release: Release, condition: Expr, meaning: Meaning, reader: Reader)
         verdict = evaluate(condition, read, len(steps))
         return np.asarray(verdict.values.astype(bool) & verdict.where_valid())
 
-    middle = (float(bound) - form.constant) / worth
+    middle = -form.constant / worth
     found = _switch(holds, middle, math.ceil(1 / abs(worth)) + 4 + abs(middle) * 1e-12)
     if found is None:
-        return None
+        return []
     after, rising = found
     if len(weights) > 1:
-        return _of_several(share.noise, weights, worth * after, above=rising == (worth > 0))
-    tail = tail_of(share.noise)
+        window = _of_several(share.noise, weights, worth * after, above=rising == (worth > 0))
+    else:
+        window = _of_one(release, share, place, *((after, math.inf) if rising else (-math.inf, after - 1)))
+    return [] if window is None else [window]
+
+
+def _of_one(release: Release, share: Share, place: int, low: float, high: float) -> Window | None:
+    """The window of one coordinate, in its steps."""
+    coordinate, tail = release.coordinates[place], tail_of(share.noise)
     least = 0.0 if coordinate.row.least >= 0 else -math.inf
-    low, high = (after, math.inf) if rising else (-math.inf, after - 1)
     return None if tail is None else Window({place: coordinate.unit}, coordinate.unit, tail, low, high, least)
 
 

@@ -93,6 +93,12 @@ JOINT: list[tuple[str, dict[str, Any]]] = [
     ("SELECT g, s FROM (SELECT g, COUNT(*) AS n, SUM(k) AS s FROM t GROUP BY g) WHERE s >= 90", {}),
     ("SELECT g, COUNT(*) AS n, SUM(x) AS s FROM t GROUP BY g HAVING SUM(x) > 2000", HIDDEN),
     ("SELECT g, AVG(x) AS a, AVG(k) AS b FROM t GROUP BY g HAVING SUM(x) + SUM(k) > 900", {}),
+    ("SELECT g, COUNT(*) AS n, AVG(x) AS a FROM t GROUP BY g HAVING AVG(x) > 62", {}),
+    ("SELECT g, COUNT(*) AS n, AVG(x) AS a FROM t GROUP BY g HAVING 50 >= AVG(x) AND COUNT(*) > 7", {}),
+    ("SELECT g, COUNT(*) AS n, AVG(x) AS a FROM t GROUP BY g HAVING AVG(x) BETWEEN 42 AND 58", {"strategy": "split"}),
+    ("SELECT g, n, a FROM (SELECT g, COUNT(*) AS n, AVG(x) AS a FROM t GROUP BY g) WHERE a < 70", GAUSSIAN),
+    ("SELECT g, COUNT(*) AS n, AVG(x) AS a FROM t GROUP BY g HAVING AVG(x) > 55", HIDDEN),
+    ("SELECT g, COUNT(*) AS n, SUM(x) AS s FROM t GROUP BY g HAVING SUM(x) > 62 * COUNT(*)", {}),
 ]
 
 
