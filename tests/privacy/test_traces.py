@@ -408,8 +408,11 @@ def test_other_categories_over_the_same_codes_are_read_anew():
 def test_a_write_through_the_array_is_read_anew():
     """It is not, and stays so. pandas promises that what a column shows does not change in place; who writes to the
     array behind it goes round that promise. To see such a write, every query would have to read every cell twice. Who
-    writes so says it by another `version` of the table, or takes a new frame. No guarantee is touched: the answer is
-    one about the frame as it was."""
+    writes so says it by another `version` of the table, or takes a new frame.
+
+    The answer may be of the frame as it was, or of some columns as they were; a number that left its bounds behind the
+    store's back can make a run fail. So of such rows nothing is promised (docs/units.md), but that what was paid for is
+    given again."""
     kind = pd.StringDtype("python", na_value=np.nan)  # Arrow's memory cannot be written to
     frame = pd.DataFrame({"s": pd.Series(["a", "a", "a", "b"], dtype=kind)})
     sql = "SELECT COUNT(*) FROM t WHERE s = 'a'"
