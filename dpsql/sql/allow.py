@@ -16,6 +16,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokens import Token, TokenType
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
+from dpsql.sql.clauses import check_clauses
 from dpsql.sql.grammar import RULES
 from dpsql.sql.own_words import MOST, constant_of, own_word, worded
 from dpsql.sql.parse import Statement, span_of
@@ -44,6 +45,7 @@ def _check_nodes(statement: Statement) -> Counter[str]:
         for argument, value in node.args.items():
             if argument not in rule.args and value is not None and value is not False and value != []:
                 raise _clause_refused(statement, node, argument, value)
+        check_clauses(statement.sql, node)
         if kind is exp.If and node.arg_key != "ifs":
             pass  # IF(...) is written without WHEN and THEN
         elif kind is not exp.Column or node.args.get("table") is not None:

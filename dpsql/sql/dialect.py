@@ -123,11 +123,21 @@ class PrivateParser(DuckDBParser):
             return cast("exp.Hint", self._parse_privacy_clause())
         return super()._parse_hint()
 
+    def _parse_join(self, *args: Any, **options: Any) -> Any:
+        found = super()._parse_join(*args, **options)
+        if found is not None and self._prev and self._prev.token_type is TokenType.ON:
+            self.raise_error("a condition is missing after ON", self._prev)
+        return found
+
     def _parse_query_modifiers(self, this: Any) -> Any:
-        # The first hook after the SELECT is made: the clause moves to an argument of its own.
-        if isinstance(this, exp.Select) and isinstance(clause := this.args.get("hint"), PrivacyClause):
-            this.set("hint", None)
-            this.set("privacy", clause)
+        # The first hook after the SELECT is made: the clause moves to an argument of its own. LIMIT has no place among
+        # the arguments yet, so that all clauses come to stand there in the order of the text.
+        if isinstance(this, exp.Select):
+            if isinstance(clause := this.args.get("hint"), PrivacyClause):
+                this.set("hint", None)
+                this.set("privacy", clause)
+            if this.args.get("limit") is None:
+                this.args.pop("limit", None)
         return super()._parse_query_modifiers(this)
 
     def _parse_privacy_clause(self) -> PrivacyClause:
@@ -252,7 +262,10 @@ class PrivateParser(DuckDBParser):
         return self._from_here(super()._parse_group, *args, **options)
 
     def _parse_limit(self, *args: Any, **options: Any) -> Any:
-        return self._from_here(super()._parse_limit, *args, **options)
+        found = self._from_here(super()._parse_limit, *args, **options)
+        if isinstance(found, exp.Limit) and found.args.get("offset") is not None:
+            self.raise_error("LIMIT takes one number, and OFFSET another: LIMIT 2 OFFSET 1", self._prev)
+        return found
 
     def _from_here(self, parse: Any, *args: Any, **options: Any) -> Any:
         first = self._curr

@@ -39,6 +39,8 @@ def _sets(term: exp.Expr, place: Callable[[exp.Expr], int], sql: str) -> Iterato
     if isinstance(term, exp.GroupingSets):
         for inner in term.expressions:
             yield from _sets(inner, place, sql) if isinstance(inner, SEVERAL) else [_together(inner, place)]
+    elif isinstance(term, exp.Rollup | exp.Cube) and not term.expressions:
+        raise SQLSyntaxError(f"{type(term).__name__.upper()} names no column.", span=span_of(sql, term))
     elif isinstance(term, exp.Rollup):
         items = [_together(inner, place) for inner in term.expressions]
         if len(items) >= MOST_SETS:

@@ -26,7 +26,7 @@ _OTHER_QUOTES: dict[type[exp.Expr], frozenset[TokenType]] = {
 
 def own_word(usual: str, node: exp.Expr, sql: str) -> str:
     """The usual word for a node where the text has it, else the word that the text has instead."""
-    if all(part in sql.upper() for part in usual.upper().split()):
+    if all(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", sql, re.IGNORECASE) for part in usual.split()):
         return usual
     return _called(node, sql) or _keyword(node, sql) or _operator(node, sql) or _whole(node, sql) or "this"
 

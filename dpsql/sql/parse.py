@@ -136,8 +136,8 @@ def _tokens(sql: str) -> list[Token]:
     try:
         tokens = _DIALECT.tokenize(sql)
     except TokenError as error:
-        text = str(error)
-        why = "a quote or comment is never closed" if "Missing" in text else "it holds what is no SQL"
+        never_closed = "Missing" in f"{error} {error.__cause__}" or isinstance(error.__cause__, IndexError)
+        why = "a quote or comment is never closed" if never_closed else "it holds what is no SQL"
         raise SQLSyntaxError(f"the text cannot be read: {why}.") from None
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()
@@ -175,6 +175,8 @@ def _check_signs(sql: str, tokens: list[Token]) -> None:
 
 def _check_pair(sql: str, before: Token | None, token: Token) -> None:
     kind = token.token_type
+    if kind is TokenType.DESC and before is not None and before.token_type is TokenType.ASC:
+        raise SQLSyntaxError(f"{token.text.upper()} has no meaning here.", span=_at(sql, token))
     if before is None or before.token_type is not kind or kind not in _SINGLE:
         if kind is TokenType.COMMA and before is not None and before.token_type in _LISTS:
             raise SQLSyntaxError(f'something is missing before "{token.text}".', span=_at(sql, token))

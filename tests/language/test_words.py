@@ -87,6 +87,8 @@ def test_no_class_of_the_parser_is_named():
         ("SELECT LISTAGG(s, ',') FROM t", "LISTAGG"),
         ("SELECT SUM(IF(age, 1, 2)) FROM t", "IF"),
         ("SELECT COUNT(*) FROM t WHERE d > NOW()", "NOW"),
+        ("SELECT COUNT(*) FROM t WHERE d > CURRENT_LOCALTIMESTAMP()", "CURRENT_LOCALTIMESTAMP is not supported: an"),
+        ("SELECT COUNT(*) FROM t WHERE d > localtime", "LOCALTIME is not supported: an answer must not change"),
         ("SELECT COUNT(*) FROM t WHERE age BETWEEN 'a' AND 'b'", "BETWEEN"),
     ],
 )
@@ -121,12 +123,46 @@ MALFORMED = (
     "SELECT COUNT(*) FROM t GRUP BY s",
     "SELECT COUNT(*) FROM t WHERE age > ?",
     "(SELECT COUNT(*) FROM t) + 1",
+    "SELECT COUNT(*) FROM t GROUP",
+    "SELECT COUNT(*) FROM t OFFSET",
+    "SELECT COUNT(*) LIMIT FROM t",
+    "SELECT COUNT(*) FROM t AS a JOIN t ON",
+    "SELECT COUNT(*) FROM (SELECT age FROM t) ORDER",
+    "SELECT s, COUNT(*) FROM t GROUP BY s WHERE age > 3",
+    "SELECT s, COUNT(*) FROM t HAVING COUNT(*) > 1 GROUP BY s",
+    "SELECT COUNT(*) FROM t LIMIT 1 ORDER BY 1",
+    "SELECT COUNT(*) FROM t OFFSET 1 ORDER BY 1",
+    "SELECT COUNT(*) FROM (SELECT b, COUNT(*) FROM t HAVING COUNT(*) > 1 GROUP BY b)",
+    "SELECT COUNT(*) FROM t ORDER BY 1 ASC DESC",
+    "SELECT COUNT(*) FROM t LIMIT 1, 2",
+    "SELECT COUNT(*) FROM t GROUP BY ROLLUP ()",
+    "SELECT COUNT(*) FROM t GROUP BY CUBE ()",
 )
 
 
 @pytest.mark.parametrize("sql", MALFORMED)
 def test_malformed_text_is_a_syntax_error(sql: str):
     assert type(outcome(sql)) is SQLSyntaxError
+
+
+@pytest.mark.parametrize("open_", ["'a", '"a', "/* a", "$$a", "$x$ a", "'a''"])
+def test_what_is_never_closed_is_said(open_: str):
+    error = outcome(f"SELECT COUNT(*) FROM t WHERE s = {open_}")
+    assert type(error) is SQLSyntaxError
+    assert error.message == "the text cannot be read: a quote or comment is never closed."
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        'SELECT COUNT(*) AS limit, AVG(age) "group" FROM t "left"',
+        "SELECT COUNT(*) AS\n  offset FROM t LIMIT 1 OFFSET 0",
+        "SELECT COUNT(*) FROM t OFFSET 0 LIMIT 1",
+        "FROM t SELECT s, COUNT(*) WHERE age > 3 GROUP BY s HAVING COUNT(*) > 1 ORDER BY 1 LIMIT 2",
+    ],
+)
+def test_clauses_in_order_and_names_that_are_said_to_be_names(sql: str):
+    assert outcome(sql) is None
 
 
 @pytest.mark.parametrize("sql", ["INSERT INTO t VALUES (1)", "drop table t", "SET x = 1", "DESCRIBE t", "VALUES (1)"])
