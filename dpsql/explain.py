@@ -45,8 +45,8 @@ class Explanation:
     def to_dict(self) -> dict[str, Any]:
         """Unit, neighbours, cost, groups; `bounds`: of columns that have theirs chosen; `releases`: what noise is added
         to, in the answer's units, and with grouping sets for each level that has noise of its own, with its part of the
-        cost; `draws`: values that are chosen; `columns`: what the query shows, from which
-        releases, with the half-width of its 95 % noise interval (None where that depends on private counts)."""
+        cost; `draws`: values that are chosen; `columns`: what the query shows, from which releases, with the half-width
+        of its 95 % noise interval (of several levels the widest; None where that depends on private counts)."""
         return as_dict(self.release)
 
     def __str__(self) -> str:

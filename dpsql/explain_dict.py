@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from dpsql.explain_parts import concentrated, coordinates_of, estimate_of, half_width, names_of
+from dpsql.explain_parts import LEVEL, concentrated, coordinates_of, estimate_of, names_of
 from dpsql.explain_words import strategy_word, threshold_of, unit_of
+from dpsql.noise_intervals import constant_half_width
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.mechanisms import Noise
 from dpsql.privacy.unit import ContributionBound
@@ -154,5 +155,5 @@ def _column(release: Release, output: Output) -> dict[str, Any]:
     return {
         "name": output.name,
         "from": list(dict.fromkeys(name_of(release, part) for part in parts)),
-        "interval_95": half_width(release, output),
+        "interval_95": None if release.searches is not None else constant_half_width(release, output.expr, LEVEL),
     }
