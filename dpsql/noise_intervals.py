@@ -24,7 +24,7 @@ from dpsql.noise_given import (
     weights_of,
 )
 from dpsql.noise_of_averages import average_interval
-from dpsql.noise_of_moments import moments_interval
+from dpsql.noise_of_moments import is_known, moments_interval
 from dpsql.noise_rounding import rounding
 from dpsql.noise_widths import half_widths, of_whole
 from dpsql.release import Release, Released
@@ -63,6 +63,25 @@ def interval(
         return known[expr]
     ends = [_propagate(expr, {s: Interval(*_ends(b, row)) for s, b in known.items()}) for row in range(released.groups)]
     return np.array([e.lower for e in ends], dtype=np.float64), np.array([e.upper for e in ends], dtype=np.float64)
+
+
+def has_interval(release: Release, expr: Expr) -> bool:
+    """Whether `interval` knows one of an expression, whatever is released. release: of one level."""
+    if any(isinstance(part, IntervalEnd | Report) for part in walk(expr)):
+        return False
+    slots = [_estimate(release, atom) for atom in _atoms(release, expr)]
+    return bool(slots) and all(each is None or _is_known(release, each) for each in slots)
+
+
+def _estimate(release: Release, atom: Expr) -> Estimate | None:
+    """The aggregate that a part is; None of a combination of several."""
+    return release.estimates[atom.index - len(release.query.plan.keys)] if isinstance(atom, Slot) else None
+
+
+def _is_known(release: Release, estimate: Estimate) -> bool:
+    if estimate.chosen is not None:
+        return False
+    return estimate.kind is AggregateKind.AVG or estimate.moments is None or is_known(release, estimate)
 
 
 def _of_levels(release: Release, released: Released, expr: Expr, level: float, given: Given) -> Bounds | None:
@@ -218,7 +237,7 @@ def _propagate(expr: Expr, known: Mapping[Expr, Interval]) -> Interval:
 def aggregate_interval(release: Release, released: Released, index: int, level: float) -> Bounds | None:
     """The interval of one aggregation, for every released group; None for a value that was chosen."""
     estimate = release.estimates[index]
-    if estimate.chosen is not None:
+    if not _is_known(release, estimate):
         return None
     if estimate.kind is AggregateKind.AVG:
         return average_interval(release, released, estimate, level)

@@ -16,13 +16,24 @@ Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]
 
 
+_KNOWN = (*SPREADS, AggregateKind.COVAR_POP, AggregateKind.COVAR_SAMP, AggregateKind.CORR)
+
+
+def is_known(release: Release, estimate: Estimate) -> bool:
+    """Whether an aggregation of second moments has an interval: of nobody's rows the answer is exact."""
+    moments, kind = estimate.moments, estimate.kind
+    assert moments is not None  # these kinds have them
+    slope = kind is AggregateKind.REGR_SLOPE and bool(moments.other_half or not moments.half)
+    return release.noise is not None and (kind in _KNOWN or slope)
+
+
 def moments_interval(release: Release, released: Released, estimate: Estimate, level: float) -> Bounds | None:
     """The interval of an aggregation of second moments, for every released group; None where none is known."""
     from dpsql import moment_intervals as known  # only these aggregates need it
 
     moments, kind = estimate.moments, estimate.kind
     assert moments is not None  # these kinds have them
-    if release.noise is None:  # nobody's rows: the answer is exact
+    if not is_known(release, estimate):
         return None
     read = _Reader(release, released, estimate, moments)
     sample = kind in (AggregateKind.VAR_SAMP, AggregateKind.STDDEV_SAMP, AggregateKind.COVAR_SAMP)
@@ -34,15 +45,13 @@ def moments_interval(release: Release, released: Released, estimate: Estimate, l
     if kind in (AggregateKind.COVAR_POP, AggregateKind.COVAR_SAMP):
         low, high = read.run(known.covariance_interval, "nstp", level, sample)
         return low * (moments.half * moments.other_half), high * (moments.half * moments.other_half)
-    if kind is AggregateKind.REGR_SLOPE and not moments.half:  # of one value on anything
-        return np.zeros(released.groups), np.zeros(released.groups)
-    if kind is AggregateKind.REGR_SLOPE and moments.other_half:
-        low, high = read.run(known.slope_interval, "ntrsp", level)  # of y = u on x = v
-        ratio = moments.half / moments.other_half
-        return low * ratio, high * ratio
     if kind is AggregateKind.CORR:
         return read.run(known.correlation_interval, "nsqtrp", level)
-    return None
+    if not moments.half:  # the slope of one value on anything
+        return np.zeros(released.groups), np.zeros(released.groups)
+    low, high = read.run(known.slope_interval, "ntrsp", level)  # of y = u on x = v
+    ratio = moments.half / moments.other_half
+    return low * ratio, high * ratio
 
 
 class _Reader:

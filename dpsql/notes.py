@@ -9,11 +9,11 @@ import numpy as np
 from dpsql.explain_parts import of_one_level
 from dpsql.finish import Answer
 from dpsql.noise_conditions import sources
-from dpsql.noise_intervals import interval, linear_half_widths
+from dpsql.noise_intervals import has_interval, linear_half_widths
 from dpsql.release import Release, Released
 from dpsql.release_bounds import Bounded
 from dpsql.schema import Type
-from dpsql.sql.expressions import IntervalEnd, Report, walk
+from dpsql.sql.expressions import Expr, IntervalEnd, Report, walk
 from dpsql.sql.plan import AggregateKind
 
 LARGE_EPSILON = Fraction(10)
@@ -46,13 +46,12 @@ def unread_choices(release: Release, released: Released, answer: Answer) -> tupl
     if not answer.given.unread or not released.groups:
         return ()
     one = of_one_level(release)
-    first = released.at(np.arange(1))
     names = []
     for name, expr in zip(answer.names, answer.exprs, strict=True):
         if expr is None or not answer.given.overlooks(one, sources(one, expr, lambda _column: None)):
             continue
         told = any(isinstance(part, IntervalEnd | Report) for part in walk(expr))
-        if told or interval(one, first, expr, 0.95, answer.given) is not None:
+        if told or has_interval(one, expr):
             names.append(name)
     if not names:
         return ()
@@ -71,20 +70,21 @@ def too_large(answer: Answer) -> tuple[str, ...]:
     return (f"some whole numbers of {names} are too large to compute with: what is made of them is NULL.",)
 
 
-def without_interval(release: Release, released: Released, answer: Answer) -> tuple[str, ...]:
+def without_interval(release: Release, answer: Answer) -> tuple[str, ...]:
     """The outputs that are made of noisy values, and have no interval. (Of values that were drawn there is a line.)"""
-    found = []
-    one, first = of_one_level(release), released.at(np.arange(min(1, released.groups)))
+    one, found = of_one_level(release), []
     for name, kind, expr in zip(answer.names, answer.types, answer.exprs, strict=True):
-        if name not in answer.noisy or not (kind.numeric or kind.temporal):
-            continue
-        if expr is None or (
-            sources(one, expr, lambda _column: None)
-            and not any(isinstance(part, IntervalEnd | Report) for part in walk(expr))
-            and interval(one, first, expr, 0.95, answer.given) is None
-        ):
+        if name in answer.noisy and (kind.numeric or kind.temporal) and not _speaks(one, expr):
             found.append(name)
     return tuple(found)
+
+
+def _speaks(one: Release, expr: Expr | None) -> bool:
+    """Whether there is an interval, or it is the end of one, or all its chance is in what was drawn."""
+    if expr is None:
+        return False
+    told = any(isinstance(part, IntervalEnd | Report) for part in walk(expr))
+    return told or has_interval(one, expr) or not sources(one, expr, lambda _column: None)
 
 
 def _unfound(chosen: Bounded) -> bool:

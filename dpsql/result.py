@@ -164,7 +164,7 @@ class Result:
 
     def _silent(self) -> Iterator[str]:
         """Nor have values that are computed of several noisy ones."""
-        names = without_interval(self._release, self._released, self._answer)
+        names = without_interval(self._release, self._answer)
         if names:
             yield f"{', '.join(names)}: computed of noisy values; no interval of the noise is known"
 
