@@ -19,6 +19,8 @@ from dpsql.sql.dialect import Private
 MOST_CHARACTERS = 64 * 1024
 MOST_TOKENS = 20_000
 MOST_NESTING = 32
+_UNEXPECTED = "Invalid expression / Unexpected token"
+_LONGEST_WORD = 40
 
 _DIALECT = Private()
 _EXPLAIN = re.compile(r"(?:\s++|--[^\n]*+\n|/\*.*?\*/)*+EXPLAIN\s+PRIVACY\b", re.IGNORECASE | re.DOTALL)
@@ -239,6 +241,9 @@ def _syntax_error(sql: str, error: ParseError) -> SQLSyntaxError:
         end = max(start, start + column - 1)  # col is where the word ends
         width = len(str(details.get("highlight") or " "))
         span = Span(sql, max(start, end - width + 1), end)
+    if description == _UNEXPECTED:
+        word = " ".join(sql[span.start : span.end + 1].split())[:_LONGEST_WORD] if span is not None else ""
+        description = f'"{word}" is not understood here' if word else "the text is not understood here"
     return SQLSyntaxError(f"{description}.", span=span)
 
 
