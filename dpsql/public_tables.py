@@ -21,6 +21,7 @@ from dpsql.executors.inner_aggregates import renumber
 from dpsql.executors.joining import key_of
 from dpsql.intervals import Interval
 from dpsql.schema import ColumnSchema, Key, TableSchema, Type, link, resolve
+from dpsql.schema_words import about
 from dpsql.sources import stored_columns
 from dpsql.sql.domains import MOST_TEXT, cells_of
 from dpsql.sql.expressions import Expr, Vector
@@ -37,7 +38,8 @@ def resolved(sources: Tables, known: Mapping[str, TableSchema] | None = None) ->
     Raises InvalidSchema where a declaration does not fit its table, or a unit's path leads nowhere."""
     made = dict(known or {})
     for name, source in sources.items():
-        schema = resolve(name, stored_columns(source.frame), source.declaration, rows=len(source.frame))
+        with about(name):
+            schema = resolve(name, stored_columns(source.frame), source.declaration, rows=len(source.frame))
         made[name.casefold()] = _published(schema, source) if schema.public else schema
     return link(made)
 

@@ -65,7 +65,7 @@ def about(table: str) -> Iterator[None]:
     try:
         yield
     except InvalidSchema as error:
-        if table in error.message:
+        if re.search(rf"(?<!\w){re.escape(table)}(?!\w)", error.message):
             raise
         raise InvalidSchema(f"{table}: {error.message}", hint=error.hint) from None
 

@@ -314,6 +314,18 @@ def test_errors_of_a_schema_name_the_table():
             )
 
 
+@pytest.mark.parametrize("name", ["people", "a"])
+def test_errors_of_a_table_name_it_whatever_its_name(name: str):
+    """A name that is a word or a letter of the message is not thereby said."""
+    texts = {"bounds": {"age": (0, 1)}}
+    numbers = {"keys": {"age": ["x"]}}
+    for frame, facts in ((pd.DataFrame({"age": ["q"]}), texts), (pd.DataFrame({"age": [1]}), numbers)):
+        said = {"columns": {"age": {word: list(value["age"]) for word, value in facts.items()}}}
+        schema = dpsql.Schema.from_dict({"tables": {name: said}})
+        with pytest.raises(dpsql.errors.InvalidSchema, match=rf"^{name}: age: "):
+            dpsql.Session({name: frame}, schema=schema, budget=dpsql.Budget(1))
+
+
 @pytest.mark.parametrize(
     "share", [dpsql.Budget(2), dpsql.Budget(1, 1e-5), {"ann": dpsql.Budget(1), "bob": dpsql.Budget(9)}]
 )
