@@ -71,11 +71,12 @@ def how_far_off(release: Release, draw: Draw, released: Released | None = None) 
 
 
 def _rows_off(release: Release, draw: Draw) -> str:
+    rows = numbered(draw.rows_off(LEVEL), "row")
     if draw.kind in (AggregateKind.MIN, AggregateKind.MAX):
         end = "least" if draw.kind is AggregateKind.MIN else "largest"
-        return f"value number {draw.rank} from the {end} one, so that it is hardly ever beyond all"
+        place = f"value number {draw.rank} from the {end} one"
+        return f"{place}, give or take {rows} (95 %), so that it is hardly ever beyond all; of fewer rows any value"
     about = "about " if len(draw.wanted) > 1 else ""
     chosen = (each.chosen for each in release.estimates)
     partial = any(each.partial for each in chosen if each is not None and each.place in draw.places)
-    rows = numbered(draw.rows_off(LEVEL), "row")
     return f"within {about}{rows} of {'the best of these' if partial else 'the right one'} (95 %)"
