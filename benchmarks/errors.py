@@ -15,11 +15,11 @@ from measure import exact, stages
 from numpy.typing import NDArray
 
 import dpsql
-from dpsql.executors.base import ExactTable
-from dpsql.executors.pandas import PandasExecutor
-from dpsql.finish import slot_vectors
-from dpsql.intervals import Interval
-from dpsql.release import Release
+from dpsql.core.exact import ExactTable
+from dpsql.executors.pandas.executor import PandasExecutor
+from dpsql.release.finish import slot_vectors
+from dpsql.release.release import Release
+from dpsql.schema.intervals import Interval
 
 Floats = NDArray[np.float64]
 

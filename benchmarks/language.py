@@ -20,12 +20,12 @@ from measure import Row, show, side_by_side
 from people import people, session, table
 from sqlglot.dialects.duckdb import DuckDB
 
-from dpsql.analysis.sensitivity import analyse
-from dpsql.prepare import Terms, prepare
-from dpsql.privacy.loss import as_epsilon
-from dpsql.privacy.unit import Neighbours
-from dpsql.schema import resolve
-from dpsql.sources import stored_columns
+from dpsql.core.loss import as_epsilon
+from dpsql.core.sensitivity import analyse
+from dpsql.core.unit import Neighbours
+from dpsql.schema.columns import resolve
+from dpsql.session.prepare import Terms, prepare
+from dpsql.sources.frames import stored_columns
 from dpsql.sql.bind import bind
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.parse import parse

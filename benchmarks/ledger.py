@@ -23,13 +23,13 @@ from statistics import median
 
 from measure import Row, environment, seconds, show
 
-from dpsql.privacy.account import Part
-from dpsql.privacy.budget import Budget
-from dpsql.privacy.cost import Cost
-from dpsql.privacy.events import Pure
-from dpsql.privacy.ledger import Ledger
-from dpsql.privacy.ledger_file import FileStore, open_ledger
-from dpsql.privacy.ledger_text import Rules
+from dpsql.core.cost import Cost
+from dpsql.core.events import Pure
+from dpsql.core.ledger.account import Part
+from dpsql.core.ledger.budget import Budget
+from dpsql.core.ledger.file import FileStore, open_ledger
+from dpsql.core.ledger.ledger import Ledger
+from dpsql.core.ledger.text import Rules
 
 RULES = Rules(Budget(10**6, Fraction(1, 10**6)))
 COST = Cost.of(Fraction(1, 1000), Fraction(1, 10**15))

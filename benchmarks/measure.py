@@ -18,15 +18,15 @@ import pandas as pd
 import sqlglot
 
 import dpsql
-from dpsql.executors.base import ExactTable
-from dpsql.executors.columns import ColumnStore
-from dpsql.executors.pandas import PandasExecutor
-from dpsql.prepare import Terms, prepare
-from dpsql.privacy.loss import PrivacyLoss, as_delta, as_epsilon
-from dpsql.privacy.unit import Neighbours
-from dpsql.release import Release
-from dpsql.schema import resolve
-from dpsql.sources import stored_columns
+from dpsql.core.exact import ExactTable
+from dpsql.core.loss import PrivacyLoss, as_delta, as_epsilon
+from dpsql.core.unit import Neighbours
+from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.executor import PandasExecutor
+from dpsql.release.release import Release
+from dpsql.schema.columns import resolve
+from dpsql.session.prepare import Terms, prepare
+from dpsql.sources.frames import stored_columns
 from dpsql.sql.catalog import Catalog
 
 Row = Mapping[str, object]

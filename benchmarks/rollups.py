@@ -22,7 +22,7 @@ import numpy as np
 from measure import Row, environment, show
 from numpy.typing import NDArray
 
-from dpsql.privacy.hierarchies import GroupingSet, allocation, consistent, cube_sets, rollup_sets, variances_of
+from dpsql.core.hierarchies import GroupingSet, allocation, consistent, cube_sets, rollup_sets, variances_of
 
 Floats = NDArray[np.float64]
 Shares = Mapping[GroupingSet, Fraction]

@@ -28,10 +28,10 @@ from measure import Row, environment, exact, extra_memory, fresh_process, second
 from people import KEYS, SEED, ZIPS, people, session, table
 
 import dpsql
-from dpsql.executors.columns import ColumnStore
-from dpsql.finish import finish
-from dpsql.notes import warnings_of
-from dpsql.privacy import sampling
+from dpsql.answer.warnings import warnings_of
+from dpsql.core import samplers as sampling
+from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.release.finish import finish
 
 DELTA = 1e-6
 

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from dpsql import interrupted as _interrupted  # noqa: F401  isort: skip - first, as all else takes its time
+from dpsql.shell import interrupted as _interrupted  # noqa: F401  isort: skip - first, as all else takes its time
 
 from dpsql import errors
-from dpsql.api import query
+from dpsql.answer.explain import Explanation
+from dpsql.answer.result import Result
+from dpsql.core.ledger.budget import Budget
+from dpsql.core.loss import PrivacyLoss
+from dpsql.core.unit import Neighbours
 from dpsql.errors import DPSQLError
-from dpsql.explain import Explanation
-from dpsql.privacy.budget import Budget
-from dpsql.privacy.loss import PrivacyLoss
-from dpsql.privacy.unit import Neighbours
-from dpsql.result import Result
-from dpsql.schema_file import Schema
-from dpsql.session import Session
-from dpsql.table import Table, declare
+from dpsql.session.owner_file import Schema
+from dpsql.session.query import query
+from dpsql.session.session import Session
+from dpsql.session.table import Table, declare
 from dpsql.version import __version__
 
 __all__ = [

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dpsql import prepare
+from dpsql.session import prepare
 
 Patch = pytest.MonkeyPatch
 Lie = Callable[[Patch], None]

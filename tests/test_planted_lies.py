@@ -18,41 +18,42 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsql import (
-    answer,
-    finish,
-    prepare,
-    public_tables,
-    release,
-    release_calibrate,
-    release_coordinates,
-    release_planned,
-    release_shares,
-    session,
-)
-from dpsql.analysis import limits, sensitivity, stability
-from dpsql.analysis.stability import Stability
+from dpsql.answer.result import Result
+from dpsql.answer.warnings import warnings_of
+from dpsql.core import contribution as limits
+from dpsql.core import mechanisms, samplers, selection, sensitivity, stability
+from dpsql.core.cost import Cost
+from dpsql.core.ledger import book as ledger_book
+from dpsql.core.ledger import filters, ledger
+from dpsql.core.ledger import lines as ledger_lines
+from dpsql.core.ledger import text as ledger_text
+from dpsql.core.stability import Stability
+from dpsql.core.truncated_geometric import TruncatedGeometric
+from dpsql.core.unit import ContributionBound, Neighbours, Sensitivity
 from dpsql.errors import BudgetExceeded, InternalError
-from dpsql.executors import choosing, columns, database, evaluation, groups, pairing, pandas, relations
-from dpsql.executors.hashing import hash_vector
-from dpsql.executors.joining import KeyColumn, key_of
-from dpsql.finish import finish as finished
-from dpsql.intervals import INFINITY, Interval
-from dpsql.notes import warnings_of
-from dpsql.privacy import filters, ledger, ledger_book, ledger_lines, ledger_text, mechanisms, partitions, sampling
-from dpsql.privacy.cost import Cost
-from dpsql.privacy.geometric import TruncatedGeometric
-from dpsql.privacy.unit import ContributionBound, Neighbours, Sensitivity
-from dpsql.result import Result
-from dpsql.schema import Type
-from dpsql.sql import bind, expressions, facts, functions, nodes, options, row_wise, selects
+from dpsql.executors.pandas import columns, database, evaluation, groups, kept_rows, pairing, relations
+from dpsql.executors.pandas import executor as pandas
+from dpsql.executors.pandas.hashing import hash_vector
+from dpsql.executors.pandas.joining import KeyColumn, key_of
+from dpsql.plan import expressions, facts, functions, nodes
+from dpsql.plan.expressions import Fact, Vector
+from dpsql.plan.functions import conditional
+from dpsql.release import calibrate as release_calibrate
+from dpsql.release import finish, release
+from dpsql.release import plan as release_planned
+from dpsql.release import split as release_shares
+from dpsql.release.design import coordinates
+from dpsql.release.finish import finish as finished
+from dpsql.schema.columns import Type
+from dpsql.schema.intervals import INFINITY, Interval
+from dpsql.session import prepare, public_tables, session
+from dpsql.session import run as answer
+from dpsql.sql import bind, options, row_wise, selects
 from dpsql.sql.catalog import Catalog
-from dpsql.sql.expressions import Fact, Vector
-from dpsql.sql.functions import conditional
+from tests.core import checks, language, statistics_lies, unit_checks
+from tests.core.checks import rules
+from tests.core.unit_checks import G1, R1, R2, R3, UNIONS, Question, people_stay_apart
 from tests.lies import Check, Lie, Patch, assert_caught
-from tests.privacy import checks, language, statistics_lies, unit_checks
-from tests.privacy.checks import rules
-from tests.privacy.unit_checks import G1, R1, R2, R3, UNIONS, Question, people_stay_apart
 
 # Sensitivity
 
@@ -73,10 +74,8 @@ def forget_the_second_group_of_a_changed_row(patch: Patch) -> None:
 
 
 def forget_the_second_group_in_l2(patch: Patch) -> None:
-    honest = release_coordinates.squared
-    patch.setattr(
-        release_coordinates, "squared", lambda row, bound, found: honest(row, bound, replace(found, grouped=False))
-    )
+    honest = coordinates.squared
+    patch.setattr(coordinates, "squared", lambda row, bound, found: honest(row, bound, replace(found, grouped=False)))
 
 
 def take_the_width_for_the_reach(patch: Patch) -> None:
@@ -136,10 +135,10 @@ def forget_that_a_changed_row_opens_a_second_group(patch: Patch) -> None:
 
 def draw_five_percent_too_little(patch: Patch) -> None:
     for name in ("cube_laplace", "discrete_laplace"):
-        honest = getattr(sampling, name)
-        patch.setattr(sampling, name, lambda scale, *rest, honest=honest: honest(scale * Fraction(95, 100), *rest))
-    gaussian = sampling.discrete_gaussian
-    patch.setattr(sampling, "discrete_gaussian", lambda variance, size: gaussian(variance * Fraction(9, 10), size))
+        honest = getattr(samplers, name)
+        patch.setattr(samplers, name, lambda scale, *rest, honest=honest: honest(scale * Fraction(95, 100), *rest))
+    gaussian = samplers.discrete_gaussian
+    patch.setattr(samplers, "discrete_gaussian", lambda variance, size: gaussian(variance * Fraction(9, 10), size))
 
 
 def give_every_sum_the_whole_epsilon(patch: Patch) -> None:
@@ -173,7 +172,7 @@ def use_the_continuous_threshold(patch: Patch) -> None:
 
 
 def let_the_threshold_be_one_too_low(patch: Patch) -> None:
-    patch.setattr(release_calibrate, "threshold", lambda *args: partitions.threshold(*args) - 1)
+    patch.setattr(release_calibrate, "threshold", lambda *args: selection.threshold(*args) - 1)
 
 
 def hide_groups_at_the_threshold(patch: Patch) -> None:
@@ -267,7 +266,7 @@ def let_a_fork_spend_too(patch: Patch) -> None:
 
 
 def seed_the_sampler(patch: Patch) -> None:
-    patch.setattr(sampling, "_random_words", lambda n: np.random.default_rng(7).integers(0, 2**64, n, dtype=np.uint64))
+    patch.setattr(samplers, "_random_words", lambda n: np.random.default_rng(7).integers(0, 2**64, n, dtype=np.uint64))
 
 
 def share_random_bits_across_forks(patch: Patch) -> None:
@@ -278,7 +277,7 @@ def share_random_bits_across_forks(patch: Patch) -> None:
         taken, buffer[0] = buffer[0][: 8 * n], buffer[0][8 * n :]
         return np.frombuffer(taken, dtype=np.uint64)
 
-    patch.setattr(sampling, "_random_words", words)
+    patch.setattr(samplers, "_random_words", words)
 
 
 # Ranges, sums, groups, errors
@@ -701,8 +700,8 @@ def test_a_lie_is_caught(lie: Lie, check: Check):
 def count_every_row(patch: Patch) -> None:
     """No unit is held to its limits."""
 
-    def choose(_plan: Any, rows: Any, codes: Any, *_: Any) -> choosing.Chosen:
-        return choosing.Chosen(rows.units.numbers(), codes, codes)
+    def choose(_plan: Any, rows: Any, codes: Any, *_: Any) -> kept_rows.Chosen:
+        return kept_rows.Chosen(rows.units.numbers(), codes, codes)
 
     patch.setattr(pandas, "choose_rows", choose)
 
@@ -730,12 +729,12 @@ def allow_a_unit_one_group_more(patch: Patch) -> None:
 
 def keep_the_first_rows(patch: Patch) -> None:
     """Rows are left out by their positions."""
-    honest = choosing.RowHashes.__call__
+    honest = kept_rows.RowHashes.__call__
 
     def hashes(self: Any, asked: Any) -> Any:
         return asked.astype(np.uint64), honest(self, asked)[1]
 
-    patch.setattr(choosing.RowHashes, "__call__", hashes)
+    patch.setattr(kept_rows.RowHashes, "__call__", hashes)
 
 
 def hash_the_codes_of_units(patch: Patch) -> None:
@@ -751,7 +750,7 @@ def hash_the_codes_of_groups(patch: Patch) -> None:
     def hashes(self: Any, _groups: Any, codes: Any) -> Any:
         return hash_vector(self.key, 1_000, Vector(codes), Type.INTEGER)
 
-    patch.setattr(choosing.RowHashes, "_of_groups", hashes)
+    patch.setattr(kept_rows.RowHashes, "_of_groups", hashes)
 
 
 def make_nobody_somebody(patch: Patch) -> None:
@@ -858,7 +857,7 @@ def count_rows_for_units(patch: Patch) -> None:
 
 def forget_groups_without_kept_rows(patch: Patch) -> None:
     """A unit is taken to have a kept row in each of its groups."""
-    patch.setattr(release_coordinates, "together", lambda _noisy, _analysis, steps: steps)
+    patch.setattr(coordinates, "together", lambda _noisy, _analysis, steps: steps)
 
 
 def _say_of_rows(patch: Patch, rule: Callable[[Any, Any], Any]) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import dpsql
 from dpsql.errors import InvalidSchema, MissingBounds
-from dpsql.schema_units import TABLE_WORDS, TableWords, UnitWord, unit_word_of
+from dpsql.schema.units import TABLE_WORDS, TableWords, UnitWord, unit_word_of
 
 
 def shop(customers: int = 200) -> dict[str, pd.DataFrame]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsql.explain import Explanation
-from dpsql.result import Result
-from dpsql.session import Session
+from dpsql.answer.explain import Explanation
+from dpsql.answer.result import Result
+from dpsql.session.session import Session
 
 
 @dataclass

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
 
+from dpsql.answer.result import Result
 from dpsql.errors import BudgetExceeded, DPSQLError, InvalidArgument
-from dpsql.result import Result
 from dpsql.shell.arguments import parse
 from dpsql.shell.asker import Asker
 from dpsql.shell.opening import open_session

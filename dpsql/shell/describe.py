@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dpsql.calendar import show_date, show_timestamp
-from dpsql.intervals import Number
-from dpsql.privacy.loss import show
-from dpsql.privacy.unit import Neighbours
-from dpsql.schema import ColumnSchema, TableSchema, Type
-from dpsql.session import Session
+from dpsql.core.loss import show
+from dpsql.core.unit import Neighbours
+from dpsql.schema.calendar import show_date, show_timestamp
+from dpsql.schema.columns import ColumnSchema, TableSchema, Type
+from dpsql.schema.intervals import Number
+from dpsql.session.session import Session
 from dpsql.shell.show import printable
 
 _MOST_KEYS_SHOWN = 20

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 from IPython.core.magic import no_var_expand
 
+from dpsql.answer.explain import Explanation
+from dpsql.answer.result import Result
+from dpsql.core.ledger.budget import Budget
 from dpsql.errors import DPSQLError, InvalidArgument, did_you_mean
-from dpsql.explain import Explanation
-from dpsql.privacy.budget import Budget
-from dpsql.result import Result
 from dpsql.shell.asker import Asker
 from dpsql.shell.describe import list_budget, list_ledger
 from dpsql.shell.notebook import Notebook

@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
+from dpsql.core.ledger.budget import Budget
 from dpsql.errors import DPSQLError, InvalidArgument, did_you_mean
-from dpsql.privacy.budget import Budget
-from dpsql.session import Session
-from dpsql.table import Table, as_table
+from dpsql.session.session import Session
+from dpsql.session.table import Table, as_table
 
 
 class Notebook:

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dpsql.core.ledger.budget import Budget
+from dpsql.core.loss import as_delta, as_epsilon
 from dpsql.errors import InvalidArgument, did_you_mean
-from dpsql.privacy.budget import Budget
-from dpsql.privacy.loss import as_delta, as_epsilon
-from dpsql.schema import Declaration
-from dpsql.schema_file import Schema, TableEntry
-from dpsql.session import Session
-from dpsql.sources import read_table
-from dpsql.table import Table
+from dpsql.schema.columns import Declaration
+from dpsql.session.owner_file import Schema, TableEntry
+from dpsql.session.session import Session
+from dpsql.session.table import Table
+from dpsql.sources.frames import read_table
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dpsql.privacy.goal import Goal
+    from dpsql.core.goal import Goal
     from dpsql.sql.bind import Bound
     from dpsql.sql.catalog import Catalog
     from dpsql.sql.parameters import Params

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
+from dpsql.plan.query import PAIRS, AggregateKind
 from dpsql.sql.dialect import Named
 from dpsql.sql.parse import span_of
-from dpsql.sql.plan import PAIRS, AggregateKind
 
 AGGREGATES: Mapping[type[exp.Expr], AggregateKind] = {
     exp.Count: AggregateKind.COUNT,

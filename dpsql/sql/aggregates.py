@@ -7,14 +7,14 @@ from fractions import Fraction
 from sqlglot import exp
 
 from dpsql.errors import SQLSyntaxError, TypeMismatch, UnsupportedSQL
-from dpsql.intervals import Interval
-from dpsql.schema import Type
+from dpsql.plan.expressions import Column, Expr, Literal, Report, Slot
+from dpsql.plan.query import CHOSEN, EXACT, PAIRS, SPREADS, AggregateKind, Aggregation
+from dpsql.schema.columns import Type
+from dpsql.schema.intervals import Interval
 from dpsql.sql.aggregate_calls import Written, is_aggregate, name_of, written
 from dpsql.sql.dialect import Named
-from dpsql.sql.expressions import Column, Expr, Literal, Report, Slot
 from dpsql.sql.options import AggregateOptions, read_aggregate_options
 from dpsql.sql.parse import span_of
-from dpsql.sql.plan import CHOSEN, EXACT, PAIRS, SPREADS, AggregateKind, Aggregation
 from dpsql.sql.scalars import ScalarBinder
 
 MOST_AGGREGATES = 100

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dpsql.calendar import DAYS, MICROSECONDS
-from dpsql.intervals import EVERYTHING, Interval
-from dpsql.schema import Type
-from dpsql.sql.expressions import Column, Expr, Fact, Slot, between_integers
-from dpsql.sql.plan import CHOSEN, AggregateKind, Query
+from dpsql.plan.expressions import Column, Expr, Fact, Slot, between_integers
+from dpsql.plan.query import CHOSEN, AggregateKind, Query
+from dpsql.schema.calendar import DAYS, MICROSECONDS
+from dpsql.schema.columns import Type
+from dpsql.schema.intervals import EVERYTHING, Interval
 from dpsql.sql.scopes import Answered, Scope
 
 

@@ -7,22 +7,22 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
-from dpsql.intervals import BOOLEAN
-from dpsql.schema import Type
+from dpsql.plan.expressions import Column, Expr, Fact
+from dpsql.plan.nodes import Scan, scans_of
+from dpsql.plan.query import Query
+from dpsql.schema.columns import Type
+from dpsql.schema.intervals import BOOLEAN
 from dpsql.sql import worded as _worded  # noqa: F401 - its rules register themselves
 from dpsql.sql.allow import check
 from dpsql.sql.answered import answered, unread
 from dpsql.sql.catalog import Catalog
-from dpsql.sql.expressions import Column, Expr, Fact
-from dpsql.sql.nodes import Scan, scans_of
 from dpsql.sql.options import Options, read_options
 from dpsql.sql.parameters import Params, check_all_used
 from dpsql.sql.parse import Statement, span_of
-from dpsql.sql.people import People, Step, beside_no_match, conjuncts, rows_of
-from dpsql.sql.plan import Query
 from dpsql.sql.private import PrivateSelect
 from dpsql.sql.released import ReleasedSelect
 from dpsql.sql.row_wise import RowWise
+from dpsql.sql.same_unit import People, Step, beside_no_match, conjuncts, rows_of
 from dpsql.sql.scalars import ScalarBinder
 from dpsql.sql.scopes import Answered, Scope, renamed_scope, together
 from dpsql.sql.select_list import aggregate_in, is_aggregating, is_grouping

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Protocol
 
 from dpsql.errors import Span, UnknownTable, did_you_mean
-from dpsql.schema import Key, TableSchema, Type
-from dpsql.sql.expressions import Expr
-from dpsql.sql.nodes import Source
-from dpsql.sql.plan import Aggregation
+from dpsql.plan.expressions import Expr
+from dpsql.plan.nodes import Source
+from dpsql.plan.query import Aggregation
+from dpsql.schema.columns import Key, TableSchema, Type
 
 
 class PublicValues(Protocol):

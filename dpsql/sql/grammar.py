@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from dpsql.plan.functions import dates
 from dpsql.sql.dialect import Named, PrivacyClause
-from dpsql.sql.functions import dates
 from dpsql.sql.spellings import NODES
 
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from dpsql.errors import Span, UnsupportedSQL
-from dpsql.schema import Type
-from dpsql.sql.expressions import Column, Expr, Literal, columns
-from dpsql.sql.nodes import Filter, Join, Pair, Source
-from dpsql.sql.people import People, Rows, SameUnit, Step, conjuncts, equality, implied, nullable, places_of
+from dpsql.plan.expressions import Column, Expr, Literal, columns
+from dpsql.plan.nodes import Filter, Join, Pair, Source
+from dpsql.schema.columns import Type
+from dpsql.sql.same_unit import People, Rows, SameUnit, Step, conjuncts, equality, implied, nullable, places_of
 
 
 def assembled(people: People, predicate: Expr | None) -> Rows:

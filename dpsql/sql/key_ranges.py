@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from dpsql.schema import Type
-from dpsql.sql.domains import Domains
-from dpsql.sql.expressions import Call, Expr, Literal, call, call_of, columns
-from dpsql.sql.facts import fact
-from dpsql.sql.functions import FUNCTIONS
-from dpsql.sql.plan import CHOSEN, RANKED, AggregateKind, Aggregation
+from dpsql.plan.domains import Domains
+from dpsql.plan.expressions import Call, Expr, Literal, call, call_of, columns
+from dpsql.plan.facts import fact
+from dpsql.plan.functions import FUNCTIONS
+from dpsql.plan.query import CHOSEN, RANKED, AggregateKind, Aggregation
+from dpsql.schema.columns import Type
 
 _UNRANGED = frozenset({AggregateKind.COUNT, AggregateKind.DISTINCT}) | (CHOSEN - RANKED)
 """Kinds that need no range."""

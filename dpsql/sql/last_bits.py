@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dpsql.schema import Type
-from dpsql.sql.expressions import Call, Column, Expr, unfiltered
-from dpsql.sql.nodes import PerUnit, Source, nodes_of
-from dpsql.sql.people import origins
+from dpsql.plan.expressions import Call, Column, Expr, unfiltered
+from dpsql.plan.nodes import PerUnit, Source, nodes_of
+from dpsql.schema.columns import Type
+from dpsql.sql.same_unit import origins
 
 INEXACT = frozenset({"exp", "ln", "log2", "log10", "log_base", "cbrt", "power"})
 _ROUNDS = frozenset({"floor", "ceil", "round", "trunc", "to_decimal", "int_divide"})

@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 
 from sqlglot import exp
 
+from dpsql.core.loss import as_delta, as_epsilon, show
 from dpsql.errors import InvalidPrivacyParameter, Span, SQLSyntaxError, UnsupportedSQL, did_you_mean
-from dpsql.intervals import Interval, Number
-from dpsql.privacy.loss import as_delta, as_epsilon, show
+from dpsql.plan.functions.rules import LARGEST_INTEGER
+from dpsql.schema.intervals import Interval, Number
 from dpsql.sql.dialect import Named, PrivacyClause
-from dpsql.sql.functions.rules import LARGEST_INTEGER
 from dpsql.sql.parse import span_of
 
 LARGEST_LIMIT = 10**18 - 1

@@ -9,10 +9,10 @@ from decimal import Decimal
 
 import numpy as np
 
-from dpsql.calendar import day_number, microsecond_number
 from dpsql.errors import InvalidParameter, did_you_mean
-from dpsql.schema import Type
-from dpsql.sql.expressions import Literal
+from dpsql.plan.expressions import Literal
+from dpsql.schema.calendar import day_number, microsecond_number
+from dpsql.schema.columns import Type
 
 MOST_CHARACTERS = 64 * 1024
 _LARGEST_INTEGER = 2**62

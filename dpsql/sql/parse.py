@@ -12,8 +12,8 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
+from dpsql.core.goal import Goal
 from dpsql.errors import InvalidPrivacyParameter, Span, SQLSyntaxError, UnsupportedSQL, did_you_mean
-from dpsql.privacy.goal import Goal
 from dpsql.sql.dialect import Private
 
 MOST_CHARACTERS = 64 * 1024

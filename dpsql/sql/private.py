@@ -9,30 +9,21 @@ from typing import NoReturn
 from sqlglot import exp
 
 from dpsql.errors import RawColumn, Span, SQLSyntaxError, TypeMismatch, UnknownGroups, UnsupportedSQL
-from dpsql.intervals import Interval
-from dpsql.schema import Type
+from dpsql.plan.domains import Domains
+from dpsql.plan.expressions import Column, Expr, IntervalEnd, Literal, Report, Slot, rebuild, walk
+from dpsql.plan.facts import known_of
+from dpsql.plan.query import CHOSEN, MOST_POINTS, PAIRS, Aggregate, AggregateKind, Aggregation, GroupKey, Query, Source
+from dpsql.schema.columns import Type
+from dpsql.schema.intervals import Interval
 from dpsql.sql.aggregate_calls import called
 from dpsql.sql.aggregates import WITHOUT_INTERVAL
-from dpsql.sql.domains import Domains
-from dpsql.sql.expressions import (
-    Column,
-    Expr,
-    IntervalEnd,
-    Literal,
-    Report,
-    Slot,
-    rebuild,
-    walk,
-)
-from dpsql.sql.facts import known_of
 from dpsql.sql.joins import assembled
 from dpsql.sql.key_ranges import within_keys
 from dpsql.sql.last_bits import inexact_in, made_of
 from dpsql.sql.options import AggregateOptions
 from dpsql.sql.parse import span_of
-from dpsql.sql.people import People, origins
-from dpsql.sql.plan import CHOSEN, MOST_POINTS, PAIRS, Aggregate, AggregateKind, Aggregation, GroupKey, Query, Source
 from dpsql.sql.public_keys import possible, public_values
+from dpsql.sql.same_unit import People, origins
 from dpsql.sql.select_list import aggregate_in, items_of
 from dpsql.sql.selects import SelectBinder
 from dpsql.sql.statementwide import Statementwide

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dpsql.sql.expressions import Column, Expr
-from dpsql.sql.plan import Output, Query, Stage
+from dpsql.plan.expressions import Column, Expr
+from dpsql.plan.query import Output, Query, Stage
 from dpsql.sql.scopes import Answered
 from dpsql.sql.select_list import aggregate_in, fresh, is_star, items_of
 from dpsql.sql.selects import SelectBinder

@@ -7,11 +7,11 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dpsql.errors import UnsupportedSQL
-from dpsql.schema import Type
-from dpsql.sql.expressions import Expr, Literal
+from dpsql.plan.expressions import Expr, Literal
+from dpsql.schema.columns import Type
 from dpsql.sql.joins import assembled
 from dpsql.sql.parse import span_of
-from dpsql.sql.people import People, Step
+from dpsql.sql.same_unit import People, Step
 from dpsql.sql.scopes import Scope
 from dpsql.sql.select_list import is_star, items_of
 from dpsql.sql.selects import SelectBinder

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from dpsql.calendar import read_date, read_timestamp
 from dpsql.errors import InvalidParameter, Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL, did_you_mean
-from dpsql.schema import Type
-from dpsql.sql.expressions import Call, Expr, Function, Literal, call, folded
-from dpsql.sql.functions import FUNCTIONS
-from dpsql.sql.functions.rules import LARGEST_INTEGER
+from dpsql.plan.expressions import Call, Expr, Function, Literal, call, folded
+from dpsql.plan.functions import FUNCTIONS
+from dpsql.plan.functions.rules import LARGEST_INTEGER
+from dpsql.schema.calendar import read_date, read_timestamp
+from dpsql.schema.columns import Type
 from dpsql.sql.own_words import own_word
 from dpsql.sql.parameters import Params
 from dpsql.sql.parse import span_of

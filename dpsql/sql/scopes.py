@@ -10,9 +10,9 @@ from functools import cached_property
 from sqlglot import exp
 
 from dpsql.errors import AmbiguousColumn, RawColumn, SQLSyntaxError, UnknownColumn, UnknownTable, did_you_mean
-from dpsql.sql.expressions import Expr
+from dpsql.plan.expressions import Expr
+from dpsql.plan.query import Query
 from dpsql.sql.parse import span_of
-from dpsql.sql.plan import Query
 
 
 @dataclass(frozen=True)

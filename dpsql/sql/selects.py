@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING
 from sqlglot import ErrorLevel, exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
-from dpsql.schema import Type
+from dpsql.plan.expressions import Call, Column, Expr, Literal, Slot, columns, rebuild, walk
+from dpsql.plan.query import Finish, Order, Output
+from dpsql.schema.columns import Type
 from dpsql.sql.aggregate_calls import AGGREGATES, called, is_aggregate, name_of
 from dpsql.sql.aggregates import AggregateBinder
 from dpsql.sql.dialect import Private
-from dpsql.sql.expressions import Call, Column, Expr, Literal, Slot, columns, rebuild, walk
 from dpsql.sql.grouping import SEVERAL, GroupingSet, grouping_sets
 from dpsql.sql.parse import span_of
-from dpsql.sql.plan import Finish, Order, Output
 from dpsql.sql.scalars import ScalarBinder
 from dpsql.sql.scopes import Scope
 from dpsql.sql.select_list import aggregate_in, fresh
 from dpsql.sql.statementwide import Statementwide
 
 if TYPE_CHECKING:
-    from dpsql.sql.people import People
+    from dpsql.sql.same_unit import People
     from dpsql.sql.subqueries import Marking, Membership
 
 MOST_ROWS = 10**18

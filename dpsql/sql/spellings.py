@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dpsql.sql.functions import FUNCTIONS
+from dpsql.plan.functions import FUNCTIONS
 
 _SYNTAX = re.compile(r"(\w+)\((.*)\)")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dpsql.schema import ColumnSchema, TableSchema
+from dpsql.schema.columns import ColumnSchema, TableSchema
 from dpsql.sql.parameters import Params
 from dpsql.sql.select_list import fresh
 

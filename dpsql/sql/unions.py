@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from dpsql.errors import SQLSyntaxError, TypeMismatch, UnsupportedSQL
-from dpsql.schema import Type
-from dpsql.schema_units import zones_differ
-from dpsql.sql.expressions import Column, Expr, Literal, between_integers, together, unfiltered
-from dpsql.sql.nodes import Branch, Union, row_scans_of
+from dpsql.plan.expressions import Column, Expr, Literal, between_integers, together, unfiltered
+from dpsql.plan.nodes import Branch, Union, row_scans_of
+from dpsql.schema.columns import Type
+from dpsql.schema.units import zones_differ
 from dpsql.sql.parse import span_of
-from dpsql.sql.people import Handle, People, Rows, Step
+from dpsql.sql.same_unit import Handle, People, Rows, Step
 from dpsql.sql.scopes import Scope
 from dpsql.sql.select_list import fresh
 from dpsql.sql.statementwide import Statementwide

@@ -11,18 +11,18 @@ import math
 from sqlglot import exp
 
 from dpsql.errors import TypeMismatch, UnsupportedSQL
-from dpsql.intervals import INFINITY, Interval
-from dpsql.schema import Type
-from dpsql.sql.domains import Domains
-from dpsql.sql.expressions import Column, Expr, Fact, between_integers, rebuild
-from dpsql.sql.facts import Known, fact, known_of
+from dpsql.plan.domains import Domains
+from dpsql.plan.expressions import Column, Expr, Fact, between_integers, rebuild
+from dpsql.plan.facts import Known, fact, known_of
+from dpsql.plan.nodes import Filter, PerUnit, Source
+from dpsql.plan.query import AggregateKind, Aggregation
+from dpsql.schema.columns import Type
+from dpsql.schema.intervals import INFINITY, Interval
 from dpsql.sql.joins import assembled
 from dpsql.sql.key_ranges import within_keys
-from dpsql.sql.nodes import Filter, PerUnit, Source
 from dpsql.sql.parse import span_of
-from dpsql.sql.people import People, Rows, Step, origins
-from dpsql.sql.plan import AggregateKind, Aggregation
 from dpsql.sql.row_wise import refuse_cutting
+from dpsql.sql.same_unit import People, Rows, Step, origins
 from dpsql.sql.scopes import Scope
 from dpsql.sql.select_list import aggregate_in, fresh, is_star, items_of
 from dpsql.sql.selects import SelectBinder

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dpsql.errors import UnknownGroups
-from dpsql.schema import Type
-from dpsql.sql.domains import Domains
-from dpsql.sql.expressions import Expr, Literal, call, columns
-from dpsql.sql.facts import fact
-from dpsql.sql.functions import FUNCTIONS
-from dpsql.sql.plan import MOST_DERIVED_CELLS, MOST_POINTS, Aggregation
+from dpsql.plan.domains import Domains
+from dpsql.plan.expressions import Expr, Literal, call, columns
+from dpsql.plan.facts import fact
+from dpsql.plan.functions import FUNCTIONS
+from dpsql.plan.query import MOST_DERIVED_CELLS, MOST_POINTS, Aggregation
+from dpsql.schema.columns import Type
 
 
 def unlisted(each: Aggregation, expr: Expr, domains: Domains, *, public: bool) -> UnknownGroups:

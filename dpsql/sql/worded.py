@@ -5,11 +5,11 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dpsql.errors import SQLSyntaxError, TypeMismatch, UnsupportedSQL, did_you_mean
-from dpsql.schema import Type
-from dpsql.sql.expressions import Expr, Literal
-from dpsql.sql.functions import FUNCTIONS
-from dpsql.sql.functions.casts import cast_name
-from dpsql.sql.functions.dates import NODES, PARTS, UNITS
+from dpsql.plan.expressions import Expr, Literal
+from dpsql.plan.functions import FUNCTIONS
+from dpsql.plan.functions.casts import cast_name
+from dpsql.plan.functions.dates import NODES, PARTS, UNITS
+from dpsql.schema.columns import Type
 from dpsql.sql.own_words import own_word
 from dpsql.sql.scalars import RULES, Bind, ScalarBinder
 

@@ -6,11 +6,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from dpsql.core.ledger.ledger import Budget
 from dpsql.errors import DPSQLError, InvalidArgument, InvalidSchema
-from dpsql.privacy.ledger import Budget
-from dpsql.session import Session
+from dpsql.session.session import Session
+from dpsql.session.table import Table, declare
 from dpsql.shell.notebook import Notebook
-from dpsql.table import Table, declare
 
 COUNT = "SELECT COUNT(*) FROM people"
 

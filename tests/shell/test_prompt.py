@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 import pytest
 
-from dpsql.privacy.ledger import Budget
-from dpsql.session import Session
+from dpsql.core.ledger.ledger import Budget
+from dpsql.session.session import Session
+from dpsql.session.table import Table
 from dpsql.shell.asker import Asker
 from dpsql.shell.commands import COMMANDS
 from dpsql.shell.prompt import FIRST, MORE, Prompt
-from dpsql.table import Table
 
 COUNT = "SELECT COUNT(*) AS n FROM people"
 Line = str | type[BaseException] | BaseException

@@ -1,0 +1,200 @@
+"""What a ledger of steps costs in all, by each accountant: the least epsilon it can prove for a given delta.
+
+Every value is an upper bound, rounded up (`rounding`). NaN says that the accountant proves nothing here: it does not
+know the steps' law, or delta is used up by the steps' own deltas, or 0 where the accountant needs some, or its formula
+leaves the range of floats. No steps cost 0.0 by every accountant, as do steps with deltas alone that fit in delta.
+
+The ledger is fixed beforehand, or its losses are (`pld`, `rdp` with the best order): as the stopping rule of a session
+that chooses its queries by earlier answers only `basic`, `zcdp` and one order of RDP are sound (Feldman, Zrnic 2021).
+
+Steps with deltas of their own have these taken off first. An (epsilon, delta)-DP step is, but for an event of
+probability delta, an epsilon-DP step (Kairouz, Oh, Viswanath 2015, theorem 3.3): outside the union of those events,
+whose probability is at most their sum, the other steps and the epsilons are all there is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from dpsql.accounting import gaussian_curve as gaussian
+from dpsql.accounting import renyi
+from dpsql.accounting.responses import Responses
+from dpsql.core.events import Steps
+from dpsql.core.rounding import RELATIVE_MARGIN, above, at_least, below, raised
+from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, as_written
+
+Accountant = Callable[[Steps, Fraction], float]
+"""Steps and 0 <= delta < 1, as of `loss.as_delta`, to epsilon."""
+
+
+def basic(steps: Steps, delta: Fraction) -> float:
+    """Sums (Dwork, Roth 2014, theorem 3.16). Epsilons add exactly; of what the own deltas leave, each of the k steps
+    known by its rho alone, Gaussians too, gets an equal part, and there its tight epsilon. NaN if that part is 0."""
+    slack = delta - steps.own_delta
+    if slack < 0 or (steps.rhos and slack == 0):
+        return math.nan
+    if not steps.rhos:
+        return at_least(steps.pure)
+    each, counts = epsilons_of_rhos(steps, below(slack / sum(steps.rhos.values())))
+    return raised(above(steps.pure) + math.fsum(each * counts))
+
+
+def epsilons_of_rhos(steps: Steps, delta: float) -> tuple[renyi.FloatArray, renyi.FloatArray]:
+    """The tight epsilon at delta of one step of each rho, and how many there are: Gaussians by their exact curve, the
+    others by the conversion of zCDP."""
+    found, counts = [], []
+    if steps.gaussian:
+        rhos, n = renyi.arrays(steps.gaussian)
+        found.append(gaussian.epsilons_of(mu_of(rhos), delta))
+        counts.append(n)
+    if steps.concentrated:
+        rhos, n = renyi.arrays(steps.concentrated)
+        found.append(np.array([zcdp_epsilon(rho, delta) for rho in rhos]))
+        counts.append(n)
+    return np.concatenate(found), np.concatenate(counts)
+
+
+def mu_of(rho: renyi.FloatArray) -> renyi.FloatArray:
+    """Sensitivity in standard deviations of a Gaussian of this rho, rounded up."""
+    return np.asarray(np.sqrt(2 * rho) * (1 + 1e-15))
+
+
+def advanced(steps: Steps, delta: Fraction) -> float:
+    """Advanced composition (Dwork, Rothblum, Vadhan 2010, theorem III.3), for steps of unequal epsilon
+        sqrt(2 log(1/slack) sum eps^2) + sum eps (e^eps - 1).
+
+    The loss of a step is at most eps and on average at most eps (e^eps - 1), whatever came before, so Azuma's
+    inequality bounds the sum but for a probability `slack`. That is the whole rest of delta where all steps have a pure
+    epsilon; else half of it, and each of the k others is taken at its tight epsilon for delta/(2k). NaN if slack is 0,
+    or where e^eps is beyond floats. It may exceed `basic`: this is the theorem's own number.
+    """
+    slack = delta - steps.own_delta
+    if not steps and slack >= 0:
+        return 0.0
+    if slack <= 0:
+        return math.nan
+    epsilons, counts = renyi.arrays(steps.epsilons)
+    if steps.rhos:
+        slack /= 2
+        more, n = epsilons_of_rhos(steps, below(slack / sum(steps.rhos.values())))
+        epsilons, counts = np.append(epsilons, more), np.append(counts, n)
+    with np.errstate(over="ignore"):
+        drift = float(counts @ (epsilons * np.expm1(epsilons)))
+        spread = float(np.sqrt(counts) @ (np.sqrt(counts) * epsilons**2))
+    found = raised(math.sqrt(-2 * math.log(below(slack)) * spread) + drift)
+    return found if math.isfinite(found) else math.nan
+
+
+def kov(steps: Steps, delta: Fraction) -> float:
+    """Optimal composition of k steps of one epsilon (Kairouz, Oh, Viswanath 2015, theorem 3.3), solved for epsilon
+    also between the steps of that theorem. NaN unless all steps have a pure epsilon, the same for all, or where their
+    own deltas exceed delta."""
+    slack = finite_part(steps, delta)
+    if not steps or math.isnan(slack):
+        return slack * 0
+    if steps.rhos or len(steps.epsilons) != 1:
+        return math.nan
+    [(epsilon, count)] = steps.epsilons.items()
+    return min(at_least(steps.pure), Responses(epsilon, count).epsilon_at(slack))
+
+
+def finite_part(steps: Steps, delta: Fraction) -> float:
+    """The delta left for the finite losses, 1 - (1 - delta)/prod(1 - own delta), rounded down; NaN if there is none.
+
+    With probability prod(1 - own delta) no step gives everything away, and given that the rest composes on its own
+    (Kairouz, Oh, Viswanath 2015, theorem 3.3). The product is at least 1 less the sum, so an exact comparison with the
+    sum decides where rounding cannot.
+    """
+    if not steps.own_deltas:
+        return below(delta)
+    used = math.fsum(-n * math.log1p(-above(own)) for own, n in steps.own_deltas.items())
+    have = -math.log1p(-float(delta))
+    left = -math.expm1(-max(0.0, have - used - 1e-14 * (have + used)))
+    return left if left > 0 else 0.0 if steps.own_delta <= delta else math.nan
+
+
+def zcdp_classic(steps: Steps, delta: Fraction) -> float:
+    """rho + 2 sqrt(rho log(1/delta)) (Bun, Steinke 2016, proposition 1.3). NaN where delta leaves nothing."""
+    slack = delta - steps.own_delta
+    if not steps and slack >= 0:
+        return 0.0
+    if slack <= 0:
+        return math.nan
+    rho = above(steps.rho)
+    return raised(rho + 2 * math.sqrt(rho * -math.log(below(slack))))
+
+
+def zcdp(steps: Steps, delta: Fraction) -> float:
+    """zCDP, tightly converted (Canonne, Kamath, Steinke 2020, proposition 12). NaN where delta leaves nothing."""
+    slack = delta - steps.own_delta
+    if not steps and slack >= 0:
+        return 0.0
+    return zcdp_epsilon(above(steps.rho), below(slack)) if slack > 0 else math.nan
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """The least epsilon that the tight conversion of rho-zCDP gives for 0 < delta < 1, rounded up."""
+    return renyi.best(lambda s: (1 + s) * rho, delta, rho)
+
+
+def rdp(steps: Steps, delta: Fraction) -> float:
+    """Renyi DP with exact curves, the best order and the tight conversion. Order infinity, where the pure epsilons
+    add up and no delta is needed, is one of the orders. NaN where delta leaves nothing and not all steps are pure."""
+    slack = delta - steps.own_delta
+    if slack < 0 or (steps.rhos and slack == 0):
+        return math.nan
+    infinite = math.inf if steps.rhos else at_least(steps.pure)
+    if not steps or slack == 0:
+        return infinite
+    return min(infinite, renyi.best(renyi.curve_of(steps), below(slack), above(steps.rho)))
+
+
+def rdp_at(steps: Steps, delta: Fraction, alpha: float, *, conversion: str = "tight") -> float:
+    """Renyi DP at one order 1 < alpha <= infinity, with the "tight" conversion or the "classic" one (Mironov 2017,
+    proposition 3). NaN as for `rdp`, at order infinity also for steps without a pure epsilon.
+    Raises InvalidPrivacyParameter, InvalidArgument."""
+    if isinstance(alpha, bool) or not alpha > 1:
+        raise InvalidPrivacyParameter(f"alpha must be a number > 1, got {as_written(alpha)}.")
+    if conversion not in {"tight", "classic"}:
+        raise InvalidArgument(f"no conversion {conversion!r}.", hint='Write "tight" or "classic".')
+    slack = delta - steps.own_delta
+    if not steps and slack >= 0:
+        return 0.0
+    if math.isinf(alpha):
+        return math.nan if steps.rhos or slack < 0 else at_least(steps.pure)
+    if slack <= 0:
+        return math.nan
+    s = np.array([alpha - 1.0])
+    convert = renyi.tight if conversion == "tight" else renyi.classic
+    found = convert(renyi.curve_of(steps)(s), s, math.log(below(slack)) * (1 + RELATIVE_MARGIN))
+    return raised(float(found[0]))
+
+
+def pld(steps: Steps, delta: Fraction) -> float:
+    """The whole distribution of the loss, by FFT with pessimistic rounding. NaN if a step is known by its zCDP alone
+    (no worst pair is known), or where delta leaves nothing and not all steps are pure."""
+    from dpsql.accounting import loss_distribution as distributions
+
+    return distributions.epsilon_of(steps, delta)
+
+
+def delta_of(steps: Steps, epsilon: Fraction) -> float:
+    """The least delta at epsilon that `pld` proves. NaN if a step is known by its zCDP alone."""
+    from dpsql.accounting import loss_distribution as distributions
+
+    return distributions.delta_of(steps, epsilon)
+
+
+ACCOUNTANTS: dict[str, Accountant] = {
+    "basic": basic,
+    "advanced": advanced,
+    "kov": kov,
+    "zcdp_classic": zcdp_classic,
+    "zcdp": zcdp,
+    "rdp": rdp,
+    "pld": pld,
+}

@@ -1,0 +1,181 @@
+"""The probabilities of the mechanisms in `choosing` and `sparse_vector`, and how far a choice falls short.
+
+Floats, for explanations and tests; the draws themselves use none of this. Gaps are integers >= 0 with minimum 0, shape
+(candidates,); laws are probabilities of that shape. Given the gaps of private data they are private too: only what
+takes a number of candidates alone (`worst_gap`, `textbook_gap`) may be shown to an analyst.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dpsql.accuracy.sparse_vector import threshold_noise
+from dpsql.core.exponential import exponents
+
+IntArray: TypeAlias = npt.NDArray[Any]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+Law: TypeAlias = Callable[[IntArray, Fraction], FloatArray]
+
+_PANELS = 8
+_NODES = 32
+_NEGLIGIBLE = 60.0  # exp(-60) of an integral is left out
+_SMALL = 0.02
+_BATCH = 2**20
+
+
+# Choices
+
+
+def exponential_law(gaps: IntArray, rate: Fraction) -> FloatArray:
+    """P(i) = exp(-rate gap_i) / sum_j exp(-rate gap_j)."""
+    weights = _acceptances(gaps, rate)
+    return np.asarray(weights / weights.sum())
+
+
+def permute_and_flip_law(gaps: IntArray, rate: Fraction) -> FloatArray:
+    """P(i) = p_i integral_0^1 prod_(j != i) (1 - p_j s) ds, p_j = exp(-rate gap_j) (proof: `permute_and_flip`).
+
+    Every factor is positive, so nothing cancels, unlike in sums over subsets. By Gauss's rule of 32 nodes on 8 panels,
+    exact for the polynomial if there are at most 64 candidates. For more the integrand is below exp(-S s), S the sum
+    of the other p_j, and the panels end where that is exp(-60).
+    """
+    p = _acceptances(gaps, rate)
+    end = min(1.0, _NEGLIGIBLE / max(float(p.sum()) - 1, 1e-9))
+    places, shares = _rule()
+    points, weights = places * end, shares * end
+    step = max(_BATCH // len(points), 1)
+    batches = [slice(start, start + step) for start in range(0, len(p), step)]
+    logs = sum(np.log1p(-np.outer(p[batch], points)).sum(axis=0) for batch in batches)
+    values = weights * np.exp(logs)
+    others = [(values / (1 - np.outer(p[batch], points))).sum(axis=1) for batch in batches]
+    return np.asarray(p * np.concatenate(others))
+
+
+@lru_cache(maxsize=1)
+def _rule() -> tuple[FloatArray, FloatArray]:
+    """Points of (0, 1) and their weights: Gauss's rule on each panel."""
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    points = (np.arange(_PANELS)[:, np.newaxis] + (nodes + 1) / 2) / _PANELS
+    return points.reshape(-1), np.tile(weights / 2 / _PANELS, _PANELS)
+
+
+def _acceptances(gaps: IntArray, rate: Fraction) -> FloatArray:
+    if rate <= 0 or gaps.ndim != 1 or not gaps.size or gaps.min() != 0:
+        raise ValueError("gaps must be integers of shape (candidates,) with minimum 0, and the rate positive")
+    return np.exp(-exponents(gaps, rate))
+
+
+# What a choice is worth, given the data
+
+
+def success_probability(gaps: IntArray, law: FloatArray) -> float:
+    """The probability that a best candidate is chosen."""
+    return float(law[gaps == 0].sum())
+
+
+def expected_gap(gaps: IntArray, law: FloatArray) -> float:
+    """By how much the chosen candidate falls short of the best, on average."""
+    return float((law * np.asarray(gaps, dtype=np.float64)).sum())
+
+
+def gap_exceeded(gaps: IntArray, law: FloatArray, beta: float) -> int:
+    """The least t with P(gap > t) <= beta."""
+    order = np.argsort(gaps, kind="stable")[::-1]
+    beyond = np.cumsum(law[order])  # summed from the small ends
+    within = np.flatnonzero(beyond > beta)
+    return int(gaps[order[within[0]]]) if within.size else 0
+
+
+# What it is worth on the worst data
+
+
+def textbook_gap(candidates: int, rate: Fraction, beta: float) -> float:
+    """A gap that is exceeded with probability at most beta: ln(candidates / beta) / rate, which is (2 Delta / epsilon)
+    ln(k / beta) for rate = epsilon / (2 Delta) (Dwork, Roth 2014, corollary 3.12). The exact one is `worst_gap`."""
+    return math.log(candidates / beta) / float(rate)
+
+
+def exponential_excess(candidates: int, rate: Fraction, t: int) -> float:
+    """The largest P(gap > t) of the exponential mechanism on any data.
+
+    Candidates beyond t have weights of at most exp(-rate (t + 1)), one of gap 0 has weight 1. So with b of them the
+    probability is at most b w / (b w + 1), most for all but one: one candidate at gap 0, all others at t + 1.
+    """
+    others = (candidates - 1) * math.exp(-float(rate) * (t + 1))
+    return others / (1 + others)
+
+
+def permute_and_flip_excess(candidates: int, rate: Fraction, t: int) -> float:
+    """The largest P(gap > t) of permute-and-flip on any data: again of one candidate at gap 0, all others at t + 1.
+
+    The winner has the largest score with exponential noise added (`permute_and_flip`). Take the same noise for two
+    data. Raising a candidate beyond t to t + 1, or lowering one within t (other than a best one) to t + 1, keeps each
+    win of a candidate beyond t a win of such a one: the largest noisy score beyond t is no smaller, and that of the
+    others no greater. Then, with k candidates and p = exp(-rate (t + 1)), the best one wins with probability
+    integral_0^1 (1 - p s)^(k - 1) ds = (1 - (1 - p)^k) / (k p).
+    """
+    k, p = candidates, math.exp(-float(rate) * (t + 1))
+    if k * p > _SMALL:
+        return max(0.0, 1 + math.expm1(k * math.log1p(-p)) / (k * p))
+    # 1 minus the binomial series, whose first term is 1: (k-1) p / 2 - (k-1)(k-2) p^2 / 6 + ...
+    term, terms = 1.0, []
+    for j in range(1, min(k, 12)):
+        term *= -(k - j) * p / (j + 1)
+        terms.append(-term)
+    return math.fsum(terms)
+
+
+def worst_gap(excess: Callable[[int, Fraction, int], float], candidates: int, rate: Fraction, beta: float) -> int:
+    """The least t with P(gap > t) <= beta on any data of so many candidates, by `exponential_excess` or
+    `permute_and_flip_excess`, which fall with t."""
+    if candidates < 1 or rate <= 0 or not beta > 0:
+        raise ValueError("there must be a candidate, and rate and beta positive")
+    low, high = -1, 0  # the excess at low is above beta, at high not
+    while excess(candidates, rate, high) > beta:
+        low, high = high, 2 * high + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if excess(candidates, rate, middle) > beta else (low, middle)
+    return high
+
+
+# The sparse vector
+
+
+def first_below_law(
+    counts: IntArray,
+    threshold: int,
+    epsilon: Fraction,
+    *,
+    sensitivity: int,
+    monotone: bool,
+    split: Fraction | None = None,
+) -> FloatArray:
+    """The probabilities of the answers 0..queries of `sparse_vector.first_below`, shape (queries + 1,); the sum over
+    rho in its module's docstring, as far as 40 scales beyond all that the counts need."""
+    of_threshold, of_query = threshold_noise(epsilon, sensitivity, monotone, split)
+    distance = threshold - counts.astype(np.int64)
+    reach = math.ceil(40 * max(of_threshold.scale, of_query.scale)) + int(np.abs(distance).max(initial=0)) + 1
+    z = np.arange(-reach, reach + 1)
+    weights = np.exp(-np.abs(z) / of_threshold.scale)
+    margins = z[:, np.newaxis] + distance  # query i is below if nu_i is at most this
+    above = np.cumprod(_upper_tail(margins + 1, of_query.scale), axis=1)
+    reached = np.hstack([np.ones((len(z), 1)), above])  # all queries before are above
+    stops = np.hstack([_upper_tail(-margins, of_query.scale), np.ones((len(z), 1))])
+    return np.asarray(((weights / weights.sum())[:, np.newaxis] * reached * stops).sum(axis=0))
+
+
+def _upper_tail(t: IntArray, scale: float) -> FloatArray:
+    """P(nu >= t), and by symmetry P(nu <= -t), of the discrete Laplace law: a^t / (1 + a) for t >= 1, and else
+    1 - P(nu >= 1 - t)."""
+    a = math.exp(-1 / scale)
+    right = np.exp(-np.maximum(t, 1) / scale) / (1 + a)
+    left = 1 - np.exp(np.minimum(t - 1, 0) / scale) / (1 + a)
+    return np.where(t >= 1, right, left)

@@ -1,0 +1,291 @@
+"""The noise of a value that is shown only if it falls within a window, such as a count at or above a threshold.
+
+Given that it is shown, its noise does not have the law that was drawn from: a small group is shown when its noise was
+large. With an exact integer k and noise X the shown value is Y = k + X, and what is seen has the law of Y given low <=
+Y <= high. The probabilities of X are log-concave (proof below), so that law has a monotone likelihood ratio in k
+(Karlin, "Total positivity", 1968), P(Y >= y | window) grows with k, and the equal-tailed set
+
+    { k : P(Y >= y | window) >= (1 - level) / 2  and  P(Y <= y | window) >= (1 - level) / 2 }
+
+is an interval that holds k with probability at least `level`, given the window (Pratt 1961; for values that were
+selected Fithian, Sun, Taylor, "Optimal inference after model selection", 2014).
+
+Log-concave: the discrete Laplace and Gaussian laws are, by their formulas. A coordinate x of the K-norm law on the cube
+has the probability sum over r >= |x| of (2r + 1)^(d - 1) a^r, up to a factor (see `tails.cube_upper_tail`). The terms
+are log-concave in r, hence their tail sums are, and |x| does not increase them: log-concave on both sides of 0 and
+symmetric.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.accounting.gaussian_curve import log_upper_tail
+from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SplitLaplace
+from dpsql.core.tails import cube_tail_polynomial
+
+Floats = NDArray[np.float64]
+Bounds = tuple[Floats, Floats]
+Pair = tuple[float, float]
+
+_TIE = 1 + 1e-9
+"""Computed probabilities are exact but for less than this factor; it is given to the wider side."""
+_NEGLIGIBLE = 1e-13
+"""So unlikely to be hidden that it no longer matters."""
+_MOST_VALUES = 4_096
+_MOST_PARTS = 256
+_NOT_SMALL = 1e-6
+_MOST_SUMMED = 300.0
+_FINE = 1_024
+_FARTHEST = 1 << 20
+
+
+class Tail(Protocol):
+    """A law of noise on the integers, by the logarithms of its tails."""
+
+    @property
+    def scale(self) -> float:
+        """How wide it is, roughly."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether values are whole numbers; else they are on the line."""
+
+    def __hash__(self) -> int:
+        """Laws are told apart by identity."""
+
+    def log_above(self, t: Floats) -> Bounds:
+        """Bounds of log P(X >= t) for whole numbers t."""
+
+
+@dataclass(frozen=True, eq=False)
+class _CubeTail:
+    """A coordinate of the K-norm law on the cube; in one dimension the discrete Laplace law. Exact."""
+
+    scale: float
+    polynomial: Floats
+    """P(X >= t) = exp(-t / scale) times this in t / scale, lowest power first, for t >= 1."""
+    whole: bool = True
+
+    def log_above(self, t: Floats) -> Bounds:
+        u = np.maximum(t, 1 - t) / self.scale  # P(X >= t) = 1 - P(X >= 1 - t)
+        log = self._log_polynomial(u) - u
+        found = log if (t >= 1).all() else np.where(t >= 1, log, np.log1p(-np.exp(np.minimum(log, -1e-300))))
+        return found, found
+
+    def _log_polynomial(self, u: Floats) -> Floats:
+        if len(self.polynomial) == 1:
+            return np.log(self.polynomial)
+        # Horner's rule from the end that does not overflow; all terms are positive.
+        near, far = np.zeros_like(u), np.zeros_like(u)
+        small, large = np.minimum(u, 1), 1 / np.maximum(u, 1)
+        for low, high in zip(self.polynomial, self.polynomial[::-1], strict=True):
+            near, far = near * small + high, far * large + low
+        return np.where(u <= 1, np.log(near), np.log(far) + (len(self.polynomial) - 1) * np.log(np.maximum(u, 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class _SummedTail:
+    """The discrete Gaussian law: sums of its weights, and beyond them the normal law's bounds."""
+
+    scale: float
+    sums: Floats
+    """log P(X >= t) for t = 0, 1, ..."""
+    whole: bool = True
+
+    def log_above(self, t: Floats) -> Bounds:
+        size = np.maximum(t, 1 - t)
+        least = self.sums[np.minimum(size, len(self.sums) - 1).astype(np.int64)]
+        most = least.copy()
+        beyond = size >= len(self.sums)
+        if beyond.any():
+            least[beyond], most[beyond] = _normal(size[beyond], self.scale)
+        return (
+            np.where(t >= 1, least, np.log1p(-np.exp(np.minimum(most, -1e-300)))),
+            np.where(t >= 1, most, np.log1p(-np.exp(np.minimum(least, -1e-300)))),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _NormalTail:
+    """The discrete Gaussian law between two normal ones a step apart: P(N >= t) <= P(X >= t) <= P(N >= t - 1) (Canonne,
+    Kamath, Steinke 2020, proposition 25; the lower bound is that of a sum of decreasing terms by its integral, since
+    the weights add up to the normal law's but for exp(-2 pi^2 variance), and for t <= 0 both follow by symmetry)."""
+
+    scale: float
+    whole: bool = True
+
+    def log_above(self, t: Floats) -> Bounds:
+        return _normal(t, self.scale)
+
+
+def _normal(t: Floats, scale: float) -> Bounds:
+    return log_upper_tail(t / scale), log_upper_tail((t - 1) / scale)
+
+
+@lru_cache(maxsize=256)
+def tail_of(noise: object) -> Tail | None:
+    """The tails of a coordinate of a noise vector; None for a law that this module does not know."""
+    if isinstance(noise, CubeLaplace | SplitLaplace):
+        d = noise.dimension if isinstance(noise, CubeLaplace) else 1
+        return _CubeTail(noise.scale, cube_tail_polynomial(noise.exact_scale, d))
+    if not isinstance(noise, DiscreteGaussian):
+        return None
+    sigma = noise.scale
+    if sigma > _MOST_SUMMED:
+        return _NormalTail(sigma)
+    x = np.arange(math.ceil(36 * sigma) + 2)
+    above = np.cumsum(np.exp(-x * x / (2 * float(noise.variance)))[::-1])[::-1]
+    positive = above > 0
+    return _SummedTail(sigma, np.log(above[positive]) - math.log(2 * above[0] - 1))
+
+
+def log_between(tail: Tail, low: Floats, high: Floats) -> Bounds:
+    """Bounds of log P(low <= X <= high), for whole low <= high, of which either may be infinite."""
+    turned = low + high < 0  # the law is symmetric, and tails are small on the right
+    first, after = np.where(turned, -high, low), np.where(turned, -low, high) + float(tail.whole)
+    open_ = np.isinf(after)
+    both = np.stack([np.where(np.isinf(first), -(2.0**52), first), np.where(open_, 0.0, after)])
+    (least, least_after), (most, most_after) = tail.log_above(both)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lower = least + np.log1p(-np.exp(np.minimum(most_after - least, 0)))
+        upper = most + np.log1p(-np.exp(np.minimum(least_after - most, 0)))
+    found = np.where(open_, least, lower), np.where(open_, most, upper)
+    return np.where(np.isnan(found[0]), -np.inf, found[0]), np.where(np.isnan(found[1]), -np.inf, found[1])
+
+
+def interval_within(
+    tail: Tail, y: Floats, low: float, high: float, level: float, *, least: float = -math.inf
+) -> Bounds:
+    """Ends, shape (m,), of the exact integer k behind values y = k + X that are shown since low <= y <= high; k is at
+    least `least`.
+
+    Ends may be infinite, and y itself is always held (at the very end of a window no k may make a value so near to it
+    likely). A law whose scale is large is searched in steps of a thousandth of it, outward.
+    """
+    half = (1 - level) / 2
+    y = np.clip(np.asarray(y, dtype=np.float64), low, high)
+    if math.isinf(low) and math.isfinite(high):
+        lower, upper = _ends(tail, -y, (-high, math.inf), half, (-math.inf, -least))
+        lower, upper = -upper, -lower
+    else:
+        lower, upper = _ends(tail, y, (low, high), half, (least, math.inf))
+    return np.maximum(lower, least), np.maximum(upper, least)
+
+
+def _ends(tail: Tail, y: Floats, window: Pair, half: float, known: Pair) -> Bounds:
+    """The same for a window that is open above, or not open; `known`: between what k lies anyway."""
+    low, high = window
+    step = max(1, math.floor(tail.scale / _FINE))
+    moved = y
+    if math.isinf(high):
+        # Beyond this all of the law is in the window, but for next to nothing, and ends move with y. What little is not
+        # makes the lower end for a larger y no lower, and the upper one no higher but for ties.
+        far = max(low, known[0]) + _quantile(tail, half) + _quantile(tail, _NEGLIGIBLE) + 2 * step
+        moved = np.minimum(y, far)
+    values, places = np.unique(moved, return_inverse=True)  # mostly the same few
+    if not len(values):
+        return np.zeros(0), np.zeros(0)
+
+    def lower(of: Floats) -> Floats:
+        def likely(y: Floats, off: Floats) -> NDArray[np.bool_]:
+            return (y - off >= known[0]) & _at_least(tail, y, y - off, window, half)
+
+        return of - _furthest(likely, of, step)
+
+    def upper(of: Floats) -> Floats:
+        def likely(y: Floats, off: Floats) -> NDArray[np.bool_]:
+            return (y + off <= known[1]) & _at_most(tail, y, y + off, window, half)
+
+        return of + _furthest(likely, of, step)
+
+    if len(values) <= _MOST_VALUES:
+        ends = lower(values), upper(values)
+    else:  # ends grow with y
+        width = max(1.0, math.ceil((values[-1] - low) / _MOST_VALUES))
+        down = low + np.floor((values - low) / width) * width
+        up = np.minimum(low + np.ceil((values - low) / width) * width, high)
+        ends = _by_value(down, lower), _by_value(up, upper)
+    return ends[0][places] + (y - moved), ends[1][places] + (y - moved)
+
+
+def _at_least(tail: Tail, y: Floats, k: Floats, window: Pair, half: float) -> NDArray[np.bool_]:
+    """Whether P(Y >= y | window) is at least `half`, ties included."""
+    low, high = window
+    from_ = np.stack([y - k, low - k])  # at once: there are few values, and each look at a law has its price
+    least, most = tail.log_above(from_) if math.isinf(high) else log_between(tail, from_, high - k)
+    return np.asarray(~(most[0] - least[1] < math.log(half / _TIE)))
+
+
+def _at_most(tail: Tail, y: Floats, k: Floats, window: Pair, half: float) -> NDArray[np.bool_]:
+    """Whether P(Y <= y | window) is at least `half`, ties included."""
+    low, high = window
+    if math.isinf(high) and half > _NOT_SMALL:  # the shorter way, where no digits are lost
+        least, most = tail.log_above(np.stack([y - k + float(tail.whole), low - k]))
+        return np.asarray(~(-np.expm1(np.minimum(least[0] - most[1], 0)) < half / _TIE))
+    least, most = log_between(tail, low - k, np.stack([y - k, high - k]))
+    return np.asarray(~(most[0] - least[1] < math.log(half / _TIE)))
+
+
+def _furthest(likely: Callable[[Floats, Floats], NDArray[np.bool_]], values: Floats, step: int) -> Floats:
+    """The last distance from each value at which a condition holds, in whole steps, or the next one where a step is
+    more than 1; infinite where it holds as far as one looks. It holds up to somewhere and fails from there on, or fails
+    at once; far out, where bounds of a law say little, it may seem to hold again."""
+    least, most = np.zeros(len(values)), np.full(len(values), 2.0 * _FARTHEST)
+    parts = min(_MOST_PARTS, max(2, _MOST_VALUES // len(values)))  # few values: many places at a time
+    share = np.arange(1, parts)[:, np.newaxis] / parts
+    going = np.arange(len(values))
+    while going.size:
+        # By ratios, since what is looked for is near. Of two whole numbers further apart than 1 the ceilings lie beyond
+        # the lower one, and the first of them before the higher one.
+        nearest, after = least[going], most[going]
+        places = np.ceil((nearest + 1) * ((after + 1) / (nearest + 1)) ** share - 1)
+        held = np.logical_and.accumulate(likely(values[going], step * places)).sum(axis=0)
+        ends = np.vstack([nearest, places, after])
+        column = np.arange(len(going))
+        least[going], most[going] = ends[held, column], ends[held + 1, column]
+        going = np.flatnonzero((most - least > 1) & (least < _FARTHEST))
+    return np.where(least >= _FARTHEST, np.inf, step * (least + (step > 1)))
+
+
+def _by_value(values: Floats, of: Callable[[Floats], Floats]) -> Floats:
+    """A function of many values that are mostly the same few."""
+    unique, places = np.unique(values, return_inverse=True)
+    return of(unique)[places]
+
+
+@lru_cache(maxsize=1024)
+def _quantile(tail: Tail, probability: float) -> float:
+    """A whole t with P(X >= t) <= probability, the least but for a thousandth of the scale."""
+    goal = math.log(probability)
+
+    def above(t: float) -> bool:
+        return float(tail.log_above(np.array([t]))[1][0]) > goal
+
+    low, high = 0.0, 1.0
+    while above(high):
+        low, high = high, 2 * high
+    while high - low > max(1.0, tail.scale / _FINE):
+        middle = math.floor((low + high) / 2)
+        low, high = (middle, high) if above(middle) else (low, middle)
+    return high
+
+
+def chance_within(tail: Tail, low: float, high: float, lower: Floats, upper: Floats) -> Floats:
+    """A lower bound, shape (m,), of the chance that k + X falls within a window, for any k of each interval: it is
+    log-concave in k, and so least at an end."""
+
+    def at(k: Floats, certain: bool) -> Floats:
+        known = np.isfinite(k)
+        held = np.where(known, k, 0.0)
+        chance = np.exp(log_between(tail, low - held, high - held)[0]) / _TIE
+        return np.where(known, chance, float(certain))
+
+    return np.minimum(at(lower, math.isinf(low)), at(upper, math.isinf(high)))

@@ -1,0 +1,118 @@
+"""Tails of a combination of noisy coordinates that is held against a bound, such as a sum taken around its middle.
+
+The laws are the continuous ones (see `linear_tails`); the noise is on a lattice, so that a tail lies between those a
+step of each coordinate further out and further in. They are symmetric and log-concave, as sums of coordinates of
+log-concave laws (Prekopa 1973), which is what intervals within a window need (`truncated`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from operator import mul
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.accounting.gaussian_curve import log_upper_tail
+from dpsql.accuracy.truncated import Tail
+from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SplitLaplace
+
+Floats = NDArray[np.float64]
+Bounds = tuple[Floats, Floats]
+
+FINE = 4_096
+"""Steps that values are counted in, to the scale of the widest term."""
+_LEAST_RATIO = 1 / 256
+"""Below it, the terms of the cube's formula would cancel,"""
+_LEAST_PRODUCT = 2.0**-16
+"""and so they would where several terms are small."""
+_FARTHEST = 1e6
+_EQUAL = 1 - 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class _SumTail:
+    """P(|sum| > t) = exp(log_both(t)) for t >= 0 in units of the scale, on the line; `slack`: a step of each
+    coordinate, as values are counted."""
+
+    scale: float
+    log_both: Callable[[Floats], Floats]
+    slack: float
+    whole: bool = False
+
+    def log_above(self, t: Floats) -> Bounds:
+        return self._log(t + self.slack), self._log(t - self.slack)
+
+    def _log(self, t: Floats) -> Floats:
+        half = self.log_both(np.abs(t) / self.scale) - math.log(2)
+        return np.where(t >= 0, half, np.log1p(-np.exp(half)))
+
+
+def tail_of_sum(noise: object, sizes: tuple[float, ...]) -> tuple[Tail, float] | None:
+    """The tail of the sum of different coordinates times numbers of these absolute sizes, and the step that values are
+    counted in; None for a law of which it is not known."""
+    if not isinstance(noise, CubeLaplace | SplitLaplace | DiscreteGaussian) or not all(map(math.isfinite, sizes)):
+        return None
+    return _tail(noise, tuple(sorted(sizes, reverse=True)))
+
+
+@lru_cache(maxsize=256)
+def _tail(noise: CubeLaplace | SplitLaplace | DiscreteGaussian, sizes: tuple[float, ...]) -> tuple[Tail, float] | None:
+    largest, step = sizes[0], sizes[0] * noise.scale / FINE
+    ratios = tuple(each / largest for each in sizes)
+    both: Callable[[Floats], Floats]
+    if isinstance(noise, DiscreteGaussian):
+        both, wide = _normal, math.hypot(*sizes) / largest
+    elif len(sizes) < 2 or ratios[-1] < _LEAST_RATIO or math.prod(ratios) < _LEAST_PRODUCT:
+        return None
+    elif isinstance(noise, CubeLaplace):
+        both, wide = _cube(noise.dimension, ratios), 1.0
+    elif len(sizes) > 2:
+        return None
+    else:
+        both, wide = _laplace(ratios[1]), 1.0
+    return _SumTail(FINE * wide, both, sum(sizes) / step), step
+
+
+def _normal(t: Floats) -> Floats:
+    return log_upper_tail(t) + math.log(2)
+
+
+def _laplace(b: float) -> Callable[[Floats], Floats]:
+    """Of X + b Y, as `tails.laplace_pair_tail`."""
+    if b > _EQUAL:
+        return lambda t: np.log1p(t / 2) - t
+    return lambda t: np.log1p(-b * b * np.exp(-t * (1 / b - 1))) - math.log1p(-b * b) - t
+
+
+def _cube(d: int, weights: tuple[float, ...]) -> Callable[[Floats], Floats]:
+    """Of the sum of w_i X_i, k of them, none negative. Given the radius R it is R times a sum of independent uniform
+    values, so that (Polya 1912; Feller II, I.9)
+
+        P(|sum| > t) = 2 / (2^k k! prod w)  sum over signs s with s.w > 0 of  (prod s) (s.w)^k h(t / s.w)
+
+    with h(x) = E[max(0, 1 - x / R)^k], R Gamma(d + 1), which is exp(-x) times a polynomial with positive coefficients
+    (see `linear_tails`). For two weights that is ((1 + b)^2 h(t / (1 + b)) - (1 - b)^2 h(t / (1 - b))) / (4 b)."""
+    k = len(weights)
+    powers = [math.comb(d - k, i) * math.factorial(d - i) / math.factorial(d) for i in range(d - k + 1)]
+    signed = [(math.prod(signs), sum(map(mul, signs, weights))) for signs in product((1, -1), repeat=k)]
+    (_, widest), *others = [(sign, reach) for sign, reach in signed if reach > 1 - _EQUAL]
+    factor = math.log(2 / (2**k * math.factorial(k) * math.prod(weights)))
+
+    def log_part(reach: float, t: Floats) -> Floats:
+        x = np.minimum(t / reach, _FARTHEST)
+        total = np.zeros_like(x)
+        for power in reversed(powers):
+            total = total * x + power
+        return np.asarray(k * math.log(reach) + np.log(total) - x)
+
+    def log_both(t: Floats) -> Floats:
+        first = log_part(widest, t)
+        rest = sum((sign * np.exp(log_part(reach, t) - first) for sign, reach in others), np.zeros_like(first))
+        return np.minimum(first + np.log1p(np.maximum(rest, -_EQUAL)) + factor, 0)
+
+    return log_both

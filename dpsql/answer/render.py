@@ -1,0 +1,222 @@
+"""Tables of noisy values with their noise intervals, as text and as HTML. Digits follow the noise."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
+from typing import Any
+
+import numpy as np
+
+from dpsql.plan.expressions import Array, Vector
+from dpsql.release.finish import Answer
+from dpsql.release.intervals.intervals import Bounds
+from dpsql.schema.calendar import DAYS, MICROSECONDS, show_date, show_timestamp
+from dpsql.schema.columns import Type
+
+_NULL = "NULL"
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A table in words: its heads, its rows, which columns are of numbers, and how many rows are left out."""
+
+    heads: list[str]
+    rows: list[list[str]]
+    numeric: list[bool]
+    left_out: int
+
+    @classmethod
+    def of(cls, answer: Answer, bounds: Mapping[str, Bounds], level: float, most_rows: int | None = None) -> Cells:
+        """One column for each key, value and interval for each aggregate; all rows, or the first."""
+        heads, rows, numeric = _cells(*_shortened(answer, bounds, most_rows), level)
+        return cls(heads, rows, numeric, len(answer) - len(rows))
+
+
+def text_table(cells: Cells) -> str:
+    """A boxed table."""
+    widths = [max([len(head), *(len(row[i]) for row in cells.rows)]) for i, head in enumerate(cells.heads)]
+    rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
+
+    def line(row: Sequence[str]) -> str:
+        padded = (c.rjust(w) if right else c.ljust(w) for c, w, right in zip(row, widths, cells.numeric, strict=True))
+        return "| " + " | ".join(padded) + " |"
+
+    lines = [rule, line(cells.heads), rule, *(line(row) for row in cells.rows), rule]
+    if cells.left_out:
+        lines.append(f"({cells.left_out} more rows in .df)")
+    return "\n".join(lines)
+
+
+def html_table(cells: Cells, notes: Sequence[str]) -> str:
+    """The same table for a notebook: escaped, without script or colours of its own."""
+
+    def row(tag: str, texts: Sequence[str]) -> str:
+        aligned = ("right" if right else "left" for right in cells.numeric)
+        inside = "".join(
+            f'<{tag} style="text-align:{side}">{html.escape(text)}</{tag}>'
+            for text, side in zip(texts, aligned, strict=True)
+        )
+        return f"<tr>{inside}</tr>"
+
+    body = "".join(row("td", each) for each in cells.rows)
+    more = [f"{cells.left_out} more rows in .df"] if cells.left_out else []
+    below = "".join(f"<div><small>{html.escape(note)}</small></div>" for note in [*more, *notes])
+    return f"<table><thead>{row('th', cells.heads)}</thead><tbody>{body}</tbody></table>{below}"
+
+
+def _shortened(answer: Answer, bounds: Mapping[str, Bounds], most: int | None) -> tuple[Answer, Mapping[str, Bounds]]:
+    """The first rows, and their intervals: those of all, or of at least so many."""
+    if most is None or len(answer) <= most:
+        return answer, bounds
+    return answer.at(np.arange(most)), {name: (low[:most], high[:most]) for name, (low, high) in bounds.items()}
+
+
+def _cells(answer: Answer, bounds: Mapping[str, Bounds], level: float) -> tuple[list[str], list[list[str]], list[bool]]:
+    heads: list[str] = []
+    columns: list[list[str]] = []
+    numeric: list[bool] = []
+    for name, kind, vector in zip(answer.names, answer.types, answer.vectors, strict=True):
+        limits = bounds.get(name)
+        heads.append(_printable(name))
+        numeric.append(kind.numeric)
+        columns.append(_plain(vector, kind) if limits is None else _values(vector, kind, limits))
+        if limits is not None:
+            heads.append(f"{level * 100:g} %")
+            numeric.append(True)
+            columns.append(_intervals_of_times(kind, limits) if kind.temporal else _intervals(vector, limits))
+    return heads, [list(row) for row in zip(*columns, strict=True)], numeric
+
+
+def _plain(vector: Vector, kind: Type) -> list[str]:
+    valid = vector.where_valid()
+    show = _SHOWN.get(kind, str)
+    return [show(value) if present else _NULL for value, present in zip(vector.values.tolist(), valid, strict=True)]
+
+
+def _number(value: float) -> str:
+    return f"{value:z.12g}"
+
+
+def _printable(text: str) -> str:
+    """Control characters, line ends among them, as escapes: a key cannot draw on the terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+_SHOWN: Mapping[Type, Callable[[Any], str]] = {
+    Type.TEXT: _printable,
+    Type.REAL: _number,
+    Type.DATE: show_date,
+    Type.TIMESTAMP: show_timestamp,
+}
+
+
+def _values(vector: Vector, kind: Type, limits: Bounds) -> list[str]:
+    if kind.temporal:
+        return _plain(vector, kind)
+    low, high = (each.tolist() for each in limits)
+    valid = vector.where_valid()
+    return [
+        _NULL
+        if not present
+        else str(value)
+        if kind is not Type.REAL
+        else _fixed(value, _digits(_width(a, b, value), value))
+        for value, present, a, b in zip(vector.values.tolist(), valid, low, high, strict=True)
+    ]
+
+
+def _intervals(vector: Vector, limits: Bounds) -> list[str]:
+    """±w where the interval lies evenly about the value, else its ends, of which either may be open; about no value,
+    NULL, nothing lies evenly."""
+    out = []
+    ends = (each.tolist() for each in limits)
+    for value, present, a, b in zip(vector.values.tolist(), vector.where_valid().tolist(), *ends, strict=True):
+        if math.isinf(a) and math.isinf(b):
+            out.append("any")
+        elif math.isinf(a) or math.isinf(b):
+            end = a if math.isinf(b) else b
+            digits = 0 if _is_whole(end) else _digits(_width(a, b, value), value)
+            out.append(f"{'≥' if math.isinf(b) else '≤'} {_fixed(end, digits)}")
+        elif present and b == a:
+            out.append("±0")
+        elif present and (even := _about(value, a, b)) is not None:
+            out.append(f"±{even}")
+        else:
+            whole = all(map(_is_whole, (a, b, value)))
+            digits = 0 if whole else _digits(b - a, value)
+            out.append(f"{_fixed(a, digits)} … {_fixed(b, digits)}")
+    return out
+
+
+def _about(value: float, a: float, b: float) -> str | None:
+    """How far an interval that lies evenly about the value reaches, as nearly as doubles can say; None of another."""
+    below, above = value - a, b - value
+    if isinstance(above, int) and isinstance(below, int):
+        return str(above) if above == below else None
+    if not (math.isfinite(below) and math.isfinite(above)):
+        return None
+    if abs(above - below) > 1e-9 * max(above, below) + 4 * math.ulp(value):
+        return None
+    half = (b - a) / 2 if math.isfinite(b - a) else b / 2 - a / 2
+    return _rounded_up(half if max(above, below) <= half * (1 + 1e-9) else max(above, below))
+
+
+def _width(a: float, b: float, value: float) -> float:
+    """How wide an interval is; of one with an open end, twice as wide as on the other side of the value."""
+    if math.isfinite(a) == math.isfinite(b):
+        return b - a
+    return 2 * abs(value - (a if math.isfinite(a) else b))
+
+
+def whole_limits(kind: Type, limits: Bounds) -> tuple[Array, Array]:
+    """The ends of intervals around dates or timestamps, rounded outward and held within the calendar."""
+    span = DAYS if kind is Type.DATE else MICROSECONDS
+    lower, upper = int(span.lower), int(span.upper)
+    low, high = np.floor(np.clip(limits[0], lower, upper)), np.ceil(np.clip(limits[1], lower, upper))
+    # Held again as integers: floats are too coarse for the last microseconds of the calendar.
+    return np.clip(low.astype(np.int64), lower, upper), np.clip(high.astype(np.int64), lower, upper)
+
+
+def _intervals_of_times(kind: Type, limits: Bounds) -> list[str]:
+    """The two ends."""
+    show = _SHOWN[kind]
+    known = np.isfinite(limits[0]) & np.isfinite(limits[1])
+    low, high = whole_limits(kind, limits)
+    ends = zip(known.tolist(), low.tolist(), high.tolist(), strict=True)
+    return [f"{show(a)} … {show(b)}" if finite else "any" for finite, a, b in ends]
+
+
+def _fixed(value: float, digits: int) -> str:
+    """With so many decimals; what is rounded to 0 has no sign."""
+    return str(value) if isinstance(value, int) else f"{value:z.{digits}f}"
+
+
+_MOST_DECIMALS = 15
+_TWO_DIGITS = Context(prec=2, rounding=ROUND_CEILING)
+
+
+def _rounded_up(half: float) -> str:
+    """The half-width with two significant digits, never less than it is; far below 1 with an exponent."""
+    if half == round(half) and half < 1e15:
+        return str(int(half))
+    digits = max(0, 1 - math.floor(math.log10(half)))
+    if digits > _MOST_DECIMALS:
+        return str(_TWO_DIGITS.create_decimal(repr(half))).lower()
+    scale = 10.0**digits
+    return f"{math.ceil(half * scale - 1e-9) / scale:.{digits}f}"
+
+
+def _digits(width: float, value: float) -> int:
+    """Decimals to show: down to the first significant digit of half the interval, and one more."""
+    if not math.isfinite(width) or width <= 0:
+        return 0 if _is_whole(value) else 6
+    return max(0, min(12, 1 - math.floor(math.log10(width / 2 or width))))
+
+
+def _is_whole(value: float) -> bool:
+    """Not so infinities, which EXP of a large number and LN(0) are."""
+    return isinstance(value, int) or (math.isfinite(value) and value == round(value))

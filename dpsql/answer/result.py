@@ -1,0 +1,236 @@
+"""The answer as a user sees it: noisy rows, their noise intervals, what they cost. Holds released values only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpsql.answer.explain import Explanation
+from dpsql.answer.parts import how_far_off, names_of
+from dpsql.answer.render import Cells, html_table, text_table, whole_limits
+from dpsql.answer.warnings import too_large, unread_choices, warnings_of, without_interval
+from dpsql.answer.words import hidden_groups
+from dpsql.core.cost import Cost
+from dpsql.errors import InvalidArgument, as_written
+from dpsql.plan.expressions import Array, Vector
+from dpsql.release.finish import Answer, finish
+from dpsql.release.intervals.intervals import Bounds, interval
+from dpsql.release.release import Release, Released
+from dpsql.release.stages import run_stages
+from dpsql.schema.calendar import date_of, timestamp_of
+from dpsql.schema.columns import Type
+
+_MOST_ROWS_SHOWN = 60
+_TEXT: Any = pd.api.types.pandas_dtype("str")
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Result:
+    """A private answer. Immutable; prints as a table with 95 % noise intervals and a line on what it cost.
+
+    `.df` is a plain DataFrame of the noisy values, `.intervals()` where the exact ones lie, `.loss` the (epsilon,
+    delta) charged, `.explanation` how it was made, `.warnings` what to be aware of.
+    """
+
+    _answer: Answer
+    _release: Release
+    _released: Released
+    footer: str
+    warnings: tuple[str, ...]
+    replayed: bool = False
+    """The query was answered before: these are the same numbers again, at no further cost."""
+
+    @property
+    def loss(self) -> Cost:
+        """What the answer cost when it was drawn, as exact fractions `.epsilon` (None where it was paid by rho and has
+        none), `.delta` and `.rho`."""
+        return self._release.cost
+
+    @property
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """The clip bounds that the query chose itself, by the column's name, with its table's (`orders.total`) where
+        two tables have one of that name; empty where they are declared."""
+        names = [each.column.name for each in self._release.bounds]
+        found = {}
+        for name, each in zip(names, self._release.bounds, strict=True):
+            shown = each.column.shown if names.count(name) > 1 else ""
+            found[f"{shown}.{name}" if shown else name] = (each.held.lower, each.held.upper)
+        return found
+
+    @property
+    def explanation(self) -> Explanation:
+        """What was done and at what cost, as `explain` says before the run."""
+        return Explanation(self._release)
+
+    @property
+    def df(self) -> pd.DataFrame:
+        """The noisy values, a column for each output."""
+        return pd.DataFrame(dict(self._columns()))
+
+    def _columns(self) -> Iterator[tuple[str, Any]]:
+        for name, kind, vector in zip(self._answer.names, self._answer.types, self._answer.vectors, strict=True):
+            yield name, _as_column(kind, vector)
+
+    def to_pandas(self, *, intervals: bool = False, level: float = 0.95) -> pd.DataFrame:
+        """The noisy values; with `intervals`, columns name_low and name_high after each aggregate."""
+        return pd.DataFrame(self._with_limits(self._bounds(level) if intervals else {}))
+
+    def _with_limits(self, bounds: Mapping[str, Bounds]) -> dict[str, Any]:
+        columns: dict[str, Any] = {}
+        for (name, column), kind in zip(self._columns(), self._answer.types, strict=True):
+            columns[name] = column
+            if name in bounds:
+                columns[f"{name}_low"], columns[f"{name}_high"] = _limits(kind, bounds[name])
+        return columns
+
+    def intervals(self, level: float = 0.95, *, simultaneous: bool = False) -> pd.DataFrame:
+        """Where the exact answers lie: the keys, and for each aggregate `age` columns age_low and age_high.
+
+        Each cell is covered with probability `level`, given that its row is shown; with `simultaneous`, all cells of a
+        column at once. A group that has only just passed its threshold may so be of a single row.
+        """
+        bounds = self._bounds(level, simultaneous=simultaneous)
+        columns: dict[str, Any] = {}
+        for (name, column), kind in zip(self._columns(), self._answer.types, strict=True):
+            if name in bounds:
+                columns[f"{name}_low"], columns[f"{name}_high"] = _limits(kind, bounds[name])
+            else:
+                columns[name] = column
+        return pd.DataFrame(columns)
+
+    def _bounds(self, level: float, *, simultaneous: bool = False, first: int | None = None) -> dict[str, Bounds]:
+        """The intervals by output, of all rows or of the first."""
+        if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+            raise InvalidArgument(f"level must lie between 0 and 1, got {as_written(level)}.")
+        if all(expr is None for expr in self._answer.exprs):  # rows of a later stage, which are no released groups
+            return {}
+        given, released, groups = self._answer.given, self._released, self._answer.groups[:first]
+        if simultaneous:  # those of all groups hold at once, and so those of any that were chosen
+            level, given = self._release.for_all(level, released.groups), replace(given, ranked=())
+        if self._release.levels is None:
+            released, groups = released.at(groups), np.arange(len(groups))
+        found = {}
+        for name, expr in zip(self._answer.names, self._answer.exprs, strict=True):
+            bounds = None if expr is None else interval(self._release, released, expr, level, given)
+            if bounds is not None:
+                found[name] = (bounds[0][groups], bounds[1][groups])
+        return found
+
+    def item(self) -> Any:
+        """The one value of a one-row, one-column answer; None for NULL."""
+        if len(self) != 1 or len(self._answer.names) != 1:
+            raise InvalidArgument(
+                f"item() is for an answer of one row and one column; this has {len(self)} rows and "
+                f"{len(self._answer.names)} columns."
+            )
+        return next(iter(self))[0]
+
+    def __len__(self) -> int:
+        return len(self._answer)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        columns = [_python_values(*each) for each in zip(self._answer.types, self._answer.vectors, strict=True)]
+        return iter(zip(*columns, strict=True))
+
+    def table_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
+        """The table with its intervals."""
+        return text_table(Cells.of(self._answer, self._bounds(level, first=most_rows), level, most_rows))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The lines below the table: hidden groups, how far off drawn values are, warnings, and what was spent."""
+        hidden = self._release.hides
+        groups = (f"{len(self)} groups; {hidden_groups(self._release)}",) if hidden else ()
+        chosen = [f"bounds chosen privately, for {each.cost}: {each}; {each.told}" for each in self._release.bounds]
+        return (
+            *groups,
+            *chosen,
+            *self._drawn(),
+            *self._silent(),
+            *(f"note: {each}" for each in self.warnings),
+            self.footer,
+        )
+
+    def _drawn(self) -> Iterator[str]:
+        """MEDIAN, MIN, MAX and the like have no interval of noise: what is known is how many rows they are off."""
+        for draw in self._release.draws:
+            off = how_far_off(self._release, draw, self._released)
+            if off is not None:
+                yield f"{', '.join(names_of(self._release, draw))}: {off}"
+
+    def _silent(self) -> Iterator[str]:
+        """Nor have values that are computed of several noisy ones."""
+        names = without_interval(self._release, self._answer)
+        if names:
+            yield f"{', '.join(names)}: computed of noisy values; no interval of the noise is known"
+
+    def to_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
+        """The table with its intervals and the privacy line, as it prints."""
+        return "\n".join([self.table_text(most_rows=most_rows, level=level), *self.notes])
+
+    def __repr__(self) -> str:
+        return self.to_text(most_rows=_MOST_ROWS_SHOWN)
+
+    def _repr_html_(self) -> str:
+        bounds = self._bounds(0.95, first=_MOST_ROWS_SHOWN)
+        return html_table(Cells.of(self._answer, bounds, 0.95, _MOST_ROWS_SHOWN), self.notes)
+
+
+def result_of(
+    settled: Release, released: Released, footer: str, *, notes: tuple[str, ...] = (), replayed: bool = False
+) -> Result:
+    """What the query does with released values, and the words below the table; the release has its bounds."""
+    rows = run_stages(settled, finish(settled, released))
+    warnings = (*warnings_of(settled, released), *unread_choices(settled, released, rows), *too_large(rows), *notes)
+    return Result(rows, settled, released, footer, warnings, replayed)
+
+
+def rendered(result: Result) -> tuple[dict[str, Any], str, str]:
+    """An answer in all its forms, with one look at its intervals: the columns of a frame, text and HTML."""
+    bounds = result._bounds(0.95)
+    cells = Cells.of(result._answer, bounds, 0.95, _MOST_ROWS_SHOWN)
+    return result._with_limits(bounds), text_table(cells), html_table(cells, result.notes)
+
+
+def _as_column(kind: Type, vector: Vector) -> Any:
+    """An array for a frame, of NumPy's or of pandas' own."""
+    values, valid = vector.values, vector.valid
+    missing = valid is not None and not valid.all()
+    if kind is Type.TEXT:
+        return pd.array(_python_values(kind, vector), dtype=_TEXT)
+    if kind.temporal:
+        return np.where(vector.where_valid(), _moments(kind, values), np.datetime64("NaT"))
+    if not missing or valid is None:
+        return values
+    if kind is Type.REAL:
+        return np.where(valid, values, np.nan)
+    return pd.array(_python_values(kind, vector), dtype="boolean" if kind is Type.BOOLEAN else "Int64")
+
+
+def _moments(kind: Type, values: Array) -> Array:
+    """Dates as datetime64[s], since a frame has no dtype for days; timestamps as datetime64[us]."""
+    if kind is Type.DATE:
+        return values.astype("datetime64[D]").astype("datetime64[s]")
+    return values.astype("datetime64[us]")
+
+
+def _limits(kind: Type, bounds: Bounds) -> tuple[Array, Array]:
+    """The ends of intervals in the dtype of what they enclose, rounded outward, and held within the calendar."""
+    if not kind.temporal:
+        return bounds
+    low, high = whole_limits(kind, bounds)
+    return _moments(kind, low), _moments(kind, high)
+
+
+def _python_values(kind: Type, vector: Vector) -> list[Any]:
+    cells: list[Any] = vector.values.tolist()
+    if kind.temporal:
+        show = date_of if kind is Type.DATE else timestamp_of
+        cells = [show(cell) for cell in cells]
+    if vector.valid is None:
+        return cells
+    return [cell if present else None for cell, present in zip(cells, vector.valid, strict=True)]

@@ -1,0 +1,102 @@
+"""Warnings that cost nothing: what a reader of an answer should be aware of, from public facts and released values."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from dpsql.answer.parts import of_one_level
+from dpsql.plan.expressions import Expr, IntervalEnd, Report, walk
+from dpsql.plan.query import AggregateKind
+from dpsql.release.auto_bounds import Bounded
+from dpsql.release.finish import Answer
+from dpsql.release.intervals.conditions import sources
+from dpsql.release.intervals.intervals import has_interval, linear_half_widths
+from dpsql.release.release import Release, Released
+from dpsql.schema.columns import Type
+
+LARGE_EPSILON = Fraction(10)
+LARGE_DELTA = Fraction(1, 1000)
+_MANY = 8
+_SMALL = 2.0**-4
+
+
+def warnings_of(release: Release, released: Released) -> tuple[str, ...]:
+    """Short sentences, most important first; empty when there is nothing to say."""
+    found = []
+    if (release.cost.epsilon or release.allowed.pure) > LARGE_EPSILON:
+        found.append("epsilon above 10 protects little: one person can change the odds of an answer e^10 times.")
+    if release.cost.delta > LARGE_DELTA:
+        found.append("delta above 1/1000: it should be far below 1 divided by the number of people.")
+    if len(release.estimates) > _MANY:
+        found.append(f"{len(release.estimates)} aggregates share one epsilon; fewer are more exact each.")
+    if _drowned(release, released):
+        found.append("the noise is larger than some counts; use larger groups or more epsilon.")
+    if unfound := ", ".join(str(each.column) for each in release.bounds if _unfound(each)):
+        found.append(
+            f"too few rows to find bounds for {unfound} at this epsilon: answers made of it mean nothing, unless all "
+            "its values are that small."
+        )
+    return tuple(found)
+
+
+def unread_choices(release: Release, released: Released, answer: Answer) -> tuple[str, ...]:
+    """What intervals do not know of: rows that were chosen by noisy values in another way than they can take in."""
+    if not answer.given.unread or not released.groups:
+        return ()
+    one = of_one_level(release)
+    names = []
+    for name, expr in zip(answer.names, answer.exprs, strict=True):
+        if expr is None or not answer.given.overlooks(one, sources(one, expr, lambda _column: None)):
+            continue
+        told = any(isinstance(part, IntervalEnd | Report) for part in walk(expr))
+        if told or has_interval(one, expr):
+            names.append(name)
+    if not names:
+        return ()
+    text = (
+        f"a condition on noisy values chose these rows; intervals of {', '.join(names)} hold at their level over all "
+        "groups, shown or not, and given that these are shown less often."
+    )
+    return (text,)
+
+
+def too_large(answer: Answer) -> tuple[str, ...]:
+    """What a SELECT over an answer could not compute with."""
+    if not answer.too_large:
+        return ()
+    names = ", ".join(sorted(answer.too_large))
+    return (f"some whole numbers of {names} are too large to compute with: what is made of them is NULL.",)
+
+
+def without_interval(release: Release, answer: Answer) -> tuple[str, ...]:
+    """The outputs that are made of noisy values, and have no interval. (Of values that were drawn there is a line.)"""
+    one, found = of_one_level(release), []
+    for name, kind, expr in zip(answer.names, answer.types, answer.exprs, strict=True):
+        if name in answer.noisy and (kind.numeric or kind.temporal) and not _speaks(one, expr):
+            found.append(name)
+    return tuple(found)
+
+
+def _speaks(one: Release, expr: Expr | None) -> bool:
+    """Whether there is an interval, or it is the end of one, or all its chance is in what was drawn."""
+    if expr is None:
+        return False
+    told = any(isinstance(part, IntervalEnd | Report) for part in walk(expr))
+    return told or has_interval(one, expr) or not sources(one, expr, lambda _column: None)
+
+
+def _unfound(chosen: Bounded) -> bool:
+    """Whether bounds are the lowest that can be chosen, which is what comes out where there is next to nothing to
+    choose by: 1 for integers, a sixteenth or less for reals (candidates below it are rare, see `candidates`)."""
+    return chosen.held.magnitude <= (1 if chosen.column.type is Type.INTEGER else _SMALL)
+
+
+def _drowned(release: Release, released: Released) -> bool:
+    for estimate in release.estimates:
+        if estimate.kind is AggregateKind.COUNT and estimate.count is not None and released.groups:
+            widths = linear_half_widths(release, estimate, 0.95, released.groups)
+            if bool((np.abs(released.values[estimate.count]) < widths).any()):
+                return True
+    return False

@@ -1,0 +1,204 @@
+"""What happened, as data: the noisy steps whose total cost an accountant works out.
+
+An event names a family of mechanisms and how often it ran; it says nothing about how costs add up. Numbers are held as
+fractions, floats as the decimals that they print as, so that Laplace(20) and Pure(0.05) hold the same epsilon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral
+
+from dpsql.core.loss import exact
+from dpsql.core.rounding import total
+from dpsql.errors import InvalidPrivacyParameter, as_written
+
+Number = float | Decimal | Fraction
+MOST_STEPS = 10**9
+_SMALLEST, _LARGEST = Fraction(1, 10**50), Fraction(10**50)
+
+
+def positive(value: object, name: str) -> Fraction:
+    """A number > 0 as a fraction. Raises InvalidPrivacyParameter, also beyond 1e-50 and 1e50."""
+    number = exact(value, name)
+    if number <= 0:
+        raise InvalidPrivacyParameter(f"{name} must be a finite number > 0, got {value}.")
+    if not _SMALLEST <= number <= _LARGEST:
+        raise InvalidPrivacyParameter(f"{name} must lie between 1e-50 and 1e50.")
+    return number
+
+
+def whole(value: object, name: str) -> int:
+    """A whole number from 1 to a billion. Raises InvalidPrivacyParameter."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) <= MOST_STEPS:
+        raise InvalidPrivacyParameter(f"{name} must be a whole number from 1 to 10^9, got {as_written(value)}.")
+    return int(value)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Laplace:
+    """Continuous Laplace noise of this scale on one number of this sensitivity (both in the number's unit).
+
+    A discrete Laplace law on a lattice as coarse as the sensitivity tells as much as an epsilon-DP step can: `Pure`.
+    """
+
+    scale: Fraction
+    sensitivity: Fraction
+    count: int
+
+    def __init__(self, scale: Number, sensitivity: Number = 1, count: int = 1) -> None:
+        object.__setattr__(self, "scale", positive(scale, "scale"))
+        object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
+        object.__setattr__(self, "count", whole(count, "count"))
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What one step costs (Dwork, McSherry, Nissim, Smith 2006)."""
+        return self.sensitivity / self.scale
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Gaussian:
+    """Continuous Gaussian noise of this standard deviation on a vector of this L2 sensitivity."""
+
+    sigma: Fraction
+    sensitivity: Fraction
+    count: int
+
+    def __init__(self, sigma: Number, sensitivity: Number = 1, count: int = 1) -> None:
+        object.__setattr__(self, "sigma", positive(sigma, "sigma"))
+        object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
+        object.__setattr__(self, "count", whole(count, "count"))
+
+    @property
+    def rho(self) -> Fraction:
+        """The zCDP of one step (Bun, Steinke 2016, proposition 1.6)."""
+        return self.sensitivity**2 / (2 * self.sigma**2)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Pure:
+    """Any epsilon-DP step."""
+
+    epsilon: Fraction
+    count: int
+
+    def __init__(self, epsilon: Number, count: int = 1) -> None:
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "count", whole(count, "count"))
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Approx:
+    """Any (epsilon, delta)-DP step: a selection of groups; with epsilon 0, the delta of a threshold on noisy counts."""
+
+    epsilon: Fraction
+    delta: Fraction
+    count: int
+
+    def __init__(self, epsilon: Number, delta: Number, count: int = 1) -> None:
+        object.__setattr__(self, "epsilon", Fraction(0) if epsilon == 0 else positive(epsilon, "epsilon"))
+        object.__setattr__(self, "delta", positive(delta, "delta"))
+        object.__setattr__(self, "count", whole(count, "count"))
+        if self.delta >= 1:
+            raise InvalidPrivacyParameter(f"delta must be below 1, got {delta}.")
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Concentrated:
+    """Any rho-zCDP step; the discrete Gaussian is one, by its variance (Canonne, Kamath, Steinke 2020, theorem 14)."""
+
+    rho: Fraction
+    count: int
+
+    def __init__(self, rho: Number, count: int = 1) -> None:
+        object.__setattr__(self, "rho", positive(rho, "rho"))
+        object.__setattr__(self, "count", whole(count, "count"))
+
+
+Event = Laplace | Gaussian | Pure | Approx | Concentrated
+
+Tally = dict[Fraction, int]
+"""How often each parameter occurs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Events sorted by what is known of them: epsilons of Laplace steps, epsilons of others (`response`: the worst such
+    step is randomised response), own deltas, rhos of Gaussians and rhos of steps of which only rho is known."""
+
+    laplace: Tally = field(default_factory=dict)
+    response: Tally = field(default_factory=dict)
+    own_deltas: Tally = field(default_factory=dict)
+    gaussian: Tally = field(default_factory=dict)
+    concentrated: Tally = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> Steps:
+        """The steps of the events. An (epsilon, delta)-DP step is an epsilon-DP step that with probability delta gives
+        everything away instead (Kairouz, Oh, Viswanath 2015, theorem 3.3 and its proof), so its two numbers part."""
+        steps = cls()
+        for event in events:
+            match event:
+                case Laplace():
+                    _add(steps.laplace, event.epsilon, event.count)
+                case Pure():
+                    _add(steps.response, event.epsilon, event.count)
+                case Approx():
+                    if event.epsilon:
+                        _add(steps.response, event.epsilon, event.count)
+                    _add(steps.own_deltas, event.delta, event.count)
+                case Gaussian():
+                    _add(steps.gaussian, event.rho, event.count)
+                case Concentrated():
+                    _add(steps.concentrated, event.rho, event.count)
+        return steps
+
+    @property
+    def epsilons(self) -> Tally:
+        """The steps of known epsilon, whatever their law."""
+        both = dict(self.laplace)
+        for epsilon, count in self.response.items():
+            _add(both, epsilon, count)
+        return both
+
+    @property
+    def rhos(self) -> Tally:
+        """The steps of which no pure epsilon is known."""
+        both = dict(self.gaussian)
+        for rho, count in self.concentrated.items():
+            _add(both, rho, count)
+        return both
+
+    @property
+    def pure(self) -> Fraction:
+        """The sum of the epsilons of `epsilons`."""
+        return weighted(self.epsilons)
+
+    @property
+    def rho(self) -> Fraction:
+        """The zCDP of all steps but for their own deltas; an epsilon-DP step is (epsilon^2/2)-zCDP (Bun, Steinke 2016,
+        proposition 1.4)."""
+        halves = total(epsilon**2 * count for epsilon, count in self.epsilons.items()) / 2
+        return halves + weighted(self.rhos)
+
+    @property
+    def own_delta(self) -> Fraction:
+        """The sum of the steps' own deltas."""
+        return weighted(self.own_deltas)
+
+    def __bool__(self) -> bool:
+        """True where a step costs more than its own delta."""
+        return bool(self.laplace or self.response or self.gaussian or self.concentrated)
+
+
+def _add(tally: Tally, key: Fraction, count: int) -> None:
+    tally[key] = tally.get(key, 0) + count
+
+
+def weighted(tally: Tally) -> Fraction:
+    """The sum of the tally's parameters, each as often as it occurs."""
+    return total(key * count for key, count in tally.items())

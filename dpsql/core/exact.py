@@ -1,0 +1,246 @@
+"""What an executor is given and what it must return: a frozen plan in, exact integers out.
+
+The same plan gives the same integers on every engine, bit for bit, in whatever order rows, blocks or threads come.
+An executor raises nothing that depends on rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.core.unit import ContributionBound
+from dpsql.plan.expressions import Expr, Vector
+from dpsql.plan.query import MOST_POINTS, GroupKey, Source
+from dpsql.schema.intervals import Number
+
+NO_KEY = bytes(32)
+LARGEST_STEP_COUNT = 2**45
+"""|q| of one row's lattice value stays below this, so that a block's sum cannot wrap; save for whole numbers that are
+summed as they are, in two halves."""
+LARGEST_WHOLE = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class CountRows:
+    """The number of rows of a group for which `present` is not NULL; of all rows when it is None."""
+
+    present: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class LatticeSum:
+    """The sum over a group's rows of q = round((clip(value) - origin) * steps_per_unit), rows with NULL left out.
+
+    The value is clipped to [lower, upper], rounded half to even and then held in {least..most}: whatever an expression
+    computes, one row adds an integer of that range. With `whole`, value and origin are integers and q = value - origin.
+    """
+
+    value: Expr
+    lower: Number
+    upper: Number
+    origin: Number
+    steps_per_unit: float
+    least: int
+    most: int
+    whole: bool
+
+    def __post_init__(self) -> None:
+        if self.whole and not all(isinstance(each, int) for each in (self.lower, self.upper, self.origin)):
+            raise ValueError("integers are summed between integers")
+        largest = LARGEST_WHOLE + 1 if self.whole and self.origin == 0 else LARGEST_STEP_COUNT
+        if not (self.least <= self.most and max(abs(self.least), abs(self.most)) < largest):
+            raise ValueError("the lattice of a sum is too fine")
+
+
+@dataclass(frozen=True, slots=True)
+class LatticeProduct:
+    """The sum over a group's rows of the product of two values u, v in [-1, 1], as an integer of {-most..most}; rows
+    with NULL in either are left out.
+
+    u is where a value lies between the ends of its own lattice, {0..N}, from -1 to 1. With `whole` the product is that
+    of the integers 2 q - N of both, exact, and most = N N'; else u v is computed in floats and rounded half to even to
+    a multiple of 1 / most. Twice the same lattice is a square.
+    """
+
+    first: LatticeSum
+    second: LatticeSum
+    most: int
+    whole: bool
+
+    def __post_init__(self) -> None:
+        if self.first.least or self.second.least or not 0 < self.most < LARGEST_STEP_COUNT:
+            raise ValueError("products are of lattices that begin at 0, and not too fine")
+        if self.whole and self.most != self.first.most * self.second.most:
+            raise ValueError("the product of integers is as large as theirs")
+
+
+SHARE_STEPS = 2**30
+"""Into so many equal pieces each row is divided by `LatticeShare`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LatticeShare:
+    """One of the shares into which each row is divided, all of them non-negative and SHARE_STEPS in sum; the sum of it
+    over a group's rows, those with NULL left out.
+
+    A value at y in [0, 1] of its range gives the shares B_i(y), Bernstein's polynomials of `degree`; two values divide
+    each share of the first by the second's. Every share is rounded down but one, which takes the rest: so the sum is
+    exact for every row. Both lattices are {0..SHARE_STEPS}.
+    """
+
+    first: LatticeSum
+    second: LatticeSum
+    degrees: tuple[int, int]
+    index: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        if any((each.least, each.most) != (0, SHARE_STEPS) for each in (self.first, self.second)):
+            raise ValueError("shares are of lattices of SHARE_STEPS steps")
+        if any(not 0 <= i <= d <= 2 for i, d in zip(self.index, self.degrees, strict=True)):
+            raise ValueError("shares are of degree 2 at most")
+
+
+@dataclass(frozen=True, slots=True)
+class CountDistinct:
+    """The number of different values of `value` in a group, NULL left out."""
+
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """Places between ascending edges: the place of a value is how many edges are less than it, in floats."""
+
+    value: Expr
+    edges: tuple[float, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GridCounts:
+    """How many rows of a group lie at each of `points` public places, rows with NULL or none of the places left out.
+
+    `of`: a lattice {0..points - 1}, edges, or a key whose public values are the places.
+    """
+
+    of: LatticeSum | GroupKey | Edges
+    points: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.of, LatticeSum):
+            known = self.of.most + 1
+        else:
+            known = len(self.of.edges) + 1 if isinstance(self.of, Edges) else len(self.of.values or ())
+        if not 1 <= self.points == known <= MOST_POINTS or (isinstance(self.of, LatticeSum) and self.of.least):
+            raise ValueError("a grid has the points of its lattice, or of its list")
+
+
+@dataclass(frozen=True, slots=True)
+class CountUnits:
+    """The number of privacy units that have a row in a group (one for which `present` is not NULL)."""
+
+    present: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class UnitTotal:
+    """The sum over privacy units of what each adds to a group in all, held in {least..most}."""
+
+    of: CountRows | LatticeSum
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnitMean:
+    """The sum over privacy units of each one's average in a group, rounded half to even and held in {least..most};
+    units without a value there add nothing."""
+
+    of: LatticeSum
+    least: int
+    most: int
+
+
+Part = CountRows | LatticeSum | LatticeProduct | LatticeShare | CountDistinct | CountUnits | UnitTotal | UnitMean
+
+
+def of_units(part: Part) -> bool:
+    """Whether each unit adds one number to a group, whatever its rows."""
+    return isinstance(part, CountUnits | UnitTotal | UnitMean)
+
+
+def readings_of(part: Part | GridCounts) -> tuple[LatticeSum | Expr, ...]:
+    """What a part reads of each row: lattices, or expressions of which only some are NULL or different."""
+    if isinstance(part, UnitTotal | UnitMean | GridCounts):
+        if isinstance(part.of, GroupKey | Edges):
+            return (part.of.expr if isinstance(part.of, GroupKey) else part.of.value,)
+        part = part.of
+    if isinstance(part, LatticeProduct | LatticeShare):
+        return (part.first, part.second)
+    if isinstance(part, LatticeSum):
+        return (part,)
+    if isinstance(part, CountDistinct):
+        return (part.value,)
+    return () if part.present is None else (part.present,)
+
+
+def expressions_of(part: Part | GridCounts) -> tuple[Expr, ...]:
+    """The expressions that a part reads of each row."""
+    return tuple(each.value if isinstance(each, LatticeSum) else each for each in readings_of(part))
+
+
+@dataclass(frozen=True, slots=True)
+class ExactPlan:
+    """Scan and filters, the group keys, and the integers wanted of each group.
+
+    `limits` is the bound of a unit's rows; parts of units take all rows of a unit in `groups` groups at most. None: no
+    row has to be left out. Which rows and groups of a unit are left out is up to the key of `execute`.
+
+    With `every_cell` the groups are all combinations of the keys' public values, in their order, present or not;
+    otherwise those combinations (inside the public values, where a key has some) that occur.
+    """
+
+    source: Source
+    keys: tuple[GroupKey, ...]
+    every_cell: bool
+    parts: tuple[Part, ...]
+    limits: ContributionBound | None = None
+    groups: int | None = None
+    grids: tuple[GridCounts, ...] = ()
+
+
+@dataclass(frozen=True, repr=False)
+class Grid:
+    """Exact counts by group and point, those that are not 0: three int64 arrays in step, ordered by group and point."""
+
+    groups: NDArray[np.int64]
+    points: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ExactTable:
+    """Exact integers, private: they live from `execute` to `privatise` and nowhere else.
+
+    keys: one vector for each key, a cell for each group; parts: shape (parts, groups), int64, or Python integers where
+    64 bits could be too few; grids: one for each of the plan's.
+    """
+
+    keys: tuple[Vector, ...]
+    parts: NDArray[Any]
+    groups: int
+    grids: tuple[Grid, ...] = ()
+
+    def __repr__(self) -> str:
+        return "ExactTable(private)"
+
+
+class Executor(Protocol):
+    """Runs exact plans over the tables that it was made for."""
+
+    def execute(self, plan: ExactPlan, key: bytes = NO_KEY) -> ExactTable:
+        """The exact integers of a plan. `key`: 32 fresh bytes that decide which rows of a unit beyond its limits are
+        left out; any key is as private, a fresh one favours no row."""

@@ -1,0 +1,1 @@
+"""The ledger: what was spent, line after line."""

@@ -1,0 +1,158 @@
+"""The running sums of a ledger: steps that read everything, and steps that read one part of a declared partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import reduce
+
+from dpsql.core.cost import FREE, Cost, total_of
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Part:
+    """A part of a declared partition: the value that a column of a table has in every row that a step reads."""
+
+    table: str
+    column: str
+    value: str
+
+    @property
+    def partition(self) -> tuple[str, str]:
+        return self.table, self.column
+
+
+class Account:
+    """Sums of costs, for units that lie in one part of each partition. Parallel composition.
+
+    A step that reads only rows of some parts has, for neighbours that differ by a unit of another part, the same law on
+    both: it costs that unit nothing. So a unit costs the common sum and the sum of its own part, of each partition
+    (McSherry, SIGMOD 2009, theorem 4, unit by unit). Which unit it is is fixed before the first step, so a filter may
+    watch all of them at once, each by itself. A unit that changes (`moves`: bounded neighbours) can leave one part and
+    enter another: then the sums of two parts.
+    """
+
+    def __init__(self, *, moves: bool = False) -> None:
+        self._moves = moves
+        self._common = FREE
+        self._parts: dict[tuple[str, str], _Sums] = {}
+
+    @property
+    def plain(self) -> bool:
+        """Whether every step so far has read everything."""
+        return not self._parts
+
+    def tells_apart(self, parts: Sequence[Part] = ()) -> bool:
+        """Whether `concerned` has a sum for each way in which a unit may lie in parts."""
+        return not self._moves and len({*self._parts, *(part.partition for part in parts)}) <= 1
+
+    def add(self, cost: Cost, parts: Iterable[Part] = ()) -> None:
+        """Enter a step that reads all rows, or those of the parts (of one partition) only."""
+        self.add_all([(cost, tuple(parts))])
+
+    def add_all(self, steps: Iterable[tuple[Cost, Sequence[Part]]]) -> None:
+        """Enter steps, one after the other: costs, and the parts that each reads (none: all rows)."""
+        common: list[Cost] = []
+        of_parts: dict[Part, list[Cost]] = {}
+        for cost, parts in steps:
+            apart = self._told_apart(parts) if parts else ()
+            for part in apart:
+                of_parts.setdefault(part, []).append(cost)
+            if not apart:
+                common.append(cost)
+        self._common = total_of(self._common, common)
+        for part, costs in of_parts.items():
+            self._parts.setdefault(part.partition, _Sums()).add(part.value, costs)
+
+    def concerned(self, cost: Cost = FREE, parts: Sequence[Part] = ()) -> Iterator[Cost]:
+        """What the units that a step concerns have cost with it, one sum for each part that they may lie in.
+
+        A step that reads everything concerns all units. With several partitions, or units that move, the largest sums
+        of the others are taken, coordinate by coordinate.
+        """
+        parts = self._told_apart(parts)
+        if parts:
+            own = self._parts.get(parts[0].partition, _Sums())
+            base = self._others(parts[0].partition)
+            after = {part.value: own.of(part.value) + cost for part in parts}
+            for value, total in after.items():
+                yield base + total + (self._beside(own, value, after) if self._moves else FREE)
+            return
+        base = self._common + cost
+        if len(self._parts) == 1 and not self._moves:
+            (sums,) = self._parts.values()
+            yield base
+            for total in sums.all():
+                yield base + total
+        else:
+            yield base + self._largest_of_all()
+
+    def at_most(self, cost: Cost = FREE, parts: Sequence[Part] = ()) -> Cost:
+        """One cost that is at least that of every unit that a step concerns, coordinate by coordinate."""
+        if self._told_apart(parts):
+            return reduce(Cost.join, self.concerned(cost, parts))
+        return self._common + cost + self._largest_of_all()
+
+    def _told_apart(self, parts: Iterable[Part]) -> tuple[Part, ...]:
+        """The parts of a step. One that reads several is taken as one that reads all, where a unit can move from one of
+        them to another: it costs that unit once, not once for each."""
+        found = tuple(parts)
+        return () if self._moves and len(found) > 1 else found
+
+    def _largest_of_all(self) -> Cost:
+        return sum((sums.largest(2 if self._moves else 1) for sums in self._parts.values()), FREE)
+
+    def _others(self, partition: tuple[str, str]) -> Cost:
+        others = [sums for name, sums in self._parts.items() if name != partition]
+        return sum((sums.largest(2 if self._moves else 1) for sums in others), self._common)
+
+    @staticmethod
+    def _beside(own: _Sums, value: str, after: dict[str, Cost]) -> Cost:
+        """The largest other part that a unit can come from or go to."""
+        return reduce(Cost.join, (total for name, total in after.items() if name != value), own.largest_but(value))
+
+
+@dataclass(slots=True)
+class _Sums:
+    """The sums of one partition's parts; of each coordinate the two largest, which only grow, are at hand."""
+
+    _held: dict[str, Cost] = field(default_factory=dict)
+    _top: list[list[tuple[_Size, str]]] = field(default_factory=lambda: [[], [], [], []])
+
+    def of(self, value: str) -> Cost:
+        return self._held.get(value, FREE)
+
+    def all(self) -> Iterable[Cost]:
+        return self._held.values()
+
+    def add(self, value: str, costs: Sequence[Cost]) -> None:
+        total = self._held[value] = total_of(self.of(value), costs)
+        for top, size in zip(self._top, _sizes(total), strict=True):
+            others = [each for each in top if each[1] != value]
+            top[:] = sorted([*others, (size, value)], reverse=True)[:2]
+
+    def largest(self, count: int) -> Cost:
+        """The sum of so many largest parts (1 or 2)."""
+        return _cost_of([[size for size, _ in top[:count]] for top in self._top])
+
+    def largest_but(self, value: str) -> Cost:
+        """The largest part beside this one."""
+        return _cost_of([[size for size, name in top if name != value][:1] for top in self._top])
+
+
+_Size = tuple[bool, Fraction]
+"""Whether it is infinite, and else how much."""
+
+
+def _sizes(cost: Cost) -> tuple[_Size, _Size, _Size, _Size]:
+    epsilon = (True, Fraction(0)) if cost.epsilon is None else (False, cost.epsilon)
+    return epsilon, (False, cost.delta), (False, cost.rho), (False, cost.hidden)
+
+
+def _cost_of(sizes: list[list[_Size]]) -> Cost:
+    epsilon, *others = (
+        None if any(each[0] for each in size) else sum((s for _, s in size), Fraction(0)) for size in sizes
+    )
+    delta, rho, hidden = (each or Fraction(0) for each in others)
+    return Cost(epsilon, delta, rho, hidden)

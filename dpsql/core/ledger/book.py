@@ -1,0 +1,130 @@
+"""The book that a ledger is kept in: lines in a store, in one chain, written and read in turn by any number of threads
+and, with a file, of processes.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import NoReturn
+
+from dpsql.core.ledger import clock
+from dpsql.core.ledger import text as ledger_text
+from dpsql.core.ledger.fork import guard
+from dpsql.core.ledger.lines import FORMAT, From, Line, Note, write, write_1
+from dpsql.core.ledger.state import Last, State
+from dpsql.core.ledger.store import RESTORE, MemoryStore, Store
+from dpsql.core.ledger.text import Rules
+from dpsql.core.samplers import fresh_key
+from dpsql.errors import LedgerError
+
+
+class Book:
+    """The lines of one ledger, and what they say so far.
+
+    It cannot be copied, pickled or used in a forked child: two in memory could each spend the whole budget, and a
+    file's locks do not survive a fork. Raises LedgerError where the store's lines are not what was once written.
+    """
+
+    def __init__(
+        self, rules: Rules, store: Store | None = None, *, analyst: str | None = None, owner: bool = False
+    ) -> None:
+        self.rules = rules
+        self.analyst = analyst
+        self._store = MemoryStore() if store is None else store
+        self._state = State(rules, analyst=analyst, owner=owner)
+        self._next = self._state.last  # in a transaction: the last line that it has written
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        guard(self, self._lock)
+        with self._current():
+            pass
+
+    def close(self) -> None:
+        """Let go of the file. The ledger cannot be used any more. Nothing in a forked child, whose parent has it."""
+        if os.getpid() == self._process:
+            with self._lock:
+                self._store.close()
+
+    @contextmanager
+    def _current(self) -> Iterator[None]:
+        """With the lines of other processes read. Raises LedgerError."""
+        self.check_process()
+        with self._lock:
+            self._catch_up()
+            yield
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One transaction: the line appended inside is durable afterwards, or, where anything fails, is not there."""
+        self.check_process()
+        with self._lock:
+            with self._transaction():
+                yield
+            self._read_back()
+
+    def _read_back(self) -> None:
+        """See that what was written is there."""
+        self._catch_up()
+        if self._state.last.number < self._next.number:
+            raise LedgerError("the ledger lost an entry that was just written.", hint=RESTORE)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """The store's transaction, over all that was written by others."""
+        try:
+            self._store.begin()
+            self._catch_up()
+            self._next = self._state.last
+            yield
+            self._store.commit()
+        except BaseException:
+            self._store.abandon()
+            raise
+
+    def _append(self, line: Line) -> int:
+        """Write a line after the last one. The first of format 2 in a ledger of format 1 says so before; a note needs
+        no more than format 1 knows."""
+        before = self._next
+        old = before.format < FORMAT and isinstance(line, Note)
+        if before.format < FORMAT and not isinstance(line, Note | From):
+            self._append(From(line.time, FORMAT))
+            before = self._next
+        number, text = before.number + 1, write_1(line) if old else write(line, fresh_key().hex())
+        digest = ledger_text.next_hash(before.hash, number, text)
+        self._store.append(number, text, digest)
+        self._next = Last(number, digest, before.format if old else FORMAT)
+        return number
+
+    def _catch_up(self) -> None:
+        """Read what has been written since, and see that what was read before is still the same."""
+        last = self._state.last
+        with closing(self._store.since(last.number)) as lines:
+            if last.number:
+                number, _, digest = next(lines, (0, "", ""))
+                if (number, digest) != (last.number, last.hash):
+                    raise LedgerError("the ledger was rolled back or edited while it was in use.", hint=RESTORE)
+            self._state.read(lines)
+
+    def _now(self) -> str:
+        """The time of a new line. Raises LedgerError where the clock went backwards."""
+        return clock.next_time(self._state.time)
+
+    def check_process(self) -> None:
+        """Raises LedgerError in a forked child."""
+        if os.getpid() != self._process:
+            raise LedgerError(
+                "this session was forked: parent and child would each spend the whole budget.",
+                hint="Open a session of its own in each process, on one ledger file or with a budget of its own.",
+            )
+
+    def __copy__(self) -> NoReturn:
+        raise LedgerError("a ledger cannot be copied: each copy could spend the whole budget.")
+
+    def __deepcopy__(self, _memo: object) -> NoReturn:
+        self.__copy__()
+
+    def __reduce__(self) -> NoReturn:
+        raise LedgerError("a ledger cannot be pickled: each copy could spend the whole budget.")

@@ -1,0 +1,103 @@
+"""What an owner allows: a budget, and shares of it for analysts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsql.core.ledger.filters import Filter
+from dpsql.core.loss import PrivacyLoss, as_delta, as_epsilon, show
+from dpsql.errors import InvalidArgument, InvalidPrivacyParameter
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Budget:
+    """The most that all answers may cost together.
+
+    epsilon, delta: the guarantee; conversion_delta: the part of delta at which rho is converted to epsilon (accountants
+    "auto" and "zcdp"; a half unless said), steps have the rest. analysts: a Budget for each analyst by name, "*" for
+    all others, or one Budget for each; without it only the total counts. Raises InvalidPrivacyParameter.
+    """
+
+    loss: PrivacyLoss
+    conversion_delta: Fraction | None
+    analysts: tuple[tuple[str, Budget], ...]
+
+    def __init__(
+        self, epsilon: object, delta: object = 0, *, conversion_delta: object = None, analysts: object = None
+    ) -> None:
+        object.__setattr__(self, "loss", PrivacyLoss(as_epsilon(epsilon), as_delta(delta)))
+        said = None if conversion_delta is None else as_delta(conversion_delta, "conversion_delta")
+        object.__setattr__(self, "conversion_delta", said)
+        object.__setattr__(self, "analysts", _analysts(analysts))
+        for name, share in self.analysts:
+            self._check(name, share)
+
+    def _check(self, name: str, share: Budget) -> None:
+        """A share above the whole could never be spent, and says something else than is meant."""
+        for word in ("epsilon", "delta"):
+            part, whole = (getattr(each.loss, word) for each in (share, self))
+            if part > whole:
+                raise InvalidPrivacyParameter(
+                    f'the share of analyst "{name}" has {word} {show(part)}, above the whole {show(whole)}.',
+                    hint="Give the analyst less, or the budget more.",
+                )
+
+    @classmethod
+    def recorded(cls, whole: Budget, analysts: Mapping[str, Budget]) -> Budget:
+        """A budget as a ledger's file has it: one of an earlier version may have shares above the whole."""
+        object.__setattr__(whole, "analysts", _analysts(analysts or None))
+        return whole
+
+    @property
+    def epsilon(self) -> float:
+        return float(self.loss.epsilon)
+
+    @property
+    def delta(self) -> float:
+        return float(self.loss.delta)
+
+    def with_analysts(self, shares: tuple[tuple[str, Budget], ...]) -> Budget:
+        """The same budget with these shares."""
+        return Budget(self.loss.epsilon, self.loss.delta, conversion_delta=self.conversion_delta, analysts=dict(shares))
+
+    def filter(self, accountant: str) -> Filter:
+        """The filter of the whole."""
+        return Filter(self.loss, accountant, self.conversion_delta)
+
+    def filter_of(self, analyst: str | None, accountant: str) -> Filter | None:
+        """The filter of one analyst; None without limits. Raises InvalidArgument for one that is not listed."""
+        if not self.analysts:
+            return None
+        limits = dict(self.analysts)
+        if analyst is None:
+            raise InvalidArgument(
+                "this budget has limits for each analyst, and the session does not say whose it is.",
+                hint='Open it with analyst="name".',
+            )
+        found = limits.get(analyst, limits.get("*"))
+        if found is None:
+            raise InvalidArgument(f'analyst "{analyst}" has no share of this budget.', hint="The owner lists who has.")
+        return found.filter(accountant)
+
+    def __repr__(self) -> str:
+        more = "" if self.conversion_delta is None else f", conversion_delta={show(self.conversion_delta)}"
+        if self.analysts:
+            more += f", analysts={dict(self.analysts)!r}"
+        return f"Budget(epsilon={show(self.loss.epsilon)}, delta={show(self.loss.delta)}{more})"
+
+
+def _analysts(said: object) -> tuple[tuple[str, Budget], ...]:
+    if said is None or said == {}:
+        return ()
+    if isinstance(said, Budget):
+        said = {"*": said}
+    if not isinstance(said, Mapping) or not all(
+        isinstance(name, str) and name and isinstance(share, Budget) and not share.analysts
+        for name, share in said.items()
+    ):
+        raise InvalidArgument(
+            "analysts must be a Budget for each, or name -> Budget.", hint='Write analysts={"ann": dpsql.Budget(1)}.'
+        )
+    return tuple(sorted(said.items()))

@@ -1,0 +1,157 @@
+"""The refusal of a query that costs more than is left: what it costs, what is left, and what would fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dpsql.core.conversion import rho_for
+from dpsql.core.cost import Cost
+from dpsql.core.ledger.account import Part
+from dpsql.core.ledger.watch import Watch
+from dpsql.core.loss import root_below, show
+from dpsql.errors import BudgetExceeded
+
+_STEPS = 40
+_ZERO = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How a query was asked: by rho, or else by epsilon; `also`: what to repeat when it is asked for less, such as the
+    mechanism that was chosen; `within`: by an error, which decides the epsilon."""
+
+    by_rho: bool = False
+    also: str = ""
+    within: bool = False
+
+
+ASKED = Asked()
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """A cost that some of the filters refuse, for the units of some parts."""
+
+    cost: Cost
+    watches: Sequence[Watch]
+    parts: Sequence[Part]
+    asked: Asked
+
+    def fits(self, cost: Cost) -> bool:
+        return all(each.admits(cost, self.parts) for each in self.watches)
+
+    def tight(self, cost: Cost) -> Watch | None:
+        """The first filter that refuses this cost."""
+        return next((each for each in self.watches if not each.admits(cost, self.parts)), None)
+
+    @property
+    def word(self) -> str:
+        return "rho" if self.asked.by_rho else "epsilon"
+
+    @property
+    def price(self) -> Fraction:
+        return self.cost.rho if self.cost.epsilon is None or self.asked.by_rho else self.cost.epsilon
+
+    def cost_at(self, price: Fraction) -> Cost:
+        """What the query would cost without its deltas, asked at another price."""
+        if self.asked.by_rho:
+            scale = root_below(price / self.cost.rho) * (1 + Fraction(1, 10**9))
+            return Cost(None if self.cost.epsilon is None else self.cost.epsilon * scale, rho=price)
+        gaussian = self.cost.delta - self.cost.hidden
+        return Cost(price, rho=rho_for(price, gaussian)) if gaussian else Cost.of(price)
+
+
+def exceeded(cost: Cost, watches: Sequence[Watch], parts: Sequence[Part], asked: Asked) -> BudgetExceeded:
+    """The error for a cost that some of the filters refuse."""
+    refused = _Refused(cost, watches, parts, asked)
+    of_delta = refused.tight(Cost(_ZERO, cost.delta, _ZERO, cost.hidden))
+    of_coin = refused.tight(replace(cost, delta=_ZERO, hidden=_ZERO))
+    if of_delta is None or of_coin is not None:
+        return _of_the_coin(refused, of_coin or watches[0], of_delta)
+    left = of_delta.remaining(parts=parts).delta
+    price = cost.hidden if of_delta.filter.accountant == "zcdp" else cost.delta
+    hint = _hint("delta", left, asked)
+    kept = of_delta.filter.conversion
+    if kept:
+        hint += (
+            f"\nOf the budget's delta {show(kept)} is kept to convert rho to epsilon (accountant "
+            f"{of_delta.filter.accountant!r});\nthe owner can set it, Budget(..., conversion_delta=...), or open with "
+            "accountant='basic'."
+        )
+    spent = of_delta.spent(parts)
+    return _refusal("delta", (price, left), (spent.delta, of_delta.filter.budget.delta), of_delta, hint)
+
+
+def _of_the_coin(refused: _Refused, tight: Watch, of_delta: Watch | None) -> BudgetExceeded:
+    """Epsilon, or rho where the query is paid by that, is too much."""
+    left = _left(refused)
+    if refused.cost.epsilon is None and not left:
+        return _no_more_rho(refused, tight)
+    hint = _hint(refused.word, left, refused.asked)
+    if of_delta is not None:
+        hint = f"Its delta is too much as well: {show(of_delta.remaining(parts=refused.parts).delta)} is left. {hint}"
+    spent, whole = tight.spent(refused.parts), tight.filter
+    numbers = (spent.rho, whole.rho) if refused.word == "rho" else (spent.epsilon, whole.budget.epsilon)
+    return _refusal(refused.word, (refused.price, left), numbers, tight, hint)
+
+
+def _no_more_rho(refused: _Refused, tight: Watch) -> BudgetExceeded:
+    if not tight.filter.conversion:
+        why = f"rhos are not added up here{tight.whose}"
+        hint = "Ask with epsilon (and delta). rho needs accountant 'zcdp' or 'auto', and a budget with delta > 0."
+    else:
+        before, most = show(tight.spent(refused.parts).rho, up=True), show(tight.filter.rho)
+        why = f"the answers so far come to rho {before} of the {most} up to which rhos are converted{tight.whose}"
+        hint = "Ask with epsilon (and delta), reuse an earlier answer, or ask the data owner."
+    return BudgetExceeded(
+        f"this query costs rho {show(refused.cost.rho)}, and {why}. Nothing was run, nothing was charged.", hint=hint
+    )
+
+
+def _refusal(
+    word: str, numbers: tuple[Fraction, Fraction], whole: tuple[Fraction, Fraction], tight: Watch, hint: str
+) -> BudgetExceeded:
+    price, rest = _apart(*numbers)
+    spent, limit = (show(each) for each in whole)
+    asked = f"{tight.queries} {'query' if tight.queries == 1 else 'queries'}"
+    return BudgetExceeded(
+        f"this query costs {word} {price} but {rest} is left{tight.whose} (spent {spent} of {limit} in {asked}). "
+        "Nothing was run, nothing was charged.",
+        hint=hint,
+    )
+
+
+def _hint(word: str, left: Fraction, asked: Asked) -> str:
+    if not left:
+        return "Reuse an earlier answer, or ask the data owner."
+    if asked.within and word == "epsilon":
+        return "Ask for a larger error, reuse an earlier answer, or ask the data owner."
+    return f"Run it with {word}={show(left)}{asked.also}, reuse an earlier answer, or ask the data owner."
+
+
+def _left(refused: _Refused) -> Fraction:
+    """The largest price below the query's, of six digits, that all filters admit; 0 where there is none."""
+
+    def fits(price: Fraction) -> bool:
+        return price > 0 and refused.fits(refused.cost_at(price))
+
+    rests = [each.remaining(parts=refused.parts) for each in refused.watches]
+    left = min((each.rho or _ZERO) if refused.asked.by_rho else each.epsilon for each in rests)
+    if 0 < left < refused.price and fits(left):  # the exact rest, to the last digit
+        return left
+    low, high = _ZERO, refused.price
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    shown = Fraction(show(low)) if low else _ZERO
+    return shown if fits(shown) else _ZERO
+
+
+def _apart(price: Fraction, rest: Fraction) -> tuple[str, str]:
+    """Both numbers with so many digits that they read differently."""
+    digits = 6
+    while digits < 15 and show(price, digits, up=True) == show(rest, digits):
+        digits += 3
+    return show(price, digits, up=True), show(rest, digits)

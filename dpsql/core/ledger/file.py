@@ -1,0 +1,262 @@
+"""A ledger in one SQLite file: locked by its transactions, durable at each commit, made whole or not at all.
+
+A rollback journal with synchronous=EXTRA: when a commit returns, the entry is on disk and the journal's removal too,
+and a crash at any moment leaves either all of a transaction or nothing (https://www.sqlite.org/atomiccommit.html). So
+an entry that a query waited for is never lost, and one that was not waited for may be there: spent.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from dpsql.core.ledger.anchor import check_form
+from dpsql.core.ledger.errors import PATIENCE, told
+from dpsql.core.ledger.ledger import Ledger
+from dpsql.core.ledger.lines import FORMAT
+from dpsql.core.ledger.store import RESTORE, UNREADABLE, Lines
+from dpsql.core.ledger.text import Rules
+from dpsql.core.samplers import fresh_key
+from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, LedgerError
+
+_TABLES = (
+    "CREATE TABLE rules (one INTEGER PRIMARY KEY CHECK (one = 1), text TEXT NOT NULL)",
+    "CREATE TABLE lines (number INTEGER PRIMARY KEY, text TEXT NOT NULL, hash TEXT NOT NULL)",
+    "CREATE TABLE answers (number INTEGER PRIMARY KEY, payload BLOB NOT NULL)",
+)
+
+
+def open_ledger(
+    path: str | os.PathLike[str],
+    rules: Rules | None = None,
+    *,
+    analyst: str | None = None,
+    anchor: str | None = None,
+    owner: bool = False,
+) -> Ledger:
+    """The ledger in this file; made anew, under these rules, where there is none.
+
+    rules: None takes those of the file. anchor: an earlier `Ledger.anchor`, whose line has to be there still. All
+    lines are read and their hashes checked. Raises LedgerError (a file that is damaged, was edited, has other rules,
+    or cannot be written), InvalidPrivacyParameter (no rules and no file).
+    """
+    file = _file_of(path)
+    if anchor is not None:
+        check_form(anchor)
+    with told(file):
+        if not file.exists():
+            if rules is None:
+                raise InvalidPrivacyParameter(
+                    f"there is no ledger {file} yet, so a budget is needed.",
+                    hint="Write Session(tables, budget=dpsql.Budget(epsilon=3, delta=1e-6), ledger=...).",
+                )
+            if anchor is not None:
+                raise LedgerError(
+                    f"there is no ledger {file}, and there was one when the anchor was taken.", hint=RESTORE
+                )
+            _create(file, rules)
+        store = FileStore(file)
+    try:
+        held = store.rules
+        _check_rules(file, held, rules)
+        ledger = Ledger(held, store, analyst=analyst, owner=owner)
+        if anchor is not None:
+            ledger.check_anchor(anchor)
+    except BaseException:
+        store.close()
+        raise
+    return ledger
+
+
+def _check_rules(file: Path, held: Rules, asked: Rules | None) -> None:
+    if asked is not None and asked != held:
+        raise LedgerError(
+            f"the ledger {file} was opened with other rules.\nIt has:  {held}\nAsked for: {asked}",
+            hint="Leave the budget out to take the ledger's own, or name another file. All sessions on one file share\n"
+            "one budget, accountant and neighbour relation.",
+        )
+
+
+def rules_of(path: str | os.PathLike[str]) -> Rules | None:
+    """The rules of the ledger in this file; None where there is no file. Raises LedgerError."""
+    file = _file_of(path)
+    with told(file):
+        if not file.exists():
+            return None
+        store = FileStore(file)
+    try:
+        return store.rules
+    finally:
+        store.close()
+
+
+class FileStore:
+    """The lines of a ledger in a SQLite file that exists. Raises LedgerError."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._identity = _identity(file)
+        with told(file):
+            self._connection = _connect(file, "rw")
+        try:
+            with told(file):
+                self._check()
+                _keep_one_file(self._connection, file)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    @property
+    def rules(self) -> Rules:
+        with told(self._file):
+            rows = self._connection.execute("SELECT text FROM rules").fetchall()
+        try:
+            ((text,),) = rows
+            return Rules.read(text)
+        except UNREADABLE:
+            raise LedgerError(
+                f"the rules of the ledger {self._file} cannot be read.",
+                hint="They were edited, or written by a later version of dpsql (this one reads formats 1 to "
+                f"{FORMAT}).\n{RESTORE}",
+            ) from None
+
+    def begin(self) -> None:
+        with told(self._file):
+            self._connection.execute("BEGIN IMMEDIATE")
+            if self._connection.execute("PRAGMA journal_mode").fetchone() != ("delete",):
+                raise LedgerError(
+                    f"another program has changed how the ledger {self._file} is written.",
+                    hint="Close the other program and this session, and open a new one.",
+                )
+            self._check_tables()
+            if _identity(self._file) != self._identity:
+                raise LedgerError(
+                    f"the ledger {self._file} was moved away or replaced while it was in use.", hint=RESTORE
+                )
+
+    def since(self, number: int) -> Lines:
+        with told(self._file):
+            found = self._connection.execute(
+                "SELECT number, text, hash FROM lines WHERE number >= ? ORDER BY number", (number,)
+            )
+            with closing(found):
+                yield from found  # one statement, so one state of the file
+
+    def append(self, number: int, text: str, digest: str) -> None:
+        with told(self._file):
+            self._insert("INSERT INTO lines VALUES (?, ?, ?)", (number, text, digest))
+
+    def keep(self, number: int, payload: bytes) -> None:
+        with told(self._file):
+            self._insert("INSERT INTO answers VALUES (?, ?)", (number, payload))
+
+    def _insert(self, sql: str, row: tuple[object, ...]) -> None:
+        if self._connection.execute(sql, row).rowcount != 1:
+            raise LedgerError(f"the ledger {self._file} did not take an entry.", hint=RESTORE)
+
+    def payload(self, number: int) -> bytes | None:
+        with told(self._file):
+            row = self._connection.execute("SELECT payload FROM answers WHERE number = ?", (number,)).fetchone()
+        return row[0] if row is not None and isinstance(row[0], bytes) else None
+
+    def commit(self) -> None:
+        with told(self._file):
+            self._connection.execute("COMMIT")
+
+    def abandon(self) -> None:
+        with suppress(
+            sqlite3.Error
+        ):  # SQLite may have rolled back already; what is left rolls back at the next opening
+            self._connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _check(self) -> None:
+        """Raises LedgerError for a file that is damaged or is no ledger."""
+        self._check_tables()
+        damage = self._connection.execute("PRAGMA integrity_check(1)").fetchall()
+        if damage != [("ok",)]:
+            raise LedgerError(f"the ledger {self._file} is damaged.", hint=RESTORE)
+
+    def _check_tables(self) -> None:
+        """Raises LedgerError for other tables than a ledger's, or triggers that could eat what is written."""
+        found = self._connection.execute("SELECT sql FROM sqlite_master ORDER BY rowid").fetchall()
+        if [sql for (sql,) in found] != list(_TABLES):
+            raise LedgerError(
+                f"{self._file} is not a ledger of dpsql.", hint="Name another file, or one that does not exist yet."
+            )
+
+
+def _file_of(path: str | os.PathLike[str]) -> Path:
+    text = os.fspath(path)
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise InvalidArgument(f"ledger must be the path of a file, got {text!r}.")
+    return Path(os.path.realpath(text))
+
+
+def _connect(file: Path, mode: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"file:{quote(os.fsencode(file))}?mode={mode}",
+        uri=True,
+        timeout=PATIENCE,
+        isolation_level=None,  # transactions are begun and ended here, by name
+        check_same_thread=False,  # the ledger's own lock lets in one thread at a time
+    )
+    try:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
+        connection.execute("PRAGMA synchronous = EXTRA")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _keep_one_file(connection: sqlite3.Connection, file: Path) -> None:
+    """A rollback journal, which is gone after each commit."""
+    if connection.execute("PRAGMA journal_mode = DELETE").fetchone() != ("delete",):
+        raise LedgerError(f"the ledger {file} cannot have a rollback journal.", hint="Close other programs on it.")
+
+
+def _create(file: Path, rules: Rules) -> None:
+    """Make the file elsewhere and give it its name when it is whole, unless another process was first."""
+    made = file.with_name(f".{file.name}.{fresh_key().hex()[:16]}")
+    try:
+        connection = _connect(made, "rwc")
+        try:
+            _keep_one_file(connection, file)
+            connection.execute("BEGIN IMMEDIATE")
+            for table in _TABLES:
+                connection.execute(table)
+            connection.execute("INSERT INTO rules VALUES (1, ?)", (rules.text,))
+            connection.execute("COMMIT")
+        finally:
+            connection.close()
+        with suppress(FileExistsError):
+            os.link(made, file)
+    finally:
+        made.unlink(missing_ok=True)
+        made.with_name(f"{made.name}-journal").unlink(missing_ok=True)
+    _sync_folder(file.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name durable. Not all systems can."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -1,0 +1,166 @@
+"""Privacy filters: which next step a budget still admits, however it was chosen.
+
+Sound for steps chosen after seeing all earlier answers. The proof is written out in docs/accounting.md; in short, in
+the words of `Cost`: along any path of answers the parts A of all steps multiply to a measure A* with mass(P - A*) <=
+the sum of deltas.
+  - basic: A* <= e^(sum of epsilons) Q.
+  - zcdp: A* has Renyi moments of the sum of rhos, so the mass of A* above e^epsilon Q is at most the delta to which
+    that rho converts (Canonne, Kamath, Steinke 2020, proposition 12, which holds for parts as well); with sums that
+    depend on the path it is a supermartingale for each order (Feldman, Zrnic 2021, theorem 3.1; Whitehouse et al.
+    2023).
+  - auto: a step is admitted if either filter would admit the whole path with it. Sums only grow, so a path ends within
+    one of the two. Where it ends within basic, no mass of A* is above e^epsilon Q. All mass above is on paths that end
+    within zcdp, and the process that stops where zcdp would be left has the same mass on them: at most its delta.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from dpsql.core.conversion import epsilon_of, rho_for
+from dpsql.core.cost import Cost
+from dpsql.core.loss import PrivacyLoss, root_below, show
+from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, as_written
+
+ACCOUNTANTS = ("auto", "basic", "zcdp")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Spent:
+    """What has been spent, by the filter that gives the smaller epsilon of those that still hold; and the sum of
+    rhos. Exact fractions, which print as short decimals, never as less than they are."""
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+
+    def __str__(self) -> str:
+        delta = f", delta {show(self.delta, up=True)}" if self.delta else ""
+        return f"epsilon {show(self.epsilon, up=True)}{delta}"
+
+    def __repr__(self) -> str:
+        epsilon, delta, rho = (show(each, up=True) for each in (self.epsilon, self.delta, self.rho))
+        return f"Spent(epsilon={epsilon}, delta={delta}, rho={rho})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Remaining:
+    """What the next query may have: the largest pure epsilon, the delta of steps, and the largest rho (None where rhos
+    are not added up). Exact fractions, which print as short decimals, never as more than they are."""
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    rho: Fraction | None = None
+
+    def least(self, other: Remaining) -> Remaining:
+        """What both leave."""
+        rho = None if self.rho is None or other.rho is None else min(self.rho, other.rho)
+        return Remaining(min(self.epsilon, other.epsilon), min(self.delta, other.delta), rho)
+
+    def __str__(self) -> str:
+        return str(PrivacyLoss(self.epsilon, self.delta))
+
+    def __repr__(self) -> str:
+        rho = None if self.rho is None else show(self.rho)
+        return f"Remaining(epsilon={show(self.epsilon)}, delta={show(self.delta)}, rho={rho})"
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A budget and the way to add up costs: "basic", "zcdp", or "auto", either of the two.
+
+    conversion: the part of the budget's delta at which rhos are converted; steps have the rest. None: a half of it, or
+    none of it for "basic". Raises InvalidPrivacyParameter, InvalidArgument.
+    """
+
+    budget: PrivacyLoss
+    accountant: str = "auto"
+    conversion: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        if self.accountant not in ACCOUNTANTS:
+            raise InvalidArgument(f"accountant must be 'auto', 'basic' or 'zcdp', got {as_written(self.accountant)}.")
+        if self.accountant == "zcdp" and not self.budget.delta:
+            raise InvalidPrivacyParameter(
+                "accountant 'zcdp' needs a budget with delta > 0: rho is converted to epsilon at a delta.",
+                hint="Write Budget(epsilon=3, delta=1e-6), or accountant='auto'.",
+            )
+        if self.conversion is None:
+            half = Fraction(0) if self.accountant == "basic" else self.budget.delta / 2
+            object.__setattr__(self, "conversion", half)
+        elif self.accountant == "basic":
+            if self.conversion:
+                raise InvalidPrivacyParameter("conversion_delta is for accountants 'auto' and 'zcdp'.")
+        elif not 0 < self.conversion <= self.budget.delta:
+            raise InvalidPrivacyParameter(
+                f"conversion_delta must be above 0 and at most the budget's delta {show(self.budget.delta)}."
+            )
+
+    @cached_property
+    def rho(self) -> Fraction:
+        """The largest sum of rhos, rounded down; 0 where rhos are not added up."""
+        at = self.conversion
+        return rho_for(self.budget.epsilon, at) if at else Fraction(0)
+
+    @property
+    def steps_delta(self) -> Fraction:
+        """What the deltas of steps may come to."""
+        return self.budget.delta - (self.conversion or 0)
+
+    def admits(self, total: Cost) -> bool:
+        """Whether the sum of all costs, the next one's included, is within the budget."""
+        return self._basic(total) or self._concentrated(total)
+
+    def _basic(self, total: Cost) -> bool:
+        if self.accountant == "zcdp" or total.epsilon is None:
+            return False
+        return total.epsilon <= self.budget.epsilon and total.delta <= self.steps_delta
+
+    def _concentrated(self, total: Cost) -> bool:
+        if not self.conversion:
+            return False
+        return total.rho <= self.rho and self._own_delta(total) <= self.steps_delta
+
+    def _own_delta(self, total: Cost) -> Fraction:
+        """Under zCDP alone Gaussian noise has no delta; beside basic both filters have to lose the same mass."""
+        return total.hidden if self.accountant == "zcdp" else total.delta
+
+    def spent(self, total: Cost) -> Spent:
+        """The total, which is admitted, as an (epsilon, delta) pair."""
+        pairs = []
+        if self._basic(total) and total.epsilon is not None:
+            pairs.append((total.epsilon, total.delta))
+        if self._concentrated(total) and self.conversion:
+            epsilon = min(epsilon_of(total.rho, self.conversion), self.budget.epsilon)  # which rounds up
+            pairs.append((epsilon, self._own_delta(total) + (self.conversion if total.rho else 0)))
+        return Spent(*min(pairs), total.rho)
+
+    def remaining(self, total: Cost) -> Remaining:
+        """What the next query may have after a total that is admitted."""
+        pure = delta = Fraction(0)
+        if self._basic(total) and total.epsilon is not None:
+            pure, delta = self.budget.epsilon - total.epsilon, self.steps_delta - total.delta
+        if not self._concentrated(total):
+            return Remaining(pure, delta)
+        left = self.rho - total.rho
+        return Remaining(max(pure, root_below(2 * left)), self.steps_delta - self._own_delta(total), left)
+
+    def most(self, total: Cost, cost: Cost) -> int | None:
+        """How many steps of this cost are admitted after `total`; None for any number."""
+        counts: list[int | None] = []
+        if self._basic(total) and total.epsilon is not None and cost.epsilon is not None:
+            left = (self.budget.epsilon - total.epsilon, self.steps_delta - total.delta)
+            counts.append(_times(left, (cost.epsilon, cost.delta)))
+        if self._concentrated(total):
+            left = (self.rho - total.rho, self.steps_delta - self._own_delta(total))
+            counts.append(_times(left, (cost.rho, self._own_delta(cost))))
+        if None in counts:
+            return None
+        return max((count for count in counts if count is not None), default=0)
+
+
+def _times(left: tuple[Fraction, ...], price: tuple[Fraction, ...]) -> int | None:
+    """How often all prices can be paid; None where nothing has a price."""
+    return min((rest // one for rest, one in zip(left, price, strict=True) if one), default=None)

@@ -1,0 +1,288 @@
+"""The ledger: what has been spent of a budget. Charged before anything is read, never given back, never overdrawn.
+
+A ledger lives in memory or in one file (`ledger_file`). Its rules (budget, accountant, neighbour relation) are fixed
+when it is opened for the first time; its lines are chained by hash (`ledger_text`).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from fractions import Fraction
+
+from dpsql.core.cost import FREE, Cost
+from dpsql.core.events import Event
+from dpsql.core.ledger import claims, clock
+from dpsql.core.ledger import text as ledger_text
+from dpsql.core.ledger.account import Part
+from dpsql.core.ledger.anchor import read_anchor
+from dpsql.core.ledger.book import Book
+from dpsql.core.ledger.budget import Budget
+from dpsql.core.ledger.exceeded import ASKED, Asked, exceeded
+from dpsql.core.ledger.filters import Remaining, Spent
+from dpsql.core.ledger.lines import FORMAT, Answer, Claim, Dropped, Entry, From, Note, UnitOf
+from dpsql.core.ledger.state import HeldClaim
+from dpsql.core.ledger.store import RESTORE, Store
+from dpsql.core.ledger.text import Rules
+from dpsql.core.ledger.units import TableUnit, check_units
+from dpsql.core.unit import Neighbours
+from dpsql.errors import LedgerError
+
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.002, 0.05
+"""Seconds between two looks at whether an answer is there."""
+
+
+class Ledger(Book):
+    """The entries of one budget, under one neighbour relation. Any number of threads; with a file, of processes.
+
+    analyst: whose charges these are; with shares for analysts in the budget, a charge has to fit into the share too.
+    owner: to look at the whole, without a share.
+    A ledger cannot be copied, pickled or used in a forked child: two in memory could each spend the whole budget, and a
+    file's locks do not survive a fork. Raises LedgerError where the store's lines are not what was once written.
+    """
+
+    def __init__(
+        self, rules: Rules, store: Store | None = None, *, analyst: str | None = None, owner: bool = False
+    ) -> None:
+        self._entries: list[Entry] = []  # those of the charges that were asked for already
+        self._made: dict[tuple[int, str], str] = {}  # by thread and key: the hash of the claim that it is at work on
+        super().__init__(rules, store, analyst=analyst, owner=owner)
+
+    @property
+    def budget(self) -> Budget:
+        return self.rules.budget
+
+    @property
+    def whole(self) -> Fraction:
+        """The epsilon of the budget, or of the analyst's share where that is less."""
+        return min(each.filter.budget.epsilon for each in self._state.watches)
+
+    @property
+    def whole_delta(self) -> Fraction:
+        """As `whole`, of delta."""
+        return min(each.filter.budget.delta for each in self._state.watches)
+
+    @property
+    def neighbours(self) -> Neighbours:
+        return self.rules.neighbours
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Every charge, in order."""
+        with self._current():
+            self._entries += self._state.charges.entries(len(self._entries))
+            return tuple(self._entries)
+
+    @property
+    def anchor(self) -> str:
+        """The number and hash of the last line. Kept elsewhere, it shows later whether lines are missing."""
+        with self._current():
+            return f"{self._state.last.number}:{self._state.last.hash}"
+
+    @property
+    def spent(self) -> Spent:
+        """What all charges come to."""
+        with self._current():
+            return self._state.watches[0].spent()
+
+    @property
+    def remaining(self) -> Remaining:
+        """What the next query may have."""
+        left = self.after(FREE)
+        assert left is not None  # what was charged was admitted
+        return left
+
+    def after(self, cost: Cost, parts: Sequence[Part] = ()) -> Remaining | None:
+        """What would remain after a charge, for queries about the same parts; None where it would be refused."""
+        with self._current():
+            return self._state.after(cost, parts)
+
+    def most(self, cost: Cost, parts: Sequence[Part] = ()) -> int | None:
+        """How many more steps of this cost would be admitted; None for any number."""
+        with self._current():
+            return self._state.most(cost, parts)
+
+    def short_of(self, cost: Cost, parts: Sequence[Part] = ()) -> str:
+        """Of a step that is refused: what there is too little of where that is delta, or delta too, in words."""
+        with self._current():
+            return self._state.short_of(cost, parts)
+
+    def check_units(self, units: Iterable[TableUnit]) -> None:
+        """Raises LedgerError for tables whose privacy unit is another than the one that was charged for."""
+        with self._current():
+            check_units(self._state.units, units)
+
+    def take_units(self, units: Sequence[TableUnit]) -> tuple[str, ...]:
+        """Check the tables of a session that opens. A ledger of format 1, which knew no units, takes theirs, since what
+        it was charged is taken to be about them. Returns what its user should know. Raises LedgerError."""
+        self.check_units(units)
+        if self._state.last.format == FORMAT:
+            return ()
+        with self._writing():
+            if self._state.last.format == FORMAT:  # another was first
+                check_units(self._state.units, units)
+                return ()
+            self._append(From(self._now(), FORMAT))
+            for unit in units:
+                self._append(UnitOf(self._now(), unit))
+        told = "; ".join(f"{unit.table}: {unit}" for unit in units) or "none"
+        kept = len(self._state.answers)
+        answers = f" Its {kept} kept answers are listed, and not given again." if kept else ""
+        what = f"the ledger was of format 1, which knew no privacy units: it has taken this session's ({told})"
+        return (f"{what}, and later sessions must declare the same.{answers}",)
+
+    def charge(
+        self,
+        cost: Cost,
+        label: str,
+        *,
+        events: Sequence[Event] = (),
+        parts: Sequence[Part] = (),
+        asked: Asked = ASKED,
+        units: Sequence[TableUnit] = (),
+    ) -> Entry:
+        """Enter a cost before its query runs; on return it is durable. units: those of the tables that it reads,
+        entered with their first charge. Raises BudgetExceeded (nothing entered) or LedgerError (nothing may run)."""
+        entry = Entry("", self.analyst, label, cost, tuple(events), tuple(parts))
+        with self._writing():
+            return self._charge(entry, asked, units)
+
+    def claim(
+        self,
+        key: str,
+        cost: Cost,
+        label: str,
+        *,
+        events: Sequence[Event] = (),
+        parts: Sequence[Part] = (),
+        asked: Asked = ASKED,
+        units: Sequence[TableUnit] = (),
+    ) -> Entry | None:
+        """As `charge`, for an answer that will be kept under this key: once for all who ask now, in any thread or
+        process. Waits while somebody else is at it; None when the answer is there to `recall`. Who is charged keeps an
+        answer in the end, or calls `drop`."""
+        entry = Entry("", self.analyst, label, cost, tuple(events), tuple(parts))
+        try:
+            while True:
+                with self._writing():
+                    if key in self._state.answers:
+                        return None
+                    if not self._claimed(key):
+                        return self._charge(entry, asked, units, key)
+                self._wait(key)
+        except BaseException:
+            self.give_up(key)
+            raise
+
+    def keep(self, key: str, payload: bytes, charge: Entry | None = None, *, claimed: bool = False) -> bool:
+        """Keep a released answer under a key. Free. charge: what paid for it, for one answer; claimed: with `claim`.
+
+        False, and nothing kept, where that charge has its answer, or where somebody took over the claim and was first:
+        then this draw is discarded, and what is kept is shown in its place. So of all who claimed a question one answer
+        is shown, and of one charge never two."""
+        paid = None if charge is None else charge.number
+        with self._writing():
+            last, _ = self._state.answers.get(key, (0, ""))
+            first = paid not in self._state.paid and not (claimed and paid is not None and last > paid)
+            if first:
+                number = self._append(Answer(self._now(), key, ledger_text.digest_of(payload), paid))
+                self._store.keep(number, payload)
+        self._made.pop((threading.get_ident(), key), None)
+        return first
+
+    def drop(self, charge: Entry) -> None:
+        """The claim of this charge comes to no answer: who waits for it asks anew, and pays. The charge stays. Raises
+        nothing of the ledger's: where no line can be written, this process remembers it."""
+        with self._lock:  # other threads read lines meanwhile
+            claimed = self._state.claims.items()
+            key, held = next((each for each in claimed if each[1].number == charge.number - 1), ("", None))
+        if held is not None:
+            claims.end(held.digest)
+            self._made.pop((threading.get_ident(), key), None)
+            self._drop(held)
+
+    def give_up(self, key: str) -> None:
+        """As `drop`, for a claim of this thread that was interrupted at any point: it may have been written though its
+        charge is not known here. Nothing where its answer is kept, or where it made none."""
+        digest = self._made.pop((threading.get_ident(), key), None)
+        if digest is None:
+            return
+        claims.end(digest)  # before anything else that could fail
+        held = self._state.claims.get(key)
+        if held is not None and held.digest == digest:
+            self._drop(held)
+
+    def _drop(self, held: HeldClaim) -> None:
+        with suppress(LedgerError), self._writing():
+            if held in self._state.claims.values():
+                self._append(Dropped(self._now(), held.number))
+
+    def recall(self, key: str) -> bytes | None:
+        """The last answer kept under a key, None where there is none. Raises LedgerError for one that was changed."""
+        with self._current():
+            number, digest = self._state.answers.get(key, (0, ""))
+            payload = self._store.payload(number) if number else None
+        if number and (payload is None or ledger_text.digest_of(payload) != digest):
+            raise LedgerError("an answer that the ledger keeps was changed after it was given.", hint=RESTORE)
+        return payload
+
+    def accept_clock(self) -> None:
+        """Note that the clock is right as it is now, though entries have a later time."""
+        with self._writing():
+            self._append(Note(clock.text_of(clock.now()), "the clock is right"))
+
+    def to_json(self) -> str:
+        """All lines with their hashes, for people and other programs."""
+        with self._current():
+            return ledger_text.export(self.rules, self._store.since(1))
+
+    def check_anchor(self, anchor: str) -> None:
+        """Raises LedgerError unless the line of an earlier `anchor` is still there."""
+        place, digest = read_anchor(anchor)
+        with self._current():
+            if place == 0:
+                found = ledger_text.first_hash(self.rules.text)
+            else:
+                with closing(self._store.since(place)) as lines:
+                    number, _, held = next(lines, (0, "", ""))
+                found = held if number == place else ""
+        if found != digest:
+            raise LedgerError("the ledger was rolled back or replaced: the anchor's line is not in it.", hint=RESTORE)
+
+    def _charge(self, entry: Entry, asked: Asked, units: Sequence[TableUnit], key: str | None = None) -> Entry:
+        """Enter a charge, behind the units that are new and, with a key, a claim; inside a transaction."""
+        check_units(self._state.units, units)
+        if not self._state.admits(entry.cost, entry.parts):
+            raise exceeded(entry.cost, self._state.watches, entry.parts, asked)
+        now = self._now()
+        for unit in units:
+            if unit.table not in self._state.units:
+                self._append(UnitOf(now, unit))
+        for held in self._state.claims.values():
+            if claims.ended(held.digest):  # where no line could be written at its time
+                self._append(Dropped(now, held.number))
+        if key is not None:
+            self._append(Claim(now, key, claims.this_process()))
+            self._made[threading.get_ident(), key] = self._next.hash
+        entry = replace(entry, time=now)
+        return replace(entry, number=self._append(entry))
+
+    def _claimed(self, key: str) -> bool:
+        """Whether somebody is at work on the answer of this key."""
+        held = self._state.claims.get(key)
+        return held is not None and not claims.gone(held.process, clock.age(held.time), held.digest)
+
+    def _wait(self, key: str) -> None:
+        """Until the answer of this key is there, or nobody is at work on it. Raises LedgerError where the clock went
+        backwards."""
+        pause = _SHORTEST_PAUSE
+        while True:
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+            with self._current():
+                self._now()  # by a clock that went backwards no claim would grow old
+                if key in self._state.answers or not self._claimed(key):
+                    return

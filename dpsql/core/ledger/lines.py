@@ -1,0 +1,277 @@
+"""The kinds of a ledger's lines, and how each is written: JSON with exact numbers, in one way only.
+
+Every kind has a written-out tag, which outlives the names in this code. A line of format 2 holds 32 random bytes: who
+knows the hash of a line and can guess the rest of it (whose question, which cost, what moment) can then still not try
+guesses against the hash. Lines of format 1 have neither; they are read for as long as there are files of them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from dpsql.core.cost import Cost
+from dpsql.core.events import Approx, Concentrated, Event, Gaussian, Laplace, Pure
+from dpsql.core.ledger.account import Part
+from dpsql.core.ledger.units import Place, TableUnit, UnitKind
+
+FORMAT = 2
+"""The format that is written. Formats 1 and 2 are read."""
+
+_EVENTS: dict[str, tuple[type[Event], tuple[str, ...]]] = {  # tag -> the event and what of it is written
+    "laplace": (Laplace, ("scale", "sensitivity", "count")),
+    "gaussian": (Gaussian, ("sigma", "sensitivity", "count")),
+    "pure": (Pure, ("epsilon", "count")),
+    "approximate": (Approx, ("epsilon", "delta", "count")),
+    "concentrated": (Concentrated, ("rho", "count")),
+}
+_TAGS = {kind: tag for tag, (kind, _) in _EVENTS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One charge: when (UTC), whose, the query's text, what it cost, as which events, and which parts it read."""
+
+    time: str
+    analyst: str | None
+    label: str
+    cost: Cost
+    events: tuple[Event, ...] = ()
+    parts: tuple[Part, ...] = ()
+    number: int = field(default=0, compare=False)
+    """Of its line in the ledger."""
+
+    @property
+    def loss(self) -> Cost:
+        return self.cost
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry for JSON, numbers as exact fractions."""
+        return {"time": self.time, "analyst": self.analyst, "query": self.label, **self.price()}
+
+    def price(self) -> dict[str, Any]:
+        """What it cost, for JSON."""
+        return {
+            "epsilon": None if self.cost.epsilon is None else str(self.cost.epsilon),
+            "delta": str(self.cost.delta),
+            "rho": str(self.cost.rho),
+            "hidden": str(self.cost.hidden),
+            "events": [_event_text(each) for each in self.events],
+            "parts": [[each.table, each.column, each.value] for each in self.parts],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Which answer was kept under which key, its SHA-256, and the line of the charge that paid for it (None: one of
+    format 1, which did not say). `slot`: which of the charge's answers it is. It costs nothing."""
+
+    time: str
+    key: str
+    digest: str
+    charge: int | None = None
+    slot: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A remark of the owner, such as that the clock was put right. It costs nothing."""
+
+    time: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnitOf:
+    """A table's privacy unit, written when the table is first used."""
+
+    time: str
+    unit: TableUnit
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A running process: on which machine since its start, its number there, and since when it runs."""
+
+    machine: str
+    number: int
+    started: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Somebody has begun to answer the question of this key; the charge is the next line."""
+
+    time: str
+    key: str
+    process: Process
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """The claim of that line came to no answer."""
+
+    time: str
+    claim: int
+
+
+@dataclass(frozen=True, slots=True)
+class From:
+    """The lines after this one are of this format."""
+
+    time: str
+    format: int
+
+
+Line = Entry | Answer | Note | UnitOf | Claim | Dropped | From
+
+
+class UnknownLine(ValueError):
+    """A line of a kind or format that a later version wrote."""
+
+
+def write(line: Line, salt: str) -> str:
+    """A line of format 2. salt: 64 hexadecimal digits, drawn for this line."""
+    tag, words = _words_of(line)
+    return dumps({"kind": tag, "salt": salt, "time": line.time, **words})
+
+
+def _words_of(line: Line) -> tuple[str, dict[str, Any]]:
+    """The tag of a line and what it says, in order."""
+    match line:
+        case Entry():
+            return "charge", {"analyst": line.analyst, "query": line.label, **line.price()}
+        case Answer():
+            return "answer", {"key": line.key, "charge": line.charge, "slot": line.slot, "sha256": line.digest}
+        case Note():
+            return "note", {"text": line.text}
+        case UnitOf():
+            path = [[each.table, each.column, each.type] for each in line.unit.path]
+            return "unit", {"table": line.unit.table, "unit": str(line.unit.kind.value), "path": path}
+        case Claim():
+            by = line.process
+            process = {"machine": by.machine, "number": by.number, "started": by.started}
+            return "claim", {"key": line.key, "process": process}
+        case Dropped():
+            return "dropped", {"claim": line.claim}
+        case From():
+            return "format", {"format": line.format}
+
+
+def read(text: str) -> Line:
+    """The line of a text of format 2. Raises UnknownLine for one that a later version wrote, and
+    ValueError, TypeError, KeyError or such for one that no version did."""
+    said = json.loads(text)
+    tag = said["kind"]
+    if tag not in _READERS:
+        shown = f'"{tag}"' if isinstance(tag, str) and re.fullmatch("[a-z][a-z -]{0,39}", tag) else "another"
+        raise UnknownLine(f"is of kind {shown}, which this version of dpsql does not know")
+    line, salt = _READERS[tag](said), said["salt"]
+    if not isinstance(salt, str) or not re.fullmatch("[0-9a-f]{64}", salt) or write(line, salt) != text:
+        raise ValueError("not as it was written")
+    if isinstance(line, From) and line.format != FORMAT:
+        raise UnknownLine(f"says that format {line.format} begins, and this version of dpsql reads up to {FORMAT}")
+    return line
+
+
+def write_1(line: Line) -> str:
+    """A line of format 1, which knew charges, answers and notes."""
+    if isinstance(line, Entry):
+        return dumps(line.to_dict())
+    if isinstance(line, Answer):
+        return dumps({"time": line.time, "answer": line.key, "sha256": line.digest})
+    if isinstance(line, Note):
+        return dumps({"time": line.time, "note": line.text})
+    raise TypeError("format 1 has no such line")
+
+
+def read_1(text: str) -> Line:
+    """The line of a text of format 1. Raises ValueError, TypeError, KeyError or such for one that it did not write."""
+    said = json.loads(text)
+    if "answer" in said:
+        line: Line = Answer(_text(said["time"]), _text(said["answer"]), _text(said["sha256"]))
+    elif "note" in said:
+        line = Note(_text(said["time"]), _text(said["note"]))
+    else:
+        line = entry_of(said)
+    if write_1(line) != text:
+        raise ValueError("not as it was written")
+    return line
+
+
+def entry_of(said: Mapping[str, Any]) -> Entry:
+    """The charge that a parsed line tells of."""
+    epsilon = None if said["epsilon"] is None else number(said["epsilon"])
+    cost = Cost(epsilon, number(said["delta"]), number(said["rho"]), number(said["hidden"]))
+    events = tuple(_read_event(each) for each in said["events"])
+    parts = tuple(Part(*map(_text, each)) for each in said["parts"])
+    analyst = None if said["analyst"] is None else _text(said["analyst"])
+    return Entry(_text(said["time"]), analyst, _text(said["query"]), cost, events, parts)
+
+
+def process_of(said: Mapping[str, Any]) -> Process:
+    return Process(_text(said["machine"]), int(_place(said["number"]) or 0), _text(said["started"]))
+
+
+@lru_cache(maxsize=4096)
+def number(text: object) -> Fraction:
+    """A fraction as `str` writes it: nothing that could be long to read."""
+    if not isinstance(text, str) or not re.fullmatch("[0-9]{1,4000}(/[0-9]{1,4000})?", text):
+        raise ValueError("not a number of a ledger")
+    return Fraction(text)
+
+
+def dumps(said: object) -> str:
+    """JSON as a ledger writes it: ASCII, no blanks."""
+    return json.dumps(said, ensure_ascii=True, separators=(",", ":"))
+
+
+def _place(said: object, *, or_none: bool = False) -> Any:
+    """A whole number from 0; None too, where that may be."""
+    if (said is None and or_none) or (type(said) is int and 0 <= said < 10**15):
+        return said
+    raise ValueError("not a place in a ledger")
+
+
+def _text(said: object) -> str:
+    if not isinstance(said, str):
+        raise TypeError("not a text")
+    return said
+
+
+def _event_text(event: Event) -> dict[str, Any]:
+    tag = _TAGS[type(event)]
+    return {"event": tag, **{word: str(getattr(event, word)) for word in _EVENTS[tag][1]}}
+
+
+def _read_event(said: Mapping[str, Any]) -> Event:
+    kind, words = _EVENTS[said["event"]]
+    numbers = {word: number(said[word]) for word in words if word != "count"}
+    return kind(**numbers, count=int(number(said["count"])))
+
+
+_READERS: dict[object, Callable[[Mapping[str, Any]], Line]] = {
+    "charge": entry_of,
+    "answer": lambda said: Answer(
+        _text(said["time"]),
+        _text(said["key"]),
+        _text(said["sha256"]),
+        _place(said["charge"], or_none=True),
+        _place(said["slot"]),
+    ),
+    "note": lambda said: Note(_text(said["time"]), _text(said["text"])),
+    "unit": lambda said: UnitOf(
+        _text(said["time"]),
+        TableUnit(
+            _text(said["table"]), UnitKind(said["unit"]), tuple(Place(*map(_text, each)) for each in said["path"])
+        ),
+    ),
+    "claim": lambda said: Claim(_text(said["time"]), _text(said["key"]), process_of(said["process"])),
+    "dropped": lambda said: Dropped(_text(said["time"]), int(_place(said["claim"]) or 0)),
+    "format": lambda said: From(_text(said["time"]), int(_place(said["format"]) or 0)),
+}

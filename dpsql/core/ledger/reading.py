@@ -1,0 +1,155 @@
+"""Reading a ledger's lines as strictly as they are written, and fast: a file is read whole at each opening.
+
+`ledger_lines.read` writes each line again and compares. Here the same is done piece by piece. The texts that differ
+from line to line (salt, time, keys, hashes) are held against a pattern that only the one way to write them fits; what
+many lines share (a price with its events and parts, an analyst) is read and written again once for each text of it. So
+whatever is taken here is taken there, and the other way round (`tests/ledger/test_reading.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from dpsql.core.cost import Cost
+from dpsql.core.events import Event
+from dpsql.core.ledger.account import Part
+from dpsql.core.ledger.lines import Answer, Claim, Entry, Line, Process, dumps, entry_of, process_of, read, read_1
+
+
+class Price(NamedTuple):
+    """What a charge cost and which parts it read, and as which events. One for all lines that say the same."""
+
+    step: tuple[Cost, tuple[Part, ...]]
+    events: tuple[Event, ...]
+
+
+class Charge(NamedTuple):
+    """A charge whose label is still as it was written: most are never looked at."""
+
+    time: str
+    analyst: str | None
+    label: str
+    price: Price
+
+    def entry(self, number: int = 0) -> Entry:
+        """The charge as a value. number: of its line."""
+        (cost, parts), events = self.price
+        return Entry(self.time, self.analyst, json.loads(self.label), cost, events, parts, number)
+
+
+class Charges:
+    """Charges and the numbers of their lines, in columns: lists of texts, through which Python's collector of garbage
+    need not go again and again, as it would through an object for each line."""
+
+    def __init__(self) -> None:
+        self._columns: tuple[list[str], list[str | None], list[str], list[Price]] = ([], [], [], [])
+        self._numbers: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def append(self, number: int, charge: Charge) -> None:
+        times, analysts, labels, prices = self._columns
+        times.append(charge[0])
+        analysts.append(charge[1])
+        labels.append(charge[2])
+        prices.append(charge[3])
+        self._numbers.append(number)
+
+    def extend(self, others: Charges) -> None:
+        columns: Iterator[tuple[list[Any], list[Any]]] = zip(self._columns, others._columns, strict=True)
+        for mine, theirs in columns:
+            mine.extend(theirs)
+        self._numbers.extend(others._numbers)
+
+    def steps(self, analyst: str | None = None) -> list[tuple[Cost, tuple[Part, ...]]]:
+        """The costs and parts of all charges, or of one analyst's."""
+        _, analysts, _, prices = self._columns
+        if analyst is None:
+            return [price.step for price in prices]
+        return [price.step for price, whose in zip(prices, analysts, strict=True) if whose == analyst]
+
+    def entries(self, start: int) -> Iterator[Entry]:
+        """The charges as values, from that place on."""
+        rows = zip(*(column[start:] for column in self._columns), self._numbers[start:], strict=True)
+        for time, analyst, label, price, number in rows:
+            yield Charge(time, analyst, label, price).entry(number)
+
+
+_ESCAPE = r'\\(?:["\\bfnrt]|u(?!00(?:0[89acd]|[2-6][0-9a-f]|7[0-9a-e]))[0-9a-f]{4})'
+_PLAIN = r"[ !#-\[\]-~]*+"
+_STRING = rf'"{_PLAIN}(?:{_ESCAPE}{_PLAIN})*+"'  # as JSON in ASCII writes it, and no other way
+_PLACE = "(?:0|[1-9][0-9]{0,14})"
+_HEAD = rf'"salt":"[0-9a-f]{{64}}","time":({_STRING})'
+_CHARGE = re.compile(rf'\{{"kind":"charge",{_HEAD},"analyst":(null|{_STRING}),"query":({_STRING}),("epsilon":.*)\}}')
+_ANSWER = re.compile(
+    rf'\{{"kind":"answer",{_HEAD},"key":({_STRING}),"charge":(null|{_PLACE}),"slot":({_PLACE}),"sha256":({_STRING})\}}'
+)
+_CLAIM = re.compile(rf'\{{"kind":"claim",{_HEAD},"key":({_STRING}),"process":(\{{.*\}})\}}')
+_CHARGE_1 = re.compile(rf'\{{"time":({_STRING}),"analyst":(null|{_STRING}),"query":({_STRING}),("epsilon":.*)\}}')
+
+
+def read_line(text: str) -> Line | Charge:
+    """A line of format 2. Raises UnknownLine, ValueError, TypeError, KeyError or such, as `ledger_lines.read` does."""
+    if found := _CHARGE.fullmatch(text):
+        time, analyst, label, price = found.groups()
+        return Charge(_string(time), _string_or_none(analyst), label, _price(price))
+    if found := _ANSWER.fullmatch(text):
+        time, key, charge, slot, digest = found.groups()
+        return Answer(
+            _string(time), _string(key), _string(digest), None if charge == "null" else int(charge), int(slot)
+        )
+    if found := _CLAIM.fullmatch(text):
+        time, key, process = found.groups()
+        return Claim(_string(time), _string(key), _process(process))
+    return _no_charge(read(text))
+
+
+def read_line_1(text: str) -> Line | Charge:
+    """A line of format 1."""
+    if found := _CHARGE_1.fullmatch(text):
+        time, analyst, label, price = found.groups()
+        return Charge(_string(time), _string_or_none(analyst), label, _price(price))
+    return _no_charge(read_1(text))
+
+
+def _no_charge(line: Line) -> Line:
+    """No charge may go by uncounted that the pattern has missed."""
+    if isinstance(line, Entry):
+        raise TypeError("not as it was written")
+    return line
+
+
+def _string(written: str) -> str:
+    """A text from its JSON, which fits the pattern."""
+    if "\\" not in written:
+        return written[1:-1]
+    found: str = json.loads(written)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _string_or_none(written: str) -> str | None:
+    return None if written == "null" else _string(written)
+
+
+@lru_cache(maxsize=65536)
+def _price(written: str) -> Price:
+    """The price in the text from "epsilon" on. Raises ValueError and such for what is written in another way."""
+    said = json.loads(f"{{{written}}}")
+    entry = entry_of({"time": "", "analyst": None, "query": "", **said})
+    if dumps(entry.price()) != f"{{{written}}}":
+        raise ValueError("not as it was written")
+    return Price((entry.cost, entry.parts), entry.events)
+
+
+@lru_cache(maxsize=4096)
+def _process(written: str) -> Process:
+    process = process_of(json.loads(written))
+    if dumps({"machine": process.machine, "number": process.number, "started": process.started}) != written:
+        raise ValueError("not as it was written")
+    return process

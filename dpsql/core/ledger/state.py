@@ -1,0 +1,145 @@
+"""What the lines of a ledger say, taken together: charges and their sums, answers that are kept, claims, and units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import NamedTuple
+
+from dpsql.core.cost import Cost
+from dpsql.core.ledger import text as ledger_text
+from dpsql.core.ledger.account import Part
+from dpsql.core.ledger.filters import Remaining
+from dpsql.core.ledger.lines import FORMAT, Answer, Claim, Dropped, From, Line, Note, Process, UnitOf, UnknownLine
+from dpsql.core.ledger.reading import Charge, Charges, read_line, read_line_1
+from dpsql.core.ledger.store import LATER, RESTORE, UNREADABLE
+from dpsql.core.ledger.text import Rules
+from dpsql.core.ledger.units import TableUnit, check_units
+from dpsql.core.ledger.watch import Watch
+from dpsql.core.loss import show
+from dpsql.core.unit import Neighbours
+from dpsql.errors import LedgerError
+
+
+class Last(NamedTuple):
+    """The last line of a ledger: its number, its hash, and the format of the lines after it."""
+
+    number: int
+    hash: str
+    format: int
+
+
+class HeldClaim(NamedTuple):
+    """A claim's line: its number and hash, when it was made, and by whom."""
+
+    number: int
+    digest: str
+    time: str
+    process: Process
+
+
+class State:
+    """All lines up to `last`. analyst: whose share is watched too; owner: none is. Whoever holds it keeps threads
+    apart."""
+
+    def __init__(self, rules: Rules, *, analyst: str | None, owner: bool) -> None:
+        moves = rules.neighbours is Neighbours.BOUNDED
+        self._analyst = analyst
+        self.watches = [Watch(rules.budget.filter(rules.accountant), moves=moves)]
+        own = None if owner else rules.budget.filter_of(analyst, rules.accountant)
+        if own is not None:
+            self.watches.append(Watch(own, moves=moves, whose=f' for analyst "{analyst}"'))
+        self.charges = Charges()
+        self.answers: dict[str, tuple[int, str]] = {}
+        self.paid: set[int] = set()  # charges that have their answer
+        self.claims: dict[str, HeldClaim] = {}  # those that have no answer yet
+        self.units: dict[str, TableUnit] = {}
+        self.last = Last(0, ledger_text.first_hash(rules.text), rules.format)
+        self.time = ""
+
+    def admits(self, cost: Cost, parts: Sequence[Part] = ()) -> bool:
+        """Whether a charge fits into the whole, and into the share."""
+        return all(each.admits(cost, parts) for each in self.watches)
+
+    def after(self, cost: Cost, parts: Sequence[Part] = ()) -> Remaining | None:
+        """What would remain after a charge, for queries about the same parts; None where it would be refused."""
+        if not self.admits(cost, parts):
+            return None
+        first, *others = [each.remaining(cost, parts) for each in self.watches]
+        return first if not others else first.least(others[0])
+
+    def most(self, cost: Cost, parts: Sequence[Part] = ()) -> int | None:
+        """How many more steps of this cost would be admitted; None for any number."""
+        counts = [each.most(cost, parts) for each in self.watches]
+        return min((count for count in counts if count is not None), default=None)
+
+    def short_of(self, cost: Cost, parts: Sequence[Part] = ()) -> str:
+        """Of a step that is refused: what there is too little of where that is delta, or delta too, in words."""
+        coin = replace(cost, delta=Fraction(0), hidden=Fraction(0))
+        alone = Cost(Fraction(0), cost.delta, hidden=cost.hidden)
+        fits, fits_alone = (self.admits(step, parts) for step in (coin, alone))
+        name = "rho" if cost.epsilon is None else "epsilon"
+        if fits_alone:
+            return f"{name} and delta together" if fits and cost.delta else ""
+        kept = max(each.filter.conversion or Fraction(0) for each in self.watches)
+        held = f" ({show(kept)} of it is kept to convert rho to epsilon)" if kept else ""
+        return f"{'' if fits else f'{name} and '}delta{held}"
+
+    def read(self, lines: Iterable[tuple[int, str, str]]) -> None:
+        """Enter lines that follow the last one that was read: all of them or, where one is not right, none."""
+        last = self.last
+        before, number, format_ = last.hash, last.number, last.format
+        read = read_line if format_ == FORMAT else _read_old
+        charges, others, latest = Charges(), [], self.time
+        for place, text, digest in lines:
+            number += 1
+            if place != number or digest != ledger_text.next_hash(before, number, text):
+                raise LedgerError(f"line {number} of the ledger is not what was written.", hint=RESTORE)
+            try:
+                line = read(text)
+            except UnknownLine as error:
+                raise LedgerError(f"line {number} of the ledger {error}.", hint=LATER) from None
+            except UNREADABLE:
+                raise LedgerError(f"line {number} of the ledger cannot be read.", hint=RESTORE) from None
+            if isinstance(line, Charge):
+                charges.append(number, line)
+            else:
+                others.append((number, digest, line))
+                if isinstance(line, From):
+                    read, format_ = read_line, FORMAT
+            latest = line.time if line.time > latest or isinstance(line, Note) else latest
+            before = digest
+        self._enter(charges, others)
+        self.last, self.time = Last(number, before, format_), latest
+
+    def _enter(self, charges: Charges, others: Sequence[tuple[int, str, Line]]) -> None:
+        """Lines that were read; the others with their numbers and hashes."""
+        units = dict(self.units)
+        for _, _, line in others:
+            if isinstance(line, UnitOf):
+                check_units(units, [line.unit])
+                units[line.unit.table] = line.unit
+        self.units = units
+        for number, digest, line in others:
+            if isinstance(line, Claim):
+                self.claims[line.key] = HeldClaim(number, digest, line.time, line.process)
+            elif isinstance(line, Answer):
+                self.answers[line.key] = (number, line.digest)
+                self.claims.pop(line.key, None)
+                if line.charge is not None:
+                    self.paid.add(line.charge)
+            elif isinstance(line, Dropped):
+                late_first = reversed(self.claims.items())  # it is a late one mostly
+                dropped = next((key for key, held in late_first if held.number == line.claim), None)
+                if dropped is not None:
+                    del self.claims[dropped]
+        self.charges.extend(charges)
+        self.watches[0].add_all(charges.steps())
+        for each in self.watches[1:]:
+            each.add_all(charges.steps(self._analyst))
+
+
+def _read_old(text: str) -> Line | Charge:
+    """A line of format 1, or the one that ends it."""
+    return read_line(text) if text.startswith('{"kind":"format",') else read_line_1(text)

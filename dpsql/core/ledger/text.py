@@ -1,0 +1,101 @@
+"""A ledger's rules as text, and the hash that chains its lines to them.
+
+A line's hash covers the hash of the line before and its own text, so no line can be changed, left out or put between
+without changing all hashes after it; the first hash is that of the rules.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from dpsql.core.ledger.budget import Budget
+from dpsql.core.ledger.lines import FORMAT, dumps, number
+from dpsql.core.unit import Neighbours
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is fixed when a ledger is opened for the first time. format: that of its first lines."""
+
+    budget: Budget
+    accountant: str = "auto"
+    neighbours: Neighbours = Neighbours.UNBOUNDED
+    format: int = field(default=FORMAT, compare=False)
+
+    def __post_init__(self) -> None:
+        self.budget.filter(self.accountant)  # the two go together, or this raises
+        for _, share in self.budget.analysts:
+            share.filter(self.accountant)
+
+    @property
+    def text(self) -> str:
+        return dumps(
+            {
+                "format": self.format,
+                "accountant": self.accountant,
+                "neighbours": str(self.neighbours),
+                "budget": _budget_text(self.budget),
+                "analysts": {name: _budget_text(share) for name, share in self.budget.analysts},
+            }
+        )
+
+    @classmethod
+    def read(cls, text: str) -> Rules:
+        """The rules of a text. Raises ValueError (or a DPSQLError) for one that this version did not write."""
+        said = json.loads(text)
+        if type(said["format"]) is not int or not 1 <= said["format"] <= FORMAT:
+            raise ValueError(f"format {said['format']}")
+        analysts = {name: _read_budget(share) for name, share in said["analysts"].items()}
+        budget = Budget.recorded(_read_budget(said["budget"]), analysts)
+        rules = cls(budget, said["accountant"], Neighbours(said["neighbours"]), said["format"])
+        if rules.text != text:
+            raise ValueError("not as it was written")
+        return rules
+
+    def __str__(self) -> str:
+        return f"{self.budget}, accountant {self.accountant}, {self.neighbours} neighbours"
+
+
+def digest_of(payload: bytes) -> str:
+    return hashlib.sha256(payload).hexdigest()
+
+
+def first_hash(rules: str) -> str:
+    return hashlib.sha256(f"dpsql ledger\n{rules}".encode()).hexdigest()
+
+
+def next_hash(before: str, number: int, text: str) -> str:
+    return hashlib.sha256(f"{before}\n{number}\n{text}".encode()).hexdigest()
+
+
+def export(rules: Rules, lines: Iterable[tuple[int, str, str]]) -> str:
+    """The whole ledger as JSON, with its hashes."""
+    return json.dumps(
+        {
+            "rules": json.loads(rules.text),
+            "lines": [{"number": number, "hash": digest, **json.loads(text)} for number, text, digest in lines],
+        },
+        indent=1,
+        ensure_ascii=True,
+    )
+
+
+def _budget_text(budget: Budget) -> dict[str, str | None]:
+    conversion = budget.conversion_delta
+    return {
+        "epsilon": str(budget.loss.epsilon),
+        "delta": str(budget.loss.delta),
+        "conversion_delta": None if conversion is None else str(conversion),
+    }
+
+
+def _read_budget(said: Mapping[str, str | None]) -> Budget:
+    conversion = said["conversion_delta"]
+    return Budget(
+        number(said["epsilon"]),
+        number(said["delta"]),
+        conversion_delta=None if conversion is None else number(conversion),
+    )

@@ -1,0 +1,315 @@
+"""Noise for a vector of integers: three laws on the integer lattice, each calibrated, drawn and measured here.
+
+A release is a table of exact integers, `dimension` coordinates for each group. The caller scales coordinates so that
+one privacy unit moves each of them by at most the same whole number of steps (`Reach.steps`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.core import samplers, tails
+from dpsql.core.conversion import rho_for
+from dpsql.core.cost import Cost
+from dpsql.core.loss import PrivacyLoss
+from dpsql.errors import InvalidPrivacyParameter
+
+IntArray = NDArray[Any]
+_LARGEST_NUMERATOR = 2**61
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far one privacy unit can move the scaled vector, in lattice steps.
+
+    steps: the largest sum over groups of the largest coordinate change of a group (the norm of the cube law), and also
+    the largest L1 change of any one coordinate; l2_squared: an upper bound of the squared L2 change of the whole
+    vector.
+    """
+
+    steps: int
+    l2_squared: Fraction
+    dimension: int
+    l1: int | None = None
+    """The L1 change of the whole vector, where it is known to be less than `dimension` times that of a coordinate."""
+
+
+class Noise(Protocol):
+    """A calibrated law: what it is called, its draws and its tails. Distances are lattice steps."""
+
+    @property
+    def name(self) -> str:
+        """The mechanism's name in explanations."""
+
+    @property
+    def scale(self) -> float:
+        """The scale of a Laplace-like law, the standard deviation of a Gaussian; in steps."""
+
+    @property
+    def spread(self) -> float:
+        """The variance of one coordinate, in squared steps."""
+
+    def __hash__(self) -> int:
+        """Equal laws are one."""
+
+    def draw(self, cells: int) -> IntArray:
+        """Fresh noise, shape (dimension, cells)."""
+
+    def upper_tail(self, t: int) -> Decimal:
+        """An upper bound of P(X >= t) for one coordinate and t >= 1; exact but for rounding up."""
+
+    def half_width(self, level: float) -> float:
+        """The least t with P(|X| <= t) >= level for one coordinate."""
+
+    def half_widths(self, weights: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+        """t with P(|sum of weights times coordinates| <= t) >= level, for each of m combinations of different
+        coordinates; weights have shape (k, m)."""
+
+    def loss(self, reach: Reach) -> Cost:
+        """What the noise costs for a vector of this reach; at most what the law was calibrated to."""
+
+
+def drawable(noise: Noise) -> Noise:
+    """The law, if the exact samplers go so far. Raises InvalidPrivacyParameter."""
+    if noise.scale > _LARGEST_NUMERATOR:
+        raise InvalidPrivacyParameter(
+            "the noise would be larger than exact noise goes: epsilon is too small for how much one person adds.",
+            hint="Give it more epsilon, or set lower limits (max_rows).",
+        )
+    return noise
+
+
+def _round_up(scale: Fraction) -> Fraction:
+    """The scale or slightly more, with a numerator that fits the samplers' integers."""
+    if scale.numerator <= _LARGEST_NUMERATOR:
+        return scale
+    bits = max(0, 60 - max(0, math.ceil(scale).bit_length()))
+    return Fraction(math.ceil(scale * 2**bits), 2**bits)
+
+
+@dataclass(frozen=True, slots=True)
+class CubeLaplace:
+    """The discrete K-norm law on the cube: P(x) proportional to exp(-max_i |x_i| / scale). Dimension 1 is the discrete
+    Laplace law.
+
+    Privacy: for vectors v, v' with max_i |v_i - v'_i| <= steps in the one group that a unit reaches, the ratio of the
+    probabilities of any x is exp((max|x - v'| - max|x - v|) / scale) <= exp(steps / scale) by the triangle inequality;
+    over several groups the exponents add up, which is what `Reach.steps` sums. So epsilon = steps / scale, pure.
+    Source: Hardt, Talwar, "On the Geometry of Differential Privacy", STOC 2010, theorem 4.2 with K the cube; for two
+    coordinates it is the encoding of Kulesza, Suresh, Wang (ICML 2024), turned by 45 degrees.
+    """
+
+    exact_scale: Fraction
+    dimension: int
+
+    @classmethod
+    def calibrate(cls, reach: Reach, epsilon: Fraction) -> CubeLaplace:
+        return cls(_round_up(Fraction(reach.steps) / epsilon), reach.dimension)
+
+    @property
+    def name(self) -> str:
+        return "discrete_laplace" if self.dimension == 1 else "discrete_k_norm"
+
+    @property
+    def scale(self) -> float:
+        return float(self.exact_scale)
+
+    @property
+    def spread(self) -> float:
+        if self.dimension == 1:
+            return _laplace_variance(self.scale)
+        return (self.dimension + 1) * (self.dimension + 2) / 3 * self.scale**2  # of the continuous law
+
+    def draw(self, cells: int) -> IntArray:
+        return samplers.cube_laplace(self.exact_scale, self.dimension, cells)
+
+    def upper_tail(self, t: int) -> Decimal:
+        return tails.cube_upper_tail(self.exact_scale, self.dimension, t)
+
+    def half_width(self, level: float) -> float:
+        if self.dimension == 1:
+            return _laplace_half_width(self.exact_scale, level)
+        return tails.cube_quantile(self.dimension, level) * self.scale + 1
+
+    def half_widths(self, weights: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+        return _linear("cube", self.dimension, weights, level, self.scale)
+
+    def loss(self, reach: Reach) -> Cost:
+        return Cost.of(Fraction(reach.steps) / self.exact_scale)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitLaplace:
+    """Independent discrete Laplace noise for each coordinate, the budget split evenly among them.
+
+    Privacy: Laplace mechanism on the L1 norm (Dwork, McSherry, Nissim, Smith 2006); each of the d coordinates moves by
+    at most `steps` in sum over groups, so the L1 change is at most d steps, or `l1` where that is known to be less, and
+    epsilon is that by the scale.
+    """
+
+    exact_scale: Fraction
+    dimension: int
+
+    @classmethod
+    def calibrate(cls, reach: Reach, epsilon: Fraction) -> SplitLaplace:
+        return cls(_round_up(Fraction(_whole_l1(reach)) / epsilon), reach.dimension)
+
+    @property
+    def name(self) -> str:
+        return "discrete_laplace"
+
+    @property
+    def scale(self) -> float:
+        return float(self.exact_scale)
+
+    @property
+    def spread(self) -> float:
+        return _laplace_variance(self.scale)
+
+    def draw(self, cells: int) -> IntArray:
+        flat = samplers.discrete_laplace(self.exact_scale, self.dimension * cells)
+        return flat.reshape(self.dimension, cells)
+
+    def upper_tail(self, t: int) -> Decimal:
+        return tails.cube_upper_tail(self.exact_scale, 1, t)
+
+    def half_width(self, level: float) -> float:
+        return _laplace_half_width(self.exact_scale, level)
+
+    def half_widths(self, weights: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+        return _linear("laplace", self.dimension, weights, level, self.scale)
+
+    def loss(self, reach: Reach) -> Cost:
+        return Cost.of(Fraction(_whole_l1(reach)) / self.exact_scale)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLaplace(SplitLaplace):
+    """The same law for a vector of shares, where each coordinate has the full epsilon.
+
+    Privacy: as above. One unit moves all shares together by at most `Reach.l1` in L1 distance, however many there are.
+    """
+
+    @property
+    def name(self) -> str:
+        return "discrete_laplace_of_shares"
+
+
+def _whole_l1(reach: Reach) -> int:
+    return reach.steps * reach.dimension if reach.l1 is None else reach.l1
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussian:
+    """Independent discrete Gaussian noise for each coordinate.
+
+    Privacy: rho = L2^2 / (2 variance) zCDP (Canonne, Kamath, Steinke 2020, theorem 14, for vectors corollary 16), and
+    by the tight conversion (epsilon, delta). `guarantee` is the pair that it was calibrated to, None where it was
+    calibrated to a rho.
+    """
+
+    variance: Fraction
+    dimension: int
+    guarantee: PrivacyLoss | None = None
+    rho: Fraction | None = None
+
+    @classmethod
+    def calibrate(cls, reach: Reach, guarantee: PrivacyLoss) -> DiscreteGaussian:
+        """The least noise that is (epsilon, delta)-DP."""
+        return replace(cls.of_rho(reach, rho_for(guarantee.epsilon, guarantee.delta)), guarantee=guarantee)
+
+    @classmethod
+    def of_rho(cls, reach: Reach, rho: Fraction) -> DiscreteGaussian:
+        """The least noise that is rho-zCDP."""
+        variance = Fraction(math.ceil(reach.l2_squared / (2 * rho) * 2**20), 2**20)
+        return cls(variance, reach.dimension, None, rho)
+
+    @property
+    def name(self) -> str:
+        return "discrete_gaussian"
+
+    @property
+    def scale(self) -> float:
+        return math.sqrt(self.variance)
+
+    @property
+    def spread(self) -> float:
+        return _gaussian_variance(float(self.variance))
+
+    def draw(self, cells: int) -> IntArray:
+        flat = samplers.discrete_gaussian(self.variance, self.dimension * cells)
+        return flat.reshape(self.dimension, cells)
+
+    def upper_tail(self, t: int) -> Decimal:
+        # CKS 2020, proposition 25: P(X >= t) <= P(N(0, variance) >= t - 1) for whole t.
+        return Decimal(tails.gaussian_tail((t - 1) / self.scale)) * (1 + Decimal("1e-9"))
+
+    def half_width(self, level: float) -> float:
+        return tails.gaussian_half_width(self.variance, level)
+
+    def half_widths(self, weights: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+        return _linear("gaussian", self.dimension, weights, level, self.scale)
+
+    def loss(self, reach: Reach) -> Cost:
+        rho = reach.l2_squared / (2 * self.variance)
+        pair = self.guarantee
+        allowed = self.rho if pair is None else rho_for(pair.epsilon, pair.delta)
+        if allowed is None or rho > allowed:
+            raise ValueError("the noise is too small for the guarantee")
+        return Cost(None, rho=allowed) if pair is None else Cost(pair.epsilon, pair.delta, allowed)
+
+
+INDEPENDENT = (SplitLaplace, DiscreteGaussian)
+"""The laws whose coordinates are independent of one another."""
+
+
+def _laplace_variance(scale: float) -> float:
+    """2 a / (1 - a)^2 for a = exp(-1 / scale)."""
+    return 0.5 * (1 / math.sinh(0.5 / scale)) ** 2 if scale > 1e-3 else 0.0
+
+
+def _gaussian_variance(variance: float) -> float:
+    """That of the discrete law: `variance` itself but for very small ones (Canonne, Kamath, Steinke 2020, part 3)."""
+    if variance > 2:
+        return variance
+    weights = [math.exp(-x * x / (2 * variance)) for x in range(1, 20)]
+    squares = math.fsum(x * x * weight for x, weight in enumerate(weights, start=1))
+    return 2 * squares / (1 + 2 * math.fsum(weights))
+
+
+def _laplace_half_width(scale: Fraction, level: float) -> float:
+    """The least whole t with P(|X| > t) = 2 a^(t + 1) / (1 + a) <= 1 - level."""
+    a = math.exp(-1 / scale)
+    t = math.ceil(math.log(2 / ((1 - level) * (1 + a))) * float(scale) - 1 - 1e-9)
+    return float(max(0, t))
+
+
+def _linear(law: str, dimension: int, weights: NDArray[np.float64], level: float, scale: float) -> NDArray[np.float64]:
+    """Half-widths of combinations of coordinates: those of the law on the line, and a step more for each coordinate,
+    since the lattice is not the line."""
+    sizes = np.abs(weights)
+    if len(sizes) == 2 and law != "gaussian":
+        wide = tails.of_pairs(sizes, _table(law, dimension, level))
+    else:
+        from dpsql.accuracy.linear_combinations import half_widths  # only some intervals need it
+
+        wide = half_widths(law, dimension, sizes, level)
+    return np.asarray(wide * scale + sizes.sum(axis=0), dtype=np.float64)
+
+
+@lru_cache(maxsize=256)
+def _table(law: str, dimension: int, level: float) -> NDArray[np.float64]:
+    """The half-widths of pairs with the weights 1 and the table's ratios: all at once where they are as exact so."""
+    from dpsql.accuracy.linear_combinations import EXACT_LEVELS, half_widths  # as above
+
+    if not EXACT_LEVELS[0] <= level <= EXACT_LEVELS[1]:
+        return tails.quantile_table(law, dimension, level)
+    return half_widths(law, dimension, tails.pair_weights(), level)

@@ -1,0 +1,89 @@
+"""What is said of an aggregate whose values nobody has bounded: why bounds are needed, and where to write them."""
+
+from __future__ import annotations
+
+from dpsql.errors import MissingBounds
+from dpsql.plan.expressions import Column, Expr, Literal, Slot, call, columns, rebuild
+from dpsql.plan.facts import Known, fact
+from dpsql.plan.functions import FUNCTIONS
+from dpsql.plan.nodes import Source, scans_of
+from dpsql.plan.query import PAIRS, RANKED, SPREADS, AggregateKind, Aggregation
+from dpsql.schema.calendar import MICROSECONDS_A_DAY, read_timestamp
+from dpsql.schema.columns import Type
+
+_SCALED = "Noise is scaled to how much one person can change the {}; without bounds that is unlimited.\n"
+_FIRST, _LAST = "2000-01-01", "2030-12-31"
+
+
+def missing_bounds(aggregation: Aggregation, expr: Expr, source: Source, known: Known) -> MissingBounds:
+    """The refusal of an aggregation for one of its arguments, whose range is not bounded."""
+    loose = [each for each in columns(expr) if _has_range(each) and not fact(each, known).limited]
+    why = _why(aggregation)
+    if not loose or not _helps(expr, loose, known):
+        return MissingBounds(
+            f"{aggregation} has no bounds: {expr} can be as large as {_how_far(expr, known)}.",
+            span=aggregation.span,
+            hint=f"{why}Limit it, for example {_clamped(aggregation, expr)}.",
+        )
+    column = loose[0]
+    made = column.table.startswith("(")
+    pair = f'("{_FIRST}", "{_LAST}")' if column.type.temporal else "(0, 100)"
+    declare = "" if made else f'Add bounds={{"{column.name}": {pair}}}, or write '
+    chosen = '\nbounds="auto" is for columns of tables; it does not reach what a sub-query makes of them.'
+    return MissingBounds(
+        f'{aggregation} needs bounds for column "{column.name}".',
+        span=aggregation.span,
+        hint=f"{why}{declare or 'Write '}{_clamped(aggregation, column)}. "
+        f"Choose them from what you know, not from the data.{chosen if made and _chooses(source) else ''}",
+    )
+
+
+def _why(aggregation: Aggregation) -> str:
+    kind = aggregation.kind
+    if kind in RANKED:
+        return "The answer is drawn from a grid over the range of the values; without bounds there is none.\n"
+    return _SCALED.format("sums that it is made of" if kind in SPREADS | PAIRS else "sum")
+
+
+def _helps(expr: Expr, loose: list[Column], known: Known) -> bool:
+    """Whether an expression has bounds where its columns have: a quotient by what may be 0 has none."""
+    held = rebuild(expr, {column: _between(column) for column in loose})
+    return fact(held, known).limited
+
+
+def _how_far(expr: Expr, known: Known) -> str:
+    """How far an expression goes of which nobody has said it."""
+    return "its type allows" if fact(expr, known).range.bounded else "numbers go"
+
+
+def _between(column: Column) -> Expr:
+    made = call(FUNCTIONS["clamp"], column, *_ends(column.type))
+    return column if made is None else made  # booleans are not clamped to numbers
+
+
+def _ends(kind: Type) -> tuple[Literal, Literal]:
+    """Bounds that a value could have, for a hint."""
+    if not kind.temporal:
+        return Literal(0, Type.INTEGER), Literal(100, Type.INTEGER)
+    first, last = (read_timestamp(day) or 0 for day in (_FIRST, _LAST))
+    a_day = MICROSECONDS_A_DAY if kind is Type.DATE else 1
+    return Literal(first // a_day, kind), Literal(last // a_day, kind)
+
+
+def _has_range(column: Column) -> bool:
+    return column.type.numeric or column.type.temporal or column.type is Type.BOOLEAN
+
+
+def _chooses(source: Source) -> bool:
+    """A table has columns whose bounds a query may choose."""
+    return any(column.auto for scan in scans_of(source) for column in scan.table.columns)
+
+
+def _clamped(aggregation: Aggregation, part: Expr) -> str:
+    """The aggregate, with a part of its arguments between bounds."""
+    lower, upper = _ends(part.type)
+    held: dict[Expr, Expr] = {part: Slot(0, f"CLAMP({part}, {lower}, {upper})", part.type)}
+    arguments = [str(rebuild(each, held)) for each in aggregation.arguments]
+    if aggregation.kind is AggregateKind.QUANTILE and aggregation.at is not None and aggregation.word != "MEDIAN":
+        arguments.append(f"{float(aggregation.at):g}")
+    return f"{aggregation.word}({', '.join(arguments)})"

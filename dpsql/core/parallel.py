@@ -1,0 +1,84 @@
+"""Which parts of a declared partition a query reads: parallel composition across queries."""
+
+from __future__ import annotations
+
+import hashlib
+
+from dpsql.core.ledger.account import Part
+from dpsql.plan.expressions import Call, Column, Expr, Literal
+from dpsql.plan.nodes import Scan, Source, filters_of, scans_of
+from dpsql.schema.columns import Type
+
+MOST_PARTS = 1000
+"""A query about more parts than this counts as one about everything."""
+
+
+def parts_of(source: Source, session: str) -> tuple[Part, ...]:
+    """The parts that hold every row that can reach the aggregate; none where the text does not confine them.
+
+    Proof: a predicate of `filters_of` is TRUE for each row above it, and one of its conjuncts says that the partition's
+    column equals one of some constants of the text. So rows with other values do not change the exact answer, whatever
+    the data are. The value of the column is the one that the scan gives, after declared facts; for the same row it is
+    the same in all queries of the same declaration and data, which the name of the partition tells: column, facts, and
+    version (or `session`, where there is none).
+    """
+    private = [scan for scan in scans_of(source) if not scan.table.public]
+    if len(private) != 1 or private[0].table.partition is None:
+        return ()
+    from dpsql.sql.same_unit import conjuncts  # it brings the parser, which a start need not wait for
+
+    (scan,) = private
+    table = scan.table
+    column = table.by_name[str(table.partition).casefold()]
+    found: set[str] | None = None
+    for predicate in filters_of(source):
+        for term in conjuncts(predicate):
+            values = _confined(term, scan, column.name)
+            if values is not None:
+                found = set(values) if found is None else found & set(values)
+    if found is None or len(found) > MOST_PARTS:
+        return ()
+    facts = hashlib.sha256(f"{column!r}{table.version!r}{'' if table.version else session}".encode()).hexdigest()[:16]
+    name = f"{column.name}#{facts}"
+    parts = {Part(table.name.casefold(), name, each) for each in found if each}
+    return tuple(sorted(parts)) or (Part(table.name.casefold(), name, "nothing"),)
+
+
+def _confined(term: Expr, scan: Scan, column: str) -> tuple[str, ...] | None:
+    """The constants one of which the column equals where the term is TRUE; None where the term does not say."""
+    if not isinstance(term, Call):
+        return None
+    name, args = term.function.name, term.args
+    if name == "or":
+        arms = [_confined(arg, scan, column) for arg in args]
+        found = [arm for arm in arms if arm is not None]
+        return tuple(each for arm in found for each in arm) if len(found) == len(arms) else None
+    if name == "eq" and isinstance(args[0], Literal):
+        args = (args[1], args[0])
+    if name in ("eq", "in") and _is(args[0], scan, column):
+        as_reals = any(each.type is Type.REAL for each in args)  # IN compares all of its list in one type
+        texts = [_text(each, args[0].type, as_reals=as_reals) for each in args[1:]]
+        known = tuple(text for text in texts if text is not None)
+        return known if len(known) == len(texts) else None
+    return None
+
+
+def _is(expr: Expr, scan: Scan, column: str) -> bool:
+    return isinstance(expr, Column) and expr.table == scan.name and expr.name == column
+
+
+def _text(expr: Expr, kind: Type, *, as_reals: bool) -> str | None:
+    """A constant that a column of this type is compared with, written alike for all constants that equal one value of
+    the column ("" for NULL, which equals none); None where that cannot be promised."""
+    if not isinstance(expr, Literal):
+        return None
+    value = expr.value
+    if value is None:
+        return ""
+    if expr.type is not kind and {expr.type, kind} != {Type.INTEGER, Type.REAL}:
+        return None
+    if as_reals and Type.INTEGER in (expr.type, kind) and isinstance(value, int | float) and abs(value) >= 2**53:
+        return None  # reals tell whole numbers apart below 2^53 only
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return f"{'number' if kind in (Type.INTEGER, Type.REAL) else kind}:{value}"

@@ -1,0 +1,141 @@
+"""How neighbouring databases look after each node of a plan.
+
+A transformation is c-stable when neighbours go to tables at distance at most c (McSherry, "Privacy Integrated
+Queries", SIGMOD 2009, section 3). Here neighbours differ in all rows of one privacy unit, in all tables, and what is
+followed upwards is how many rows of a node's output one unit can have: `rows`. Every rule below also shows that each
+row of the output belongs to one unit alone and depends on the rows of that unit (and on public tables) alone; so
+whatever another unit adds, removes or changes leaves it as it is.
+
+Under bounded neighbours a second fact matters: whether every unit's row still reaches the aggregate, for only then is
+the number of rows public and the changed row in both tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import singledispatch
+
+from dpsql.errors import InternalError
+from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, Scan, Union
+
+DECLARED = ""
+"""Stands for the declared units of all tables together: equal values are one unit, wherever they stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stability:
+    """`by_unit`: for each kind of unit (the declared ones, or the rows of a table that declares none) how many rows one
+    of them can have at most, None for any number; empty where all is public. `every_row`: no row of the table was left
+    out below. `expected`: the rows of a unit as declared keys promise, which is not relied upon but enforced.
+    `fan_out`: how many rows public tables make of one of people's rows, or of public ones where all are."""
+
+    by_unit: Mapping[str, int | None]
+    every_row: bool
+    expected: int | None = None
+    fan_out: int = 1
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows one unit can have at most; None for any number."""
+        found = list(self.by_unit.values())
+        numbers = [each for each in found if each is not None]
+        return None if len(numbers) < len(found) else max(numbers, default=0)
+
+    @property
+    def declared(self) -> bool:
+        """Whether units are declared; else each row of a table is one."""
+        return DECLARED in self.by_unit
+
+
+@singledispatch
+def stability(node: object) -> Stability:
+    """The stability of a source node; no rule, no answer."""
+    raise InternalError(f"no stability rule for {type(node).__name__}")
+
+
+@stability.register
+def _(scan: Scan) -> Stability:
+    """Without a declared unit each row is one: adding, removing or changing a unit adds, removes or changes one row of
+    the scan. With one, rows belong to the value at the end of its path (rows without are left out): neighbours differ
+    in the rows of one value, however many. A path leads through tables whose rows have units too: at its last step it
+    takes the row of the smallest unit, so a row's unit follows from the unit of the row that it is led to.
+    A public table is the same in all neighbours."""
+    table = scan.table
+    if table.public:
+        return Stability({}, every_row=True)
+    if table.unit is None:
+        return Stability({table.name.casefold(): 1}, every_row=True)
+    one = not table.unit.steps and (table.unit.column,) in table.unique
+    return Stability({DECLARED: None}, every_row=False, expected=1 if one else None)
+
+
+@stability.register
+def _(node: Filter) -> Stability:
+    """A row passes or not by its own values alone, so one changed row below is at most one changed row above:
+    it stays, leaves or enters. Rows may be left out, so the count above is no longer public."""
+    return replace(stability(node.input), every_row=False)
+
+
+@stability.register
+def _(node: Join) -> Stability:
+    """Public right side: a left row becomes at most `matches` rows (one at least in an outer join), which belong to its
+    unit; a unit of k rows has at most k times as many. Private right side: rows come together only inside one unit,
+    whose joined rows are thus a function of its own rows on both sides: at most the product of both, whatever is
+    declared of the right side's keys. A left row that stays for want of a match depends on its unit's rows on the
+    right, none of which matches. Rows may be left out, or multiplied. People's rows never stand right of public ones,
+    whose number would say nothing of theirs."""
+    left, right = stability(node.left), stability(node.right)
+    if not left.by_unit and right.by_unit:
+        raise InternalError("people's rows right of public ones")
+    if right.by_unit and left.by_unit.keys() | right.by_unit.keys() != {DECLARED}:
+        raise InternalError("rows of different units would be joined")
+    least = 1 if node.outer else 0
+    matches = None if node.matches is None else max(least, node.matches)
+    times = (None if right.rows is None else max(least, right.rows)) if right.by_unit else matches
+    by_unit = {unit: _product(rows, times) for unit, rows in left.by_unit.items()}
+    fan_out = left.fan_out * (right.fan_out if right.by_unit else max(1, matches or 1))
+    return Stability(by_unit, every_row=False, expected=_product(left.expected, matches), fan_out=fan_out)
+
+
+@stability.register
+def _(node: Mark) -> Stability:
+    """The mark of a row depends on that row and on public rows, or on the rows of its own unit: as if the unit had
+    written the mark into its rows. No row is added or left out."""
+    inner = stability(node.inner)
+    outer = stability(node.input)
+    if inner.by_unit and (inner.by_unit.keys() | outer.by_unit.keys()) != {DECLARED}:
+        raise InternalError("rows would be marked by those of other units")
+    return outer
+
+
+@stability.register
+def _(node: Union) -> Stability:
+    """A unit's rows in the union are those in each branch together: the numbers add up over branches that can hold the
+    same unit, which those of two different tables of row units cannot."""
+    by_unit: dict[str, int | None] = {}
+    below = [stability(branch.input) for branch in node.branches]
+    for each in below:
+        for unit, rows in each.by_unit.items():
+            before = by_unit.get(unit, 0)
+            by_unit[unit] = None if rows is None or before is None else rows + before
+    promised = [each.expected for each in below if each.expected is not None]
+    expected = sum(promised) if len(promised) == len(below) else None
+    return Stability(by_unit, every_row=False, expected=expected, fan_out=sum(each.fan_out for each in below))
+
+
+@stability.register
+def _(node: PerUnit) -> Stability:
+    """Every group is formed inside one unit, of its rows alone, so units stay apart; where the unit is itself the only
+    key it has one group at most, else at most as many as it has rows. Groups of public rows are public."""
+    below = stability(node.input)
+    if not below.by_unit:
+        return Stability({}, every_row=False)
+    if not below.declared:
+        raise InternalError("only a declared unit has groups of its own")
+    rows, fan_out = (1, 1) if node.alone else (below.rows, below.fan_out)
+    return Stability({DECLARED: rows}, every_row=False, expected=below.expected, fan_out=fan_out)
+
+
+def _product(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one * other

@@ -1,0 +1,268 @@
+"""Which rows of each privacy unit reach the aggregates, and how many units there are in a group.
+
+Rows are arrays in step: `units` and `groups` are int64 codes, shape (rows,), units in 0..n_units-1, groups from 0; all
+rows are in one group where `groups` is None. A caller's `hashes(rows)` gives two uint64 hashes for the asked positions:
+of a row (its unit, group and values) and of its group (unit and group, the same for all rows of both). It is asked only
+for rows of units over a limit.
+
+Why a unit's limits make answers stable: let K(u) be the rows kept of unit u. Each function here computes K(u) from the
+rows of u alone, namely from which of them share a group, from their hashes, and, where hashes are equal, from which
+comes first. Codes enter by equality only, so K(u) stays when other units' rows come, go or change, even if all codes
+are numbered anew. Two tables that differ in the rows of one unit u thus differ, after bounding, in K(u) alone, and K(u)
+is within the ContributionBound: any count or sum of kept rows moves by no more than the bound's norms say.
+
+Steps one after the other keep this: the second sees, of each unit, what the first kept, which is a function of that
+unit's rows again.
+
+Equal hashes mean rows with equal values, of which any may stay, but for accidents of 2^-64 a pair; so no order of the
+rows changes the answer. In such an accident the first row is kept, which still is of the unit's own making.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.core.unit import ContributionBound
+from dpsql.executors.pandas.hashing import Hashes
+from dpsql.plan.expressions import Bools
+
+Codes = NDArray[np.int64]
+AskHashes = Callable[[Codes], tuple[Hashes, Hashes]]
+"""Positions of rows -> hashes of those rows, and of their groups."""
+
+_SMALL_TABLE, _SMALL_BITMAP = 1 << 16, 1 << 22
+"""Tables of so many numbers, or so many marks, are made however few the rows are."""
+_LARGEST = np.uint64(2**64 - 1)
+_MOST_ROUNDS = 4
+"""Up to so many rows of a bucket are found one after the other; more by sorting."""
+
+
+def keep_rows(
+    units: Codes, groups: Codes | None, bound: ContributionBound, hashes: AskHashes, n_units: int
+) -> Bools | None:
+    """Marks the rows that stay of each unit, shape (rows,): None when all do.
+
+    In this order: at most bound.groups groups of each unit, those of the smallest group hashes; at most bound.per_group
+    rows in each of them and then at most bound.rows rows of the unit, those of the smallest row hashes. A limit that a
+    later one implies is skipped.
+    """
+    units, n_units = renumbered(units, n_units)
+    last = (_keep_in_units, bound.rows if groups is not None else bound.linf)
+    earlier = [] if groups is None else [(keep_groups, bound.groups), (_keep_in_groups, bound.per_group)]
+    kept: Bools | None = None
+    for step, most in [*(each for each in earlier if each[1] < bound.rows), last]:
+        rows = np.arange(len(units)) if kept is None else np.flatnonzero(kept)
+        left = step(units[rows], None if groups is None else groups[rows], most, _asked_of(hashes, rows), n_units)
+        if left is not None:
+            kept = _among(rows, left, len(units), others=False)
+    return kept
+
+
+def keep_groups(units: Codes, groups: Codes | None, most: int, hashes: AskHashes, n_units: int) -> Bools | None:
+    """Marks the rows in at most `most` groups of each unit, those of the smallest group hashes, shape (rows,): None
+    when all are.
+
+    A unit's pairs (unit, group) are a function of its rows; each stands by its first row, and of equal hashes the one
+    that comes first stays. So the groups kept, and with them the rows, are a function of the unit's rows alone.
+    """
+    if groups is None:
+        return None
+    units, n_units = renumbered(units, n_units)
+    rows = _rows_over(units, most, n_units)
+    if not len(rows):
+        return None
+    pairs, size = pair_codes(units[rows], n_units, groups[rows])
+    first = np.full(size, len(rows))
+    np.minimum.at(first, pairs, np.arange(len(rows)))
+    stands = np.zeros(len(rows), dtype=bool)
+    stands[first[first < len(rows)]] = True
+    standing = np.flatnonzero(stands)
+    kept = _keep_smallest(units[rows[standing]], most, n_units, lambda places: hashes(rows[standing[places]])[1])
+    if kept is None:
+        return None
+    kept_pairs = np.ones(size, dtype=bool)
+    kept_pairs[pairs[standing]] = kept
+    return _among(rows, kept_pairs[pairs], len(units), others=True)
+
+
+def distinct_pairs(units: Codes, groups: Codes | None, cells: int) -> Codes:
+    """How many distinct units each group has among the rows, shape (cells,). 1-Lipschitz in each cell: a unit's rows
+    add one or nothing."""
+    n_units = int(units.max(initial=-1)) + 1
+    if groups is None:
+        groups = np.zeros(len(units), dtype=np.int64)
+    if n_units * cells <= max(8 * _SMALL_BITMAP, 16 * len(units)):
+        seen = np.zeros((cells, n_units), dtype=bool)
+        seen.reshape(-1)[groups * n_units + units] = True
+        return np.asarray(seen.sum(axis=1, dtype=np.int64))
+    units, n_units = renumbered(units, n_units)
+    bits = n_units.bit_length()
+    pairs = groups << bits | units
+    pairs.sort()
+    new = np.ones(len(pairs), dtype=bool)
+    np.not_equal(pairs[1:], pairs[:-1], out=new[1:])
+    return np.bincount(pairs[new] >> bits, minlength=cells)
+
+
+def pair_codes(units: Codes, n_units: int, groups: Codes | None) -> tuple[Codes, int]:
+    """A code for each row's (unit, group), below the second result, which is at most a few times the number of rows or
+    small. Equal codes are equal pairs."""
+    if groups is None:
+        return renumbered(units, n_units)
+    cells = int(groups.max(initial=0)) + 1
+    if n_units * cells >= 1 << 62:  # numbered anew both are below 2^31
+        (units, n_units), (groups, cells) = _numbered(units), _numbered(groups)
+    return renumbered(units * cells + groups, n_units * cells)
+
+
+def renumbered(codes: Codes, size: int) -> tuple[Codes, int]:
+    """Codes for which a table has reasonable size, and that size: the same ones, or 0, 1, ... in their order."""
+    if size <= max(_SMALL_TABLE, 2 * len(codes)):
+        return codes, size
+    if size > max(_SMALL_BITMAP, 8 * len(codes)):
+        return _numbered(codes)
+    occurs = np.zeros(size, dtype=bool)
+    occurs[codes] = True
+    numbers = np.cumsum(occurs, dtype=np.int32)
+    numbers -= 1
+    return numbers[codes].astype(np.int64), int(numbers[-1]) + 1
+
+
+def _numbered(codes: Codes) -> tuple[Codes, int]:
+    """0, 1, ... for the distinct codes in their order, and how many there are (at least 1), by sorting them."""
+    rows = len(codes)
+    row_bits = rows.bit_length()
+    if int(codes.max(initial=0)).bit_length() + row_bits > 64:
+        distinct, numbers = np.unique(codes, return_inverse=True)
+        return numbers, max(1, len(distinct))
+    packed = codes.astype(np.uint64)
+    packed <<= row_bits
+    packed |= np.arange(rows, dtype=np.uint64)
+    packed.sort()  # of single numbers, several times quicker than to sort positions by their codes
+    order = _low_bits(packed, row_bits)
+    packed >>= row_bits
+    sorted_numbers = np.zeros(rows, dtype=np.int64)
+    np.cumsum(packed[1:] != packed[:-1], out=sorted_numbers[1:])
+    numbers = np.empty(rows, dtype=np.int64)
+    numbers[order] = sorted_numbers
+    return numbers, int(sorted_numbers[-1]) + 1 if rows else 1
+
+
+def _keep_in_groups(units: Codes, groups: Codes | None, most: int, hashes: AskHashes, n_units: int) -> Bools | None:
+    """Marks at most `most` rows of each unit in each group, those of the smallest row hashes; None when all are."""
+    rows = _rows_over(units, most, n_units)
+    if not len(rows):
+        return None
+    pairs, size = pair_codes(units[rows], n_units, None if groups is None else groups[rows])
+    kept = _keep_smallest(pairs, most, size, lambda places: hashes(rows[places])[0])
+    return None if kept is None else _among(rows, kept, len(units), others=True)
+
+
+def _keep_in_units(units: Codes, _groups: Codes | None, most: int, hashes: AskHashes, n_units: int) -> Bools | None:
+    """Marks at most `most` rows of each unit, those of the smallest row hashes; None when all are."""
+    return _keep_smallest(units, most, n_units, lambda rows: hashes(rows)[0])
+
+
+def _asked_of(hashes: AskHashes, rows: Codes) -> AskHashes:
+    """The hashes of some of the rows, asked for by their places among them."""
+    return lambda places: hashes(rows[places])
+
+
+def _among(rows: Codes, kept: Bools, size: int, *, others: bool) -> Bools:
+    """A mask over all rows from one over some of them; the other rows are as said."""
+    mask = np.full(size, others)
+    mask[rows] = kept
+    return mask
+
+
+def _rows_over(buckets: Codes, most: int, size: int) -> Codes:
+    """The positions of the rows in buckets of more than `most` rows."""
+    over = np.bincount(buckets, minlength=size) > most
+    return np.flatnonzero(over[buckets]) if over.any() else np.zeros(0, dtype=np.int64)
+
+
+def _keep_smallest(buckets: Codes, most: int, size: int, hashes: Callable[[Codes], Hashes]) -> Bools | None:
+    """Marks the `most` rows of the smallest hashes in each bucket, of equal ones the first; None when that is all.
+
+    Which rows of a bucket are marked depends on their hashes and on which comes before which, on no other row.
+    """
+    counts = np.bincount(buckets, minlength=size)
+    over = counts > most
+    if not over.any():
+        return None
+    rows = np.flatnonzero(over[buckets])
+    rank = np.cumsum(over) - 1
+    choose = _smallest_in_rounds if most <= _MOST_ROUNDS else _smallest_by_sorting
+    chosen = choose(rank[buckets[rows]], counts[over], hashes(rows), most)
+    kept = np.ones(len(buckets), dtype=bool)
+    kept[rows] = False
+    kept[rows[chosen]] = True
+    return kept
+
+
+def _smallest_in_rounds(buckets: Codes, sizes: Codes, hashes: Hashes, most: int) -> Codes:
+    """The positions of the `most` rows of the smallest hashes in each bucket, each of which has more: the smallest of
+    each bucket a round.
+
+    A row goes by one number, of the first bits of its hash and its position. That is the order of hashes and then
+    positions, unless a row has the first bits of the last one chosen and another hash; then all are sorted.
+    """
+    positions = np.uint64((1 << len(buckets).bit_length()) - 1)  # of no row, so that no row has the largest number
+    left = hashes & ~positions
+    left |= np.arange(len(buckets), dtype=np.uint64)
+    chosen = []
+    for _ in range(most):
+        smallest = np.full(len(sizes), _LARGEST)
+        np.minimum.at(smallest, buckets, left)
+        chosen.append((smallest & positions).view(np.int64))
+        left[chosen[-1]] = _LARGEST
+    last = hashes[chosen[-1]][buckets]
+    if ((hashes ^ last <= positions) & (hashes != last)).any():
+        return _smallest_by_sorting(buckets, sizes, hashes, most)
+    return np.concatenate(chosen)
+
+
+def _smallest_by_sorting(buckets: Codes, sizes: Codes, hashes: Hashes, most: int) -> Codes:
+    """The same for any `most`, in a time that does not grow with it."""
+    first = np.cumsum(sizes) - sizes
+    wanted: Codes = (first[:, None] + np.arange(most)).reshape(-1)
+    return _ordered(buckets, len(sizes), hashes)[wanted]
+
+
+def _ordered(buckets: Codes, size: int, hashes: Hashes) -> Codes:
+    """The positions of the rows by bucket, then hash, then position.
+
+    Bucket, first bits of the hash and position are packed into one number, for numbers are sorted several times quicker
+    than positions. Rows that are in order by chance only, since their first bits are the same and the hashes are not,
+    are sorted again by the bits that follow. At most 2^31 rows, and two of each bucket: then a bit is left for the
+    hash, and the next sort has one less to look at.
+    """
+    rows = len(buckets)
+    row_bits = rows.bit_length()
+    hash_bits = 64 - row_bits - (size - 1).bit_length()
+    packed = buckets.astype(np.uint64)
+    packed <<= hash_bits
+    packed |= hashes >> (64 - hash_bits)
+    packed <<= row_bits
+    packed |= np.arange(rows, dtype=np.uint64)
+    packed.sort()
+    order = _low_bits(packed, row_bits)
+    packed >>= row_bits
+    tied = np.flatnonzero(packed[1:] == packed[:-1])
+    wrong = tied[hashes[order[tied]] != hashes[order[tied + 1]]]
+    if len(wrong):
+        runs = np.unique(packed[wrong])
+        first, last = np.searchsorted(packed, runs), np.searchsorted(packed, runs, side="right")
+        lengths = last - first
+        again = np.arange(lengths.sum()) + np.repeat(last - np.cumsum(lengths), lengths)
+        rows_again = order[again]
+        inner = _ordered(np.repeat(np.arange(len(runs)), lengths), len(runs), hashes[rows_again] << hash_bits)
+        order[again] = rows_again[inner]
+    return order
+
+
+def _low_bits(packed: Hashes, bits: int) -> Codes:
+    return (packed & ((1 << bits) - 1)).view(np.int64)

@@ -1,0 +1,238 @@
+"""DataFrame columns as blocks of typed arrays, with the declared facts enforced on every cell.
+
+Nothing here fails on a value: a cell that does not fit its column's type is NULL, NaN is NULL, a value outside its
+bounds is clipped, a NULL where the owner says there is none becomes the column's default.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+
+from dpsql.executors.pandas.blocks import Reader, block_reader, read_objects
+from dpsql.executors.pandas.cells import INTEGERS
+from dpsql.executors.pandas.encoding import Codes, Encoded, encode, is_coded
+from dpsql.executors.pandas.identity import identified
+from dpsql.executors.pandas.memory import same_memory
+from dpsql.executors.pandas.numbering import numbered_integers
+from dpsql.plan.expressions import DTYPES, Array, Vector, blank
+from dpsql.schema.calendar import DAYS, MICROSECONDS
+from dpsql.schema.columns import ColumnSchema, Key, TableSchema, Type
+from dpsql.schema.intervals import Number
+
+
+class ColumnStore:
+    """The columns of one frame under one schema. Holds a shallow copy: pandas writes to the frame move away from it.
+
+    What is found of a column is remembered for the life of the store: codes of texts, numbers read from objects, codes
+    of numbers as keys, and whether all its cells lie inside the bounds.
+    """
+
+    def __init__(self, frame: pd.DataFrame, schema: TableSchema) -> None:
+        self.frame = frame.copy(deep=False)
+        self.schema = schema
+        self.rows = len(frame)
+        self._encoded: dict[str, Encoded] = {}
+        self._converted: dict[str, Vector] = {}
+        self._numbered: dict[str, tuple[Codes, Vector]] = {}
+        self._inside: dict[str, bool] = {}
+        self._identified: dict[str, tuple[Codes, Vector]] = {}
+
+    def column(self, name: str) -> ColumnSchema:
+        return self.schema.by_name[name.casefold()]
+
+    def share_caches(self, other: ColumnStore) -> None:
+        """Take over what is known of columns whose cells are, by identity of their memory, the same in both frames."""
+        pairs = [(getattr(self, word), getattr(other, word)) for word in _CACHES]
+        found = {name for _, theirs in pairs for name in theirs}
+        for name in found & set(self.frame.columns):
+            if self.column(name) == other.column(name) and same_memory(self.frame[name], other.frame[name]):
+                for mine, theirs in pairs:
+                    if name in theirs:
+                        mine[name] = theirs[name]
+
+    def reader(self, name: str) -> Reader:
+        """A function (start, stop) -> the typed, enforced block of those rows."""
+        column = self.column(name)
+        if column.type is Type.TEXT or is_coded(self.frame[name].dtype):
+            encoded = self.encoded(name)
+            return lambda start, stop: encoded.dictionary.at(encoded.codes[start:stop])
+        read = self._read_as(column)
+        if read is not None:
+            return self._enforced(column, read) if column.type is not Type.OTHER else read
+        whole = self._read_once(name)
+        return lambda start, stop: whole.at(slice(start, stop))
+
+    def _read_as(self, column: ColumnSchema) -> Reader | None:
+        series = self.frame[column.name]
+        if column.type is Type.OTHER:
+            return lambda start, stop: _presence(series.iloc[start:stop])
+        return block_reader(series, column.type, default_value(column))
+
+    def encoded(self, name: str) -> Encoded:
+        """A column of texts, or one that is held as codes, by its distinct values."""
+        if name not in self._encoded:
+            column = self.column(name)
+            found = encode(self.frame[name], column.type, default_value(column))
+            self._encoded[name] = Encoded(found.codes, _declared(found.dictionary, column), found.nulls)
+        return self._encoded[name]
+
+    def numbered(self, name: str) -> tuple[Codes, Vector]:
+        """A column of numbers as codes into its distinct values, NULL being one of them."""
+        if name not in self._numbered:
+            kind, read = self.column(name).type, self.reader(name)
+            close = numbered_integers(read, self.rows) if DTYPES[kind] == np.int64 else None
+            self._numbered[name] = number(read(0, self.rows), kind) if close is None else close
+        return self._numbered[name]
+
+    def is_plain(self, name: str) -> bool:
+        """Whether the cells of a column that expressions compare are those that tell units apart, but for integers
+        beyond INTEGER's range: by schema and dtype, not by its cells. Decimals are compared as doubles, and times as
+        microseconds of a wall clock."""
+        column, dtype = self.column(name), cast(Any, self.frame[name].dtype)
+        doubles = dtype.kind == "f" and dtype.itemsize <= _DOUBLE
+        return self.is_bare(name) and (column.type in _TOLD_ALIKE or (column.type is Type.REAL and doubles))
+
+    def is_bare(self, name: str) -> bool:
+        """Whether nothing is declared of a column that could change a cell."""
+        column, dtype = self.column(name), self.frame[name].dtype
+        whole = isinstance(dtype, np.dtype) and dtype.kind in "iub"
+        return column.type is not Type.OTHER and column.bounds is None and (column.nullable or whole)
+
+    def identified(self, name: str) -> tuple[Codes, Vector]:
+        """A column of privacy units, or of keys that lead to them, as codes into its distinct values, -1 or the code of
+        a NULL for nobody's: by what is stored (see `identity`), whatever bounds and defaults are declared
+        and whatever range an expression holds its cells to."""
+        if name not in self._identified:
+            self._identified[name] = self._identify(name)
+        return self._identified[name]
+
+    def _identify(self, name: str) -> tuple[Codes, Vector]:
+        column, series = self.column(name), self.frame[name]
+        if column.type is Type.TEXT:
+            return _texts_apart(self.encoded(name) if column.nullable else encode(series, Type.TEXT, ""))
+        codes, values = identified(series, column.type)
+        if codes.min(initial=0) >= 0:
+            return codes, Vector(values)
+        null: Array = np.zeros(1, dtype=values.dtype)
+        present = np.append(np.ones(len(values), dtype=bool), False)
+        return np.where(codes < 0, np.int32(len(values)), codes), Vector(np.append(values, null), present)
+
+    def _read_once(self, name: str) -> Vector:
+        """A column of Python objects declared as numbers, booleans or times: read cell by cell, once."""
+        if name not in self._converted:
+            column = self.column(name)
+            read = read_objects(self.frame[name], column.type, default_value(column))
+            self._converted[name] = _declared(read, column)
+        return self._converted[name]
+
+    def _enforced(self, column: ColumnSchema, read: Reader) -> Reader:
+        """The reader with the declared facts enforced. Once no cell of all the rows was found outside the bounds, they
+        are not looked at again."""
+        found = _RowsInside(self.rows)
+
+        def enforced(start: int, stop: int) -> Vector:
+            block = read(start, stop)
+            if column.name in self._inside:
+                return _present(block, column)
+            held = _declared(block, column)
+            if held.values is block.values and found.all_with(start, stop):
+                self._inside[column.name] = True
+            return held
+
+        return enforced
+
+
+class _RowsInside:
+    """The rows that were found to lie inside the bounds, block by block, in any order and from any thread."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+        self._first_unknown = 0
+        self._later: dict[int, int] = {}
+        self._lock = Lock()
+
+    def all_with(self, start: int, stop: int) -> bool:
+        """Whether, with these, all rows were."""
+        with self._lock:
+            self._later[start] = stop
+            while self._first_unknown in self._later:
+                self._first_unknown = self._later.pop(self._first_unknown)
+            return self._first_unknown == self._rows
+
+
+def _texts_apart(encoded: Encoded) -> tuple[Codes, Vector]:
+    """Texts as codes, one for each text, -1 for NULL; a dictionary may hold a text twice."""
+    cells, valid = encoded.dictionary.values[:-1].tolist(), encoded.dictionary.where_valid()[:-1].tolist()
+    seen: dict[object, int] = {}
+    numbers = [seen.setdefault(cell, len(seen)) if present else -1 for cell, present in zip(cells, valid, strict=True)]
+    table = np.array([*numbers, -1], dtype=np.int32)
+    texts: Array = np.empty(len(seen), dtype=object)
+    texts[:] = list(seen)
+    return table[encoded.codes], Vector(texts)
+
+
+_TOLD_ALIKE = (Type.INTEGER, Type.BOOLEAN, Type.TEXT)
+_DOUBLE = 8
+_CACHES = ("_encoded", "_converted", "_numbered", "_inside", "_identified")
+
+
+def default_value(column: ColumnSchema) -> Key:
+    """What a NULL becomes where the owner declared that there is none: first key, lower bound, or the type's zero."""
+    if column.keys and column.keys[0] is not None:
+        return column.keys[0]
+    if column.bounds is not None:
+        return column.bounds.lower
+    return blank(column.type)
+
+
+def number(whole: Vector, kind: Type) -> tuple[Codes, Vector]:
+    values = whole.values + 0.0 if kind is Type.REAL else whole.values  # -0.0 and 0.0 are one key, shown as 0.0
+    found, uniques = pd.factorize(values)
+    codes = found.astype(np.int32)
+    cells: Array = np.asarray(uniques, dtype=DTYPES[kind])
+    if whole.valid is None:
+        return codes, Vector(cells)
+    valid = np.ones(len(cells) + 1, dtype=bool)
+    valid[-1] = False
+    blanks: Array = np.array([blank(kind)], dtype=DTYPES[kind])
+    return np.where(whole.valid, codes, np.int32(len(cells))), Vector(np.concatenate([cells, blanks]), valid)
+
+
+def _presence(series: pd.Series) -> Vector:
+    valid = ~np.asarray(series.isna(), dtype=bool)
+    return Vector(np.full(len(series), blank(Type.OTHER), dtype=object), valid)
+
+
+def _declared(vector: Vector, column: ColumnSchema) -> Vector:
+    """Bounds and declared nullability, on every cell; NULL cells hold the column's default."""
+    return _present(_enforce(vector, column), column)
+
+
+def _present(vector: Vector, column: ColumnSchema) -> Vector:
+    return vector if column.nullable else Vector(vector.values)
+
+
+def _enforce(vector: Vector, column: ColumnSchema) -> Vector:
+    """The declared bounds, or those of the type itself, on every cell."""
+    limits = column.bounds or _LIMITS.get(column.type)
+    return vector if limits is None else Vector(clip(vector.values, limits.lower, limits.upper), vector.valid)
+
+
+_LIMITS = {Type.INTEGER: INTEGERS, Type.DATE: DAYS, Type.TIMESTAMP: MICROSECONDS}
+
+
+def clip(values: Array, lower: Number, upper: Number) -> Array:
+    """The values held between two limits; the same array when all are inside, which is quicker to see than to write.
+
+    A cell inside keeps its bits either way, -0.0 at the limit 0.0 too: so that another row's, outside, does not change
+    it."""
+    if not len(values) or (values.min() >= lower and values.max() <= upper):
+        return values
+    held = np.clip(values, lower, upper)
+    if values.dtype.kind == "f" and 0 in (lower, upper):
+        np.copyto(held, values, where=values == held)
+    return held

@@ -1,0 +1,297 @@
+"""Sources run over tables: which rows of which tables stand together, and whose they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial, singledispatchmethod
+
+import numpy as np
+
+from dpsql.errors import InternalError
+from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.encoding import Encoded
+from dpsql.executors.pandas.evaluation import evaluated
+from dpsql.executors.pandas.exact_values import ranks
+from dpsql.executors.pandas.groups import key_codes
+from dpsql.executors.pandas.inner_aggregates import aggregate, renumber
+from dpsql.executors.pandas.joining import KeyColumn, lookup
+from dpsql.executors.pandas.made import Made, MadeColumns, encoded_texts, joined_texts
+from dpsql.executors.pandas.pairing import (
+    among_kept,
+    beside,
+    key_at,
+    looked_up,
+    marked,
+    multiplied,
+    of_the_unit,
+    with_presence,
+)
+from dpsql.executors.pandas.relations import Part, Places, Relation, Units, merged_units, units_of_codes
+from dpsql.plan.expressions import DTYPES, Column, Expr, Vector
+from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Source, Union, inputs_of, scans_of
+from dpsql.plan.query import AggregateKind, Aggregation, GroupKey
+from dpsql.schema.columns import TableSchema, Type
+from dpsql.schema.units import Unit
+
+
+class Database:
+    """Column stores by table name, and the relations that sources make of them.
+
+    `source`: what is to be run, from which it follows how many rows public tables make of each above a join. `most`: a
+    join of people's rows that would make more rows raises TooManyRows. `given`: relations that stand for nodes, by
+    their identity."""
+
+    def __init__(
+        self, stores: Mapping[str, ColumnStore], source: Source | None = None, most: int | None = None
+    ) -> None:
+        self.stores = {name.casefold(): store for name, store in stores.items()}
+        self.most = most
+        self.given: dict[int, Relation] = {}
+        self._fan_out: dict[int, int] = {} if source is None else fan_outs_above(source)
+        self._led_places: dict[tuple[ColumnStore, str, str, str], Places] = {}
+
+    def relation(self, source: Source) -> Relation:
+        """The rows of a source."""
+        given = self.given.get(id(source))
+        return self._made(source) if given is None else given
+
+    @singledispatchmethod
+    def _made(self, source: Source) -> Relation:
+        raise InternalError(f"no way to run {type(source).__name__}")
+
+    @_made.register
+    def _(self, scan: Scan) -> Relation:
+        store = self.stores[scan.table.name.casefold()]
+        units = None if scan.table.public else self._units(scan, store)
+        return Relation(store.rows, {scan.name: Part(store)}, units)
+
+    @_made.register
+    def _(self, node: Filter) -> Relation:
+        return filtered(node, self.relation(node.input))
+
+    @_made.register
+    def _(self, node: Join) -> Relation:
+        left, right = self.relation(node.left), self.relation(node.right)
+        found = self.looked_up(node, left, right)
+        if found is not None:
+            return found
+        return multiplied(node, left if node.outer else left.settled(), right, self.fan_out(node), self.most)
+
+    @_made.register
+    def _(self, node: Mark) -> Relation:
+        rows, inner = self.relation(node.input), self.relation(node.inner).settled()
+        return with_mark(node, rows, marked(node, rows, inner, self.fan_out(node)))
+
+    @_made.register
+    def _(self, node: Union) -> Relation:
+        return united(node, [self.relation(branch.input).settled() for branch in node.branches])
+
+    @_made.register
+    def _(self, node: PerUnit) -> Relation:
+        rows = self.relation(node.input).settled()
+        units = rows.units  # None: public rows, which are all nobody's
+        keys = [key_codes(GroupKey(key, None), rows) for key in node.keys]
+        whose = np.zeros(rows.rows, dtype=np.int64) if units is None else units.numbers().astype(np.int64)
+        parts = [whose, *(key.read(0, rows.rows) for key in keys)]
+        sizes = [1 if units is None else max(1, units.count), *(max(1, len(key.values)) for key in keys)]
+        by = 1 if node.alone else len(parts)  # a unit has one row then, even if bounds make two keys of it
+        groups, firsts, size = renumber(parts[:by], sizes[:by])
+        makers: dict[str, tuple[Type, Callable[[], Made]]] = {}
+        for key, codes, column in zip(keys, parts[1:], node.columns, strict=False):
+            cells = key.values.at(codes[firsts])
+            makers[column.name] = (column.type, partial(_as_made, cells, column.type))
+        for each, column in zip(node.aggregations, node.columns[len(keys) :], strict=True):
+            makers[column.name] = (column.type, partial(aggregated, each, rows, groups, size, column.type))
+        return Relation(
+            size, {node.columns[0].table: Part(MadeColumns(size, makers))}, None if units is None else units.at(firsts)
+        )
+
+    def fan_out(self, node: Source) -> int:
+        """How many rows public tables make of each row of a node, at most."""
+        return self._fan_out.get(id(node), 1)
+
+    def looked_up(self, node: Join, left: Relation, right: Relation) -> Relation | None:
+        """The rows of a join that finds one right row for each left one at most; None for one that may find more."""
+        found = self._looked_up(node, left, right) if node.matches == 1 and node.keys else None
+        if found is None:
+            return None
+        return with_presence(node, beside(left, right, found, outer=node.outer), found >= 0)
+
+    # Whose rows.
+
+    def _units(self, scan: Scan, store: ColumnStore) -> Units:
+        table = scan.table
+        if table.unit is None:
+            return Units(None, store.rows, None, table=table.name.casefold())
+        units = self._of_column(table, table.unit.column, store)
+        handles = {(f"{table.name.casefold()}.{key[0]}", scan.name, key[0]) for key in table.unique if len(key) == 1}
+        first = table.unit.steps[0] if table.unit.steps else None
+        handles.add(("" if first is None else f"{first.table}.{first.key}", scan.name, table.unit.column))
+        if first is not None:
+            there = self.stores[first.table]
+            places = self._led(table.unit.column, store, first.table, first.key)
+            units = self._units(Scan(there.schema), there)
+            units = units.at(places) if there.rows else Units(np.full(store.rows, -1), 0, units.values, units.kind)
+            units = replace(units, codes=np.where(places < 0, -1, units.numbers()))
+        return replace(units, handles=frozenset(handles))
+
+    def _of_column(self, table: TableSchema, name: str, store: ColumnStore) -> Units:
+        codes, values = store.identified(name)
+        return units_of_codes(codes, values, table.by_name[name.casefold()].type)
+
+    def _led(self, name: str, store: ColumnStore, other: str, key: str) -> Places:
+        """For each row of a table the row of another one that its column leads to, by a key that is declared unique:
+        where it is not, the row of the smallest unit; rows of nobody are none."""
+        there = self.stores[other]
+        left, right = _exact_key(store, name), _exact_key(there, key)
+        units = self._units(Scan(there.schema), there)
+        assert units.values is not None  # a path ends in a declared unit
+        order = np.append(_ranks(units.values), -1)[units.numbers()]
+        nobody = order < 0
+        if nobody.any():
+            places = np.flatnonzero(~nobody)
+            found = lookup([left], [key_at(right, places)], order[places])
+            return np.append(places, -1)[found]
+        return lookup([left], [right], order)
+
+    def _looked_up(self, node: Join, left: Relation, right: Relation) -> Places | None:
+        """For each left row the right row with the same key, of the same unit where both have units; -1: none. None
+        where the keys of people's rows, declared to be unique, are not: then all that match come together."""
+        if right.units is None:
+            return looked_up(node, left, right)
+        assert left.units is not None  # people's rows never stand right of public ones
+        bottom = node.right
+        while isinstance(bottom, Filter):
+            bottom = bottom.input
+        one, other = node.keys[0]
+        if len(node.keys) > 1 or not (isinstance(one, Column) and isinstance(other, Column)):
+            return looked_up(node, left, right, units=True)
+        if isinstance(bottom, Scan) and bottom.table.unit is not None and self._both_plain(left, one, bottom, other):
+            kind = f"{bottom.table.name.casefold()}.{other.name}"
+            if bottom.table.unit == Unit(other.name) and ("", one.table, one.name) in left.units.handles:
+                return of_the_unit(left, right)  # the key is itself the unit
+            if (kind, one.table, one.name) in left.units.handles:
+                places = self._along_path(left.parts[one.table], one.name, bottom.table, other.name)
+                if places is not None and self._is_unique(bottom.table, other.name):
+                    return among_kept(_among_given(places, right.parts[bottom.name]), right.kept)
+        return looked_up(node, left, right, units=True)
+
+    def _both_plain(self, left: Relation, one: Column, scan: Scan, other: Column) -> bool:
+        """Whether the cells that an equality compares are those that tell units and keys of a path apart. It follows
+        from declarations alone, so that rows of some people do not decide how those of others are compared."""
+        columns = left.parts[one.table].columns
+        there = self.stores[scan.table.name.casefold()]
+        return isinstance(columns, ColumnStore) and columns.is_plain(one.name) and there.is_plain(other.name)
+
+    def _is_unique(self, table: TableSchema, name: str) -> bool:
+        codes, _ = self.stores[table.name.casefold()].identified(name)
+        return int(np.bincount(codes[codes >= 0]).max(initial=0)) <= 1
+
+    def _along_path(self, part: Part, name: str, table: TableSchema, key: str) -> Places | None:
+        """The rows that a path to the unit leads to: they are of the same unit, which was found through them."""
+        if not isinstance(part.columns, ColumnStore):
+            return None
+        schema = part.columns.schema
+        if schema.unit is None or schema.unit.column != name or not schema.unit.steps:
+            return None
+        step = schema.unit.steps[0]
+        if (step.table, step.key) != (table.name.casefold(), key):
+            return None
+        path = (part.columns, name, step.table, step.key)
+        if path not in self._led_places:
+            self._led_places[path] = self._led(name, part.columns, step.table, step.key)
+        places = self._led_places[path]
+        return places if part.places is None else np.append(places, -1)[part.places]
+
+
+def filtered(node: Filter, rows: Relation) -> Relation:
+    passes = evaluated(node.predicate, rows)
+    kept = passes.values.astype(bool) & passes.where_valid()
+    return Relation(rows.rows, rows.parts, rows.units, kept if rows.kept is None else kept & rows.kept)
+
+
+def with_mark(node: Mark, rows: Relation, found: Vector) -> Relation:
+    column = MadeColumns(rows.rows, {node.column.name: (Type.BOOLEAN, lambda: found)})
+    return Relation(rows.rows, {**rows.parts, node.column.table: Part(column)}, rows.units, rows.kept)
+
+
+def united(node: Union, rows: list[Relation]) -> Relation:
+    """The rows of the branches, settled, one after the other."""
+    makers = {
+        column.name: (column.type, partial(_joined, node.branches, rows, place, column.type))
+        for place, column in enumerate(node.columns)
+    }
+    size = sum(each.rows for each in rows)
+    units = [each.units for each in rows if each.units is not None]
+    whose = merged_units(units) if units else None
+    return Relation(size, {node.columns[0].table: Part(MadeColumns(size, makers))}, whose)
+
+
+def fan_outs_above(source: Source, times: int = 1) -> dict[int, int]:
+    """For each node, by its identity, how many rows public tables make of each of its rows above it, at most."""
+    found = {id(source): times}
+    below = times
+    if isinstance(source, Join) and all(scan.table.public for scan in scans_of(source.right)):
+        below = times * max(1, source.matches or 1)
+    for place, each in enumerate(inputs_of(source)):
+        asked_about = isinstance(source, Mark) and place == 1
+        above = 1 if asked_about or (isinstance(source, PerUnit) and source.alone) else below
+        for node, most in fan_outs_above(each, above).items():
+            found[node] = max(most, found.get(node, 1))
+    return found
+
+
+def _among_given(places: Places, part: Part) -> Places:
+    """Rows of a table as rows of some of its rows, ascending, among which they are; -1 stays."""
+    if part.places is None:
+        return places
+    found = np.searchsorted(part.places, places)
+    held = np.append(part.places, -2)[found] == places
+    return np.where(held, found, -1)
+
+
+def _exact_key(store: ColumnStore, name: str) -> KeyColumn:
+    """A column as it is stored, whatever bounds are declared of it: no two keys become one."""
+    codes, values = store.identified(name)
+    return KeyColumn(values, codes)
+
+
+def _ranks(values: Vector) -> Places:
+    """For each unit its place in their order; NULL is nobody."""
+    found = ranks(values.values)
+    return found if values.valid is None else np.where(values.valid, found, -1)
+
+
+def _joined(branches: tuple[Branch, ...], rows: list[Relation], place: int, kind: Type) -> Made:
+    if kind is Type.TEXT:
+        return joined_texts([_texts(branch.outputs[place], each) for branch, each in zip(branches, rows, strict=True)])
+    made = [evaluated(branch.outputs[place], each) for branch, each in zip(branches, rows, strict=True)]
+    dtype = np.result_type(DTYPES[kind], *(each.values for each in made))
+    values = np.concatenate([each.values.astype(dtype, copy=False) for each in made])
+    if all(each.valid is None for each in made):
+        return Vector(values)
+    return Vector(values, np.concatenate([each.where_valid() for each in made]))
+
+
+def _texts(expr: Expr, rows: Relation) -> Encoded:
+    if isinstance(expr, Column):
+        return rows.encoded(expr)
+    return encoded_texts(evaluated(expr, rows))
+
+
+def _as_made(cells: Vector, kind: Type) -> Made:
+    return encoded_texts(cells) if kind is Type.TEXT else cells
+
+
+def aggregated(each: Aggregation, rows: Relation, groups: Places, size: int, kind: Type) -> Vector:
+    """One exact aggregate of each group inside a unit."""
+    argument = each.argument
+    if argument is None:
+        return aggregate("COUNT", groups, size, None, kind)
+    if each.kind is AggregateKind.DISTINCT:
+        keys = key_codes(GroupKey(argument, None), rows)
+        codes = keys.read(0, rows.rows)
+        valid = keys.values.where_valid()[codes]
+        return aggregate("COUNT_DISTINCT", groups, size, Vector(codes, valid), kind)
+    return aggregate(str(each.kind), groups, size, evaluated(argument, rows), kind)

@@ -1,0 +1,125 @@
+"""Expressions over columns, block by block; what depends on one text column alone runs on its dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dpsql.executors.pandas.relations import Columns, Relation
+from dpsql.plan.expressions import Call, Column, Expr, Fact, Vector, columns, evaluate, rebuild, walk
+from dpsql.schema.columns import Type
+
+Evaluator = Callable[[int, int], Vector]
+BLOCK = 32_768
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Reads the columns of one expression, made-up ones that stand for looked-up parts among them."""
+
+    rows: Relation
+    lifted: dict[str, Evaluator] = field(default_factory=dict)
+
+    def lookup(self, column: Column, table: Vector, kind: Type) -> Column:
+        """A made-up column: `table`, a cell for each code of the text column, gathered by code."""
+        codes = self.rows.encoded(column).codes
+        table = Vector(np.ascontiguousarray(table.values), table.valid)
+        name = f"\0{len(self.lifted)}"  # no column of a query can have this name
+        self.lifted[name] = lambda start, stop: table.at(codes[start:stop])
+        return Column(name, kind, Fact())
+
+    def evaluator(self, expr: Expr) -> Evaluator:
+        """A function (start, stop) -> the block of an expression."""
+        if isinstance(expr, Column):  # nothing to be looked up
+            cells = self.rows.reader(expr)
+            return lambda start, stop: evaluate(expr, lambda _column: cells(start, stop), stop - start)
+        plain = rebuild(expr, {part: self._lift(part) for part in _liftable(expr)})
+        readers = {each: self.lifted.get(each.name) or self.rows.reader(each) for each in columns(plain)}
+
+        def run(start: int, stop: int) -> Vector:
+            def read(column: Column) -> Vector:
+                return readers[column](start, stop)
+
+            return evaluate(plain, read, stop - start)
+
+        return _in_pieces(run) if _makes_texts(plain) else run
+
+    def _lift(self, expr: Call) -> Column:
+        column = columns(expr)[0]
+        return self.lookup(column, over_dictionary(expr, self.rows), expr.type)
+
+
+def evaluator(expr: Expr, rows: Relation | Columns) -> Evaluator:
+    """A function (start, stop) -> the block of an expression over those rows."""
+    return Evaluation(Relation.of(rows)).evaluator(expr)
+
+
+def evaluated(expr: Expr, rows: Relation) -> Vector:
+    """The expression over all rows, block by block."""
+    read = evaluator(expr, rows)
+    blocks = [read(start, min(start + BLOCK, rows.rows)) for start in range(0, rows.rows, BLOCK)] or [read(0, 0)]
+    if len(blocks) == 1:
+        return blocks[0]
+    values = np.concatenate([block.values for block in blocks])
+    if all(block.valid is None for block in blocks):
+        return Vector(values)
+    return Vector(values, np.concatenate([block.where_valid() for block in blocks]))
+
+
+def text_column(expr: Expr) -> Column | None:
+    """The one column that an expression reads, if it is text; None if it reads others, or none."""
+    read = columns(expr)
+    return read[0] if len(read) == 1 and read[0].type is Type.TEXT else None
+
+
+def over_dictionary(expr: Expr, rows: Relation, most: int | None = None) -> Vector:
+    """The expression for each distinct value of its one text column, and last for NULL.
+
+    Texts above `most` characters are NULL, so that what is held is bounded by how many they are."""
+    column = text_column(expr)
+    assert column is not None  # callers ask first
+    dictionary = rows.encoded(column).dictionary
+
+    def run(start: int, stop: int) -> Vector:
+        found = evaluate(expr, lambda _column: dictionary.at(slice(start, stop)), stop - start)
+        return found if most is None or expr.type is not Type.TEXT else short_texts(found, most)
+
+    return (_in_pieces(run) if _makes_texts(expr) else run)(0, len(dictionary))
+
+
+def short_texts(vector: Vector, most: int) -> Vector:
+    """Texts of at most so many characters; longer ones are NULL."""
+    fits = np.fromiter((len(text) <= most for text in vector.values), dtype=bool, count=len(vector))
+    if fits.all():
+        return vector
+    return Vector(np.where(fits, vector.values, ""), fits & vector.where_valid())
+
+
+PIECE = 1_024
+"""So many cells are computed at once where texts are made on the way, each of which can be long."""
+
+
+def _makes_texts(expr: Expr) -> bool:
+    return any(isinstance(part, Call) and part.type is Type.TEXT for part in walk(expr))
+
+
+def _in_pieces(run: Evaluator) -> Evaluator:
+    def whole(start: int, stop: int) -> Vector:
+        pieces = [run(first, min(first + PIECE, stop)) for first in range(start, stop, PIECE)] or [run(start, stop)]
+        values = np.concatenate([piece.values for piece in pieces])
+        if all(piece.valid is None for piece in pieces):
+            return Vector(values)
+        return Vector(values, np.concatenate([piece.where_valid() for piece in pieces]))
+
+    return whole
+
+
+def _liftable(expr: Expr) -> list[Call]:
+    """The outermost calls whose value depends on the code of one text column alone."""
+    if not isinstance(expr, Call):
+        return []
+    if text_column(expr) is not None:
+        return [expr]
+    return [part for arg in expr.args for part in _liftable(arg)]

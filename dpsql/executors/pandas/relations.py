@@ -1,0 +1,248 @@
+"""The rows of a source: for each place in the query a table of columns and which of its rows stands in each row.
+
+No column is copied by a join: a column of a looked-up table is read through the positions of its rows, a block at a
+time. The position -1 is a row that is missing (the other side of an outer join): all its columns are NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.executors.pandas.blocks import Reader
+from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.encoding import Encoded
+from dpsql.executors.pandas.exact_values import joined, numbered
+from dpsql.executors.pandas.hashing import hash_coded, hash_units, hash_vector
+from dpsql.executors.pandas.joining import KeyColumn, dense_ranks, key_of
+from dpsql.plan.expressions import DTYPES, Array, Bools, Column, Vector, blank
+from dpsql.schema.columns import Type
+
+Places = NDArray[np.signedinteger[Any]]
+
+
+class Columns(Protocol):
+    """A table of columns, by name: a ColumnStore, or what a query makes."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+
+    def reader(self, name: str) -> Reader:
+        """A function (start, stop) -> the block of those rows."""
+
+    def encoded(self, name: str) -> Encoded:
+        """A column of texts by its distinct values."""
+
+    def numbered(self, name: str) -> tuple[NDArray[np.int32], Vector]:
+        """A column of anything else as codes into its distinct values, NULL being one of them."""
+
+
+@dataclass(frozen=True, repr=False)
+class Units:
+    """The privacy unit of each row: a code into `values`, -1 for a row of nobody's. Equal values are one unit, others
+    are two: they are what is stored (see `exact_values`), not what an expression reads. Without values the
+    codes are the rows of a table, each of which is a unit, and without codes they are its rows in order; `table` is its
+    name. `kind` is their declared type.
+
+    `handles`: (kind, place, column) of the columns that determine the unit as the plan's handles do."""
+
+    codes: Places | None
+    count: int
+    values: Vector | None
+    kind: Type = Type.INTEGER
+    table: str = ""
+    handles: frozenset[tuple[str, str, str]] = frozenset()
+
+    def at(self, places: Places) -> Units:
+        if self.codes is None or len(self.codes) == 0:
+            return replace(self, codes=places)
+        return replace(self, codes=self.codes[places])
+
+    def numbers(self) -> Places:
+        """The codes of all rows."""
+        return np.arange(self.count) if self.codes is None else self.codes
+
+    def key(self) -> KeyColumn:
+        """As one side of an equality."""
+        assert self.values is not None  # units of rows are never compared
+        return KeyColumn(self.values, self.numbers().astype(np.int32, copy=False))
+
+    def hashes(self, key: bytes, salt: int, places: Places) -> NDArray[np.uint64]:
+        """A keyed hash of the unit of these rows."""
+        codes = self.numbers()[places]
+        if self.values is None:  # positions depend on other rows, so all of these units choose alike
+            return hash_vector(key, salt, Vector(np.zeros(len(codes), dtype=np.int64)), Type.INTEGER)
+        if self.kind is Type.TEXT:
+            return hash_coded(key, salt, codes, _with_null(self.values, self.kind), self.kind)
+        return hash_units(key, salt, codes, self.values.values)
+
+
+@dataclass(frozen=True, repr=False)
+class Part:
+    """One place in the query: its columns, and which of their rows stands in each row (None: the same one)."""
+
+    columns: Columns
+    places: Places | None = None
+
+    def at(self, places: Places) -> Part:
+        if self.places is None:
+            return Part(self.columns, places)
+        found = self.places[places] if len(self.places) else np.full(len(places), -1)
+        return Part(self.columns, np.where(places < 0, -1, found) if places.min(initial=0) < 0 else found)
+
+
+class Relation:
+    """Rows over parts. `kept` marks those that an inner join leaves (None: all)."""
+
+    def __init__(
+        self, rows: int, parts: Mapping[str, Part], units: Units | None = None, kept: Bools | None = None
+    ) -> None:
+        self.rows = rows
+        self.parts = dict(parts)
+        self.units = units
+        self.kept = kept
+        self._whole: dict[Column, Vector] = {}
+        self._encoded: dict[Column, Encoded] = {}
+
+    @classmethod
+    def of(cls, columns: Columns | Relation) -> Relation:
+        """All rows of one table, at the nameless place."""
+        return columns if isinstance(columns, Relation) else cls(columns.rows, {"": Part(columns)})
+
+    def at(self, places: Places) -> Relation:
+        """The rows at these places; -1 is a missing row."""
+        units = None if self.units is None else self.units.at(places)
+        return Relation(len(places), {name: part.at(places) for name, part in self.parts.items()}, units)
+
+    def settled(self) -> Relation:
+        """The rows that are kept, and belong to somebody where units are known."""
+        kept = self.present()
+        return self if kept is None else self.at(np.flatnonzero(kept))
+
+    def present(self) -> Bools | None:
+        """Which rows are kept and somebody's; None: all."""
+        codes = None if self.units is None else self.units.codes
+        if codes is None or codes.min(initial=0) >= 0:
+            return self.kept
+        somebody = codes >= 0
+        return somebody if self.kept is None else self.kept & somebody
+
+    def reader(self, column: Column) -> Reader:
+        part = self.parts[column.table]
+        if part.places is None:
+            return part.columns.reader(column.name)
+        if column.type is Type.TEXT:
+            encoded = self.encoded(column)
+            return lambda start, stop: encoded.dictionary.at(encoded.codes[start:stop])
+        whole, places = self._all_of(column), part.places
+        missing = places.min(initial=0) < 0
+        return lambda start, stop: _gathered(whole, places[start:stop], missing=missing)
+
+    def encoded(self, column: Column) -> Encoded:
+        """A column of texts as codes, for each row of the relation."""
+        part = self.parts[column.table]
+        if part.places is None:
+            return part.columns.encoded(column.name)
+        if column not in self._encoded:
+            self._encoded[column] = _gathered_codes(part.columns.encoded(column.name), part.places)
+        return self._encoded[column]
+
+    def numbered(self, column: Column) -> tuple[NDArray[np.int32], Vector]:
+        """A column of anything else as codes into its distinct values."""
+        part = self.parts[column.table]
+        codes, values = part.columns.numbered(column.name)
+        if part.places is None:
+            return codes, values
+        if part.places.min(initial=0) >= 0:
+            return codes[part.places], values
+        if values.valid is None or values.valid[-1]:
+            values = _with_null(values, column.type)
+        return np.append(codes, np.int32(len(values) - 1))[part.places], values
+
+    def is_bare(self, column: Column) -> bool:
+        """Whether a column is a table's own, of which nothing is declared that could change a cell."""
+        columns = self.parts[column.table].columns
+        return isinstance(columns, ColumnStore) and columns.is_bare(column.name)
+
+    def is_plain(self, column: Column) -> bool:
+        """Whether it also is compared as what tells units apart, so that rows that a path leads together are the same
+        as those that an equality does."""
+        columns = self.parts[column.table].columns
+        return isinstance(columns, ColumnStore) and columns.is_plain(column.name)
+
+    def key(self, column: Column, *, exactly: bool) -> KeyColumn:
+        """A column as one side of an equality: a bare one as it is stored, or any as expressions read it."""
+        part = self.parts[column.table]
+        if exactly and isinstance(part.columns, ColumnStore):
+            codes, values = part.columns.identified(column.name)
+            return KeyColumn(values, codes if part.places is None else np.append(codes, np.int32(-1))[part.places])
+        if column.type is Type.TEXT:
+            return key_of(self.encoded(column))
+        return KeyColumn(self.reader(column)(0, self.rows))
+
+    def _all_of(self, column: Column) -> Vector:
+        """The whole column of the table at a place."""
+        if column not in self._whole:
+            columns = self.parts[column.table].columns
+            self._whole[column] = columns.reader(column.name)(0, columns.rows)
+        return self._whole[column]
+
+
+def _gathered(whole: Vector, places: Places, *, missing: bool) -> Vector:
+    if not missing:
+        return whole.at(places)
+    present = places >= 0
+    if len(whole) == 0:
+        return Vector(np.zeros(len(places), dtype=whole.values.dtype), present)
+    found = whole.at(places)
+    return Vector(found.values, present if found.valid is None else found.valid & present)
+
+
+def _gathered_codes(encoded: Encoded, places: Places) -> Encoded:
+    if places.min(initial=0) >= 0:
+        return Encoded(encoded.codes[places], encoded.dictionary, encoded.nulls)
+    # What is missing is NULL, even in a column that is declared never to be: that one's own -1 is a value.
+    dictionary = encoded.dictionary
+    codes = np.where(encoded.codes < 0, np.int32(len(dictionary) - 1), encoded.codes).astype(np.int32)
+    return Encoded(np.append(codes, np.int32(-1))[places], _with_null(dictionary, Type.TEXT), nulls=True)
+
+
+def _with_null(values: Vector, kind: Type) -> Vector:
+    """The values with one more at the end, which is NULL."""
+    last: Array = np.empty(1, dtype=DTYPES[kind])
+    last[0] = blank(kind)
+    return Vector(np.concatenate([values.values, last]), np.append(values.where_valid(), False))
+
+
+def units_of_codes(codes: Places, values: Vector, kind: Type) -> Units:
+    """Units by the codes of a column: the value NULL is nobody."""
+    if values.valid is not None:
+        codes = np.where(np.append(values.valid, False)[codes], codes, -1)
+    return Units(codes, len(values), values, kind)
+
+
+def merged_units(parts: list[Units]) -> Units:
+    """The units of several lists of rows, one after the other: equal values are one unit, and so is the same row of the
+    same table."""
+    if all(part.values is None for part in parts):
+        first: dict[str, int] = {}
+        size = 0
+        for part in parts:
+            if part.table not in first:
+                first[part.table] = size
+                size += part.count
+        return Units(np.concatenate([part.numbers() + first[part.table] for part in parts]), size, None)
+    values = [part.values.values for part in parts if part.values is not None]
+    ranks, firsts = dense_ranks(np.concatenate(numbered(values)))
+    distinct = joined(values, firsts)
+    codes, start = [], 0
+    for part, held in zip(parts, values, strict=True):
+        numbers = np.append(ranks[start : start + len(held)], -1)
+        codes.append(numbers[part.numbers()])
+        start += len(held)
+    return Units(np.concatenate(codes), len(distinct), Vector(distinct), parts[0].kind)

@@ -1,0 +1,1 @@
+"""The logical plan: frozen values that print themselves."""

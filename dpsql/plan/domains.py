@@ -1,0 +1,234 @@
+"""Public sets of values: all that an expression can come to, derived from declarations and never from data.
+
+A key with such a set makes public groups: all of them are shown. Rows whose value is not in it are in no group, so
+the set need only be useful, not complete; what matters for privacy is that no row decides it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpsql.plan.expressions import DTYPES, Array, Call, Column, Expr, Literal, Vector, blank, call_of, columns, evaluate
+from dpsql.plan.facts import Known, fact
+from dpsql.plan.functions import FUNCTIONS
+from dpsql.plan.query import MOST_DERIVED_CELLS
+from dpsql.schema.calendar import DAYS, MICROSECONDS
+from dpsql.schema.columns import ColumnSchema, Key, Type
+
+Domain = tuple[Key, ...]
+
+_PIECE = 1_024
+MOST_UNDECLARED = 1_000
+"""Values at most that are derived from dates or timestamps without declared bounds (months, hours, but not years)."""
+MOST_TEXT = 1 << 22
+"""Characters of all texts of a set together; with more, the groups count as unknown."""
+_CHOOSERS = {"coalesce": slice(None), "nullif": slice(1), "least": slice(None), "greatest": slice(None)}
+
+
+class Domains:
+    """Sets of values of expressions over columns, above some filters; `declared` says what is declared of a column,
+    `origins` what a column that the query makes is a copy of: one of several expressions."""
+
+    def __init__(
+        self,
+        declared: Callable[[Column], ColumnSchema | None],
+        known: Known,
+        origins: Mapping[Column, Sequence[Expr]] | None = None,
+    ) -> None:
+        self.declared = declared
+        self.origins = origins or {}
+        self.known = known
+        self.found: dict[Expr, Domain | None] = {}
+
+    def of(self, expr: Expr) -> Domain | None:
+        """All values in ascending order, NULL last where it can occur; None where they are not known or too many."""
+        if expr not in self.found:
+            self.found[expr] = self._of(expr)
+        return self.found[expr]
+
+    def too_many(self, expr: Expr) -> bool:
+        """Whether its values are public, and only more than `of` makes."""
+        used = columns(expr)
+        known = [self.of(column) is not None or _between_bounds(column, self.known) for column in used]
+        return bool(used) and all(known) and self.of(expr) is None
+
+    def _of(self, expr: Expr) -> Domain | None:
+        if isinstance(expr, Literal):
+            return (expr.value,)
+        if isinstance(expr, Column):
+            declared = self.declared(expr)
+            listed = self._copied(expr) if declared is None else declared.keys
+            if listed and declared is not None and expr.fact.nullable and not declared.nullable and None not in listed:
+                listed = (*listed, None)  # beside no match in an outer join
+            return _counted(expr, self.known) if listed is None else listed
+        if not isinstance(expr, Call):
+            return None
+        found = self._of_columns(expr)
+        if found is None:
+            found = self._truncated(expr)
+        if found is None:
+            found = self._chosen(expr)
+        if found is None:
+            found = _counted(expr, self.known)
+        if found is None and expr.function.values:
+            found = _sorted({*expr.function.values, *([None] if fact(expr, self.known).nullable else [])})
+        return self._combined(expr) if found is None else found
+
+    def _copied(self, column: Column) -> Domain | None:
+        """The values of all that a made column is a copy of."""
+        known, self.known = self.known, {}  # filters above it speak of the column, not of what it was
+        sets = [self.of(expr) for expr in self.origins.get(column, ())]
+        self.known = known
+        own = [each for each in sets if each is not None]
+        if not own or len(own) < len(sets):
+            return None
+        return _sorted({_as_type(value, column.type) for values in own for value in values})
+
+    def _of_columns(self, expr: Call) -> Domain | None:
+        """The expression at every combination of its columns' values; each column has a small set of its own."""
+        used = columns(expr)
+        sets = [self.of(column) for column in used]
+        own = [each for each in sets if each is not None]
+        if not used or len(own) < len(sets):
+            return None
+        base = _evaluated(expr, used, own)
+        if base is None:
+            return None
+        # A NULL that a list of keys leaves out can still lead to a value, as in COALESCE(column, 'none'). Where it
+        # does, a NULL that comes out beside that value is a group too; where it only leads to NULL, it is left out.
+        wider = [
+            values if None in values or not column.fact.nullable else (*values, None)
+            for column, values in zip(used, own, strict=True)
+        ]
+        found = set(base)
+        for place, values in enumerate(wider):
+            if values != own[place]:
+                more = _evaluated(expr, used, [*wider[:place], (None,), *wider[place + 1 :]])
+                if more is None:
+                    return None
+                found.update(more if more != (None,) else ())
+        return _sorted(found)
+
+    def _chosen(self, expr: Call) -> Domain | None:
+        """Functions that return one of their arguments: the sets of those together."""
+        if expr.function.name == "case":
+            arms: Sequence[Expr] = [*expr.args[1::2], expr.args[-1]]
+        elif expr.function.name in _CHOOSERS:
+            arms = expr.args[_CHOOSERS[expr.function.name]]
+        else:
+            return None
+        found: set[Key] = {None} if expr.function.name == "nullif" else set()
+        for arm in arms:
+            values = self.of(arm)
+            if values is None or len(found) + len(values) > MOST_DERIVED_CELLS:
+                return None
+            found |= {_as_type(value, expr.type) for value in values}
+        if not fact(expr, self.known).nullable:
+            found.discard(None)
+        return _sorted(found)
+
+    def _truncated(self, expr: Call) -> Domain | None:
+        """DATE_TRUNC of a time with bounds: the first instants of all units that these touch."""
+        unit = expr.function.name.removeprefix("trunc_")
+        held = fact(expr.args[0], self.known)
+        if f"diff_{unit}" not in FUNCTIONS or not expr.function.name.startswith("trunc_"):
+            return None
+        ends = Vector(np.array([held.range.lower, held.range.upper], dtype=np.int64))
+        first, last = expr.function.kernel(expr.type, [ends]).values.tolist()
+        one = [Vector(np.array([end], dtype=np.int64)) for end in (first, last)]
+        steps = int(FUNCTIONS[f"diff_{unit}"].kernel(Type.INTEGER, one).values[0])
+        if not 0 <= steps < _most(expr, self.known):
+            return None
+        start, count = np.full(steps + 1, first, dtype=np.int64), np.arange(steps + 1, dtype=np.int64)
+        found = cells_of(FUNCTIONS[f"add_{unit}"].kernel(expr.type, [Vector(start), Vector(count)]), expr.type)
+        return _sorted({*found, None} if held.nullable else {each for each in found if each is not None})
+
+    def _combined(self, expr: Call) -> Domain | None:
+        """Any other function, at every combination of its arguments' sets."""
+        sets = [self.of(arg) for arg in expr.args]
+        own = [each for each in sets if each is not None]
+        if len(own) < len(sets):
+            return None
+        places = [Column(f"\0{place}", arg.type, fact(arg, self.known)) for place, arg in enumerate(expr.args)]
+        return _evaluated(call_of(expr.function, tuple(places), expr.type), places, own)
+
+
+def _most(expr: Expr, known: Known) -> int:
+    """How many values a derived set may have."""
+    ranges = [(fact(column, known).range, column.type) for column in columns(expr) if column.type.temporal]
+    whole = {Type.DATE: DAYS, Type.TIMESTAMP: MICROSECONDS}
+    loose = any(held.lower == whole[kind].lower or held.upper == whole[kind].upper for held, kind in ranges)
+    return MOST_UNDECLARED if loose else MOST_DERIVED_CELLS
+
+
+def _between_bounds(column: Column, known: Known) -> bool:
+    """Whole numbers and dates that are between bounds."""
+    held = fact(column, known).range
+    return column.type.discrete and held.bounded and _most(column, known) == MOST_DERIVED_CELLS
+
+
+def _counted(expr: Expr, known: Known) -> Domain | None:
+    """Booleans, and whole numbers and dates in a bounded range of at most so many."""
+    held = fact(expr, known)
+    if not expr.type.discrete or not held.range.bounded:
+        return None
+    lower, upper = int(held.range.lower), int(held.range.upper)
+    if upper - lower >= _most(expr, known) or max(-lower, upper + 1) > 2**63:
+        return None
+    boolean = expr.type is Type.BOOLEAN
+    values: list[Key] = [bool(value) if boolean else value for value in range(lower, upper + 1)]
+    return (*values, None) if held.nullable else tuple(values)
+
+
+def _evaluated(expr: Expr, used: Sequence[Column], sets: Sequence[Domain]) -> Domain | None:
+    rows = 1
+    for values in sets:
+        rows *= len(values)
+    if rows > MOST_DERIVED_CELLS:
+        return None
+    grid = list(itertools.product(*sets))
+    found: set[Key] = set()
+    characters = 0
+    for first in range(0, rows, _PIECE):
+        piece = grid[first : first + _PIECE]
+        columns_of = {each: vector_of([row[i] for row in piece], each.type) for i, each in enumerate(used)}
+        made = cells_of(_values(expr, columns_of, len(piece)), expr.type)
+        characters += sum(len(value) for value in made if isinstance(value, str))
+        if characters > MOST_TEXT:
+            return None
+        found.update(made)
+    return _sorted(found)
+
+
+def _values(expr: Expr, read: Mapping[Column, Vector], rows: int) -> Vector:
+    with np.errstate(all="ignore"):
+        return evaluate(expr, lambda column: read[column], rows)
+
+
+def _sorted(values: set[Key]) -> Domain:
+    present: list[Any] = sorted(value for value in values if value is not None)
+    return (*present, None) if None in values else tuple(present)
+
+
+def _as_type(value: Key, kind: Type) -> Key:
+    return float(value) if kind is Type.REAL and isinstance(value, int) else value
+
+
+def vector_of(cells: Sequence[Key], kind: Type) -> Vector:
+    """Python values as a vector, None for NULL."""
+    valid = np.array([cell is not None for cell in cells], dtype=bool)
+    values: Array = np.array([blank(kind) if cell is None else cell for cell in cells], dtype=DTYPES[kind])
+    return Vector(values, None if valid.all() else valid)
+
+
+def cells_of(vector: Vector, kind: Type) -> list[Key]:
+    """The cells as Python values, None for NULL; -0.0 as 0.0."""
+    values = vector.values + 0.0 if kind is Type.REAL else vector.values
+    cells: list[Key] = np.asarray(values).tolist()
+    if vector.valid is None:
+        return cells
+    return [cell if present else None for cell, present in zip(cells, vector.valid, strict=True)]

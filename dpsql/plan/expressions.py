@@ -1,0 +1,391 @@
+"""Typed scalar expressions: total functions only, three-valued logic.
+
+An expression is a frozen tree of `Column`, `Literal`, `Slot` and `Call`. What a function is (its types, ranges, NULLs
+and kernel) stands in one `Function` record; everything else here only walks the tree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.plan.row_local import laid_out
+from dpsql.schema.calendar import show_date, show_timestamp
+from dpsql.schema.columns import Key, Type
+from dpsql.schema.intervals import BOOLEAN, EVERYTHING, Interval, hull, point
+
+Array = NDArray[Any]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What is known of an expression's values without reading them: where they lie, and whether NULL is possible."""
+
+    range: Interval = EVERYTHING
+    nullable: bool = True
+    whole: bool = False
+    """Every value is an integer; then the ends of a bounded range are integers too."""
+    meant: Interval | None = None
+    """Where values lie by what people have said: declared bounds, constants, filters. None where `range` is that.
+
+    Types have limits of their own, which bound arithmetic (no LENGTH is beyond 2^32 - 1, no date before year 1) and say
+    nothing of the values that are to be expected. Both hold for every value, and functions go over both."""
+
+    most: int | None = None
+    """Of texts: no value has more characters, where what is written says so: LEFT(city, 3)."""
+
+    @property
+    def said(self) -> Interval:
+        return self.range if self.meant is None else self.meant
+
+    @property
+    def limited(self) -> bool:
+        """Whether people have said, of both ends, how far values go."""
+        return self.range.bounded and self.said.bounded
+
+    def meaning(self, said: Interval) -> Fact:
+        """The same, where people have said that values lie in `said`. A range with two ends is as good as `range`."""
+        return replace(self, meant=None if said.bounded or said == self.range else said)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Vector:
+    """A block of values. `valid` marks the cells that are not NULL; None when none is NULL. Prints none of them."""
+
+    values: Array
+    valid: Bools | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def at(self, places: Array | slice) -> Vector:
+        """The cells at these places."""
+        return Vector(self.values[places], None if self.valid is None else self.valid[places])
+
+    def where_valid(self) -> Bools:
+        return np.ones(len(self.values), dtype=bool) if self.valid is None else self.valid
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """One function of the language, in one place.
+
+    type_of(argument types, argument facts): the result's type, or None where the types do not fit.
+    fact_of(argument facts): range and nullability of the result; must hold for every input inside the facts. Where the
+    range is bounded only because its type is, it says so (`Fact.meant`). It is called by `fact`.
+    kernel(result type, vectors): computes a block; total, never raises on values.
+    show: a format string with {0}, {1} or {args}, for plans; or what writes the call, of its arguments written out.
+    sql: the same function in DuckDB's SQL with {0}, {1} or {args}, total as the kernel is; made from the argument types
+    and the result's where they matter. Other engines get it translated.
+    syntax: what is written for it: parser nodes with the names of their arguments in order, such as "Round(this,
+    decimals)" or "Coalesce(this, *expressions)", and bare names ("CLAMP") of functions that the parser does not know.
+    """
+
+    name: str
+    arity: tuple[int, int | None]
+    type_of: Callable[[Sequence[Type], Sequence[Fact]], Type | None]
+    fact_of: Callable[[Sequence[Fact]], Fact]
+    kernel: Callable[[Type, Sequence[Vector]], Vector]
+    show: str | Callable[[Sequence[str]], str]
+    wants: str
+    """What the arguments must be, for the message of a TypeMismatch: "numbers"."""
+    sql: str | Callable[[Sequence[Type], Type], str] = ""
+    syntax: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    """All texts that it can come to, whatever its arguments: public keys. Empty where there is no end of them."""
+
+    def fact(self, facts: Sequence[Fact]) -> Fact:
+        """What is known of the result, by arithmetic and by what people have said.
+
+        The same rule goes over both kinds of ranges: of LENGTH(city) % 7, whose argument may be any number as far as
+        anybody has said, it says 0 to 6."""
+        held = self.fact_of(facts)
+        if all(each.meant is None for each in facts):
+            return held
+        return held.meaning(self.fact_of([replace(each, range=each.said, meant=None) for each in facts]).said)
+
+    def emit(self, kinds: Sequence[Type], result: Type, args: Sequence[str]) -> str:
+        """The call in DuckDB's SQL, of arguments already written out; NaN is NULL after every node."""
+        template = self.sql if isinstance(self.sql, str) else self.sql(kinds, result)
+        text = template.format(*args, args=", ".join(args), rest=", ".join(args[1:]))
+        return f"NULLIF({text}, CAST('NaN' AS DOUBLE))" if result is Type.REAL else f"({text})"
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _function_named, (self.name,)
+
+
+def _function_named(name: str) -> Function:
+    from dpsql.plan.functions import FUNCTIONS  # the functions are made of this module
+
+    return FUNCTIONS[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the plan. `table`: the place in the query that makes it; empty where there is one table only."""
+
+    name: str
+    type: Type
+    fact: Fact
+    table: str = ""
+    shown: str = field(default="", compare=False)
+    """The table's name beside others, for messages."""
+
+    def __str__(self) -> str:
+        return f"{_quoted(self.shown)}.{_quoted(self.name)}" if self.shown else _quoted(self.name)
+
+
+def _quoted(name: str) -> str:
+    plain = name.isidentifier() and name.isascii()
+    return name if plain else '"' + name.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant of the query; None is NULL."""
+
+    value: Key
+    type: Type
+
+    @property
+    def fact(self) -> Fact:
+        return _fact_of(self.value, self.type)
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return "NULL"
+        if isinstance(self.value, str):
+            return "'" + self.value.replace("'", "''") + "'"
+        if self.type is Type.DATE:
+            return f"DATE '{show_date(int(self.value))}'"
+        if self.type is Type.TIMESTAMP:
+            return f"TIMESTAMP '{show_timestamp(int(self.value))}'"
+        return str(self.value).upper() if isinstance(self.value, bool) else str(self.value)
+
+
+@lru_cache(maxsize=4096)
+def _fact_of(value: Key, kind: Type) -> Fact:
+    """What is known of a constant."""
+    if value is None:
+        return Fact(point(0), nullable=True, whole=kind.discrete)
+    number = isinstance(value, int | float)
+    held = point(value) if number else EVERYTHING  # type: ignore[arg-type]
+    return Fact(held, nullable=False, whole=kind.discrete, most=len(value) if isinstance(value, str) else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A released value: output `index` of the aggregation (keys first, then aggregates)."""
+
+    index: int
+    name: str
+    type: Type
+
+    @property
+    def fact(self) -> Fact:
+        return Fact()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function applied to expressions, made by `call_of`. `held` is what is known of its values whatever rows pass,
+    `size` how many nodes it is written with; the hash is computed once, for trees are looked up often."""
+
+    function: Function
+    args: tuple[Expr, ...]
+    type: Type
+    held: Fact = field(compare=False)
+    size: int = field(compare=False)
+    branches: bool = field(compare=False)
+    """Whether there is a CASE in it."""
+    _hash: int = field(compare=False)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return call_of, (self.function, self.args, self.type)  # hashes of texts differ between processes
+
+    def __str__(self) -> str:
+        texts = [str(arg) for arg in self.args]  # each once, or deep trees would take exponential time
+        show = self.function.show
+        if not isinstance(show, str):
+            return show(texts)
+        infix = [isinstance(arg, Call) and _is_infix(arg.function.show) for arg in self.args]
+        shown = [f"({text})" if inner else text for text, inner in zip(texts, infix, strict=True)]
+        return show.format(*shown, args=", ".join(texts), rest=", ".join(shown[1:]))
+
+
+def _is_infix(show: object) -> bool:
+    return isinstance(show, str) and show.startswith("{")
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalEnd:
+    """One end of the noise interval of an output over released values; `expr` is that output."""
+
+    expr: Expr
+    level: float
+    upper: bool
+    type: Type = Type.REAL
+
+    def __str__(self) -> str:
+        return f"DP_INTERVAL_{'HIGH' if self.upper else 'LOW'}({self.expr}, {self.level:g})"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """An aggregate with its noise interval, as one text in JSON."""
+
+    expr: Slot
+    level: float
+    type: Type = Type.TEXT
+
+    def __str__(self) -> str:
+        return f"REPORT({self.expr})"
+
+
+Leaf = Column | Literal | Slot | IntervalEnd | Report
+Expr = Leaf | Call
+
+
+def call_of(function: Function, args: tuple[Expr, ...], kind: Type) -> Call:
+    """The application of a function, of a result type that is decided already."""
+    held = between_integers(function.fact([unfiltered(arg) for arg in args]), kind)
+    size = 1 + sum(arg.size if isinstance(arg, Call) else 1 for arg in args)
+    branches = function.name == "case" or any(isinstance(arg, Call) and arg.branches for arg in args)
+    return Call(function, args, kind, held, size, branches, hash((function.name, args, kind)))
+
+
+def call(function: Function, *args: Expr) -> Call | None:
+    """The typed application of a function; None where the types do not fit."""
+    kind = function.type_of([arg.type for arg in args], [unfiltered(arg) for arg in args])
+    return None if kind is None else call_of(function, args, kind)
+
+
+def unfiltered(expr: Expr) -> Fact:
+    """Range and nullability of an expression over all rows."""
+    if isinstance(expr, Call):
+        return expr.held
+    if isinstance(expr, Column | Literal):
+        return expr.fact if expr.fact.whole else between_integers(expr.fact, expr.type)
+    return Fact()
+
+
+def between_integers(held: Fact, kind: Type) -> Fact:
+    """The fact as it holds for a type: ends are integers where values are; one step outward where a range holds
+    none, which is wider but still true."""
+    if kind is Type.BOOLEAN:
+        return Fact(held.range.intersect(BOOLEAN) or BOOLEAN, held.nullable, whole=True)
+    if not kind.discrete:
+        return replace(held, whole=False) if held.whole else held
+    meant = None if held.meant is None else _whole_ends(held.meant)
+    return Fact(_whole_ends(held.range), held.nullable, whole=True, meant=meant)
+
+
+def _whole_ends(span: Interval) -> Interval:
+    lower = math.ceil(span.lower) if math.isfinite(span.lower) else span.lower
+    upper = math.floor(span.upper) if math.isfinite(span.upper) else span.upper
+    return Interval(min(lower, upper), max(lower, upper))
+
+
+def together(facts: Sequence[Fact]) -> Fact:
+    """What holds of values that are of one of these facts each."""
+    found = Fact(hull(each.range for each in facts), any(each.nullable for each in facts))
+    return found.meaning(hull(each.said for each in facts))
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """The expression and all its parts, outermost first."""
+    yield expr
+    if isinstance(expr, Call):
+        for arg in expr.args:
+            yield from walk(arg)
+
+
+def columns(expr: Expr) -> list[Column]:
+    """The columns that an expression reads, each once, in order."""
+    return list(dict.fromkeys(part for part in walk(expr) if isinstance(part, Column)))
+
+
+def rebuild(expr: Expr, replace: Mapping[Expr, Expr]) -> Expr:
+    """The expression with every part that `replace` names put in its place."""
+    if expr in replace:
+        return replace[expr]
+    if isinstance(expr, Call):
+        return call_of(expr.function, tuple(rebuild(arg, replace) for arg in expr.args), expr.type)
+    return expr
+
+
+def evaluate(expr: Expr, read: Callable[[Any], Vector], size: int) -> Vector:
+    """The values of an expression over one block of `size` cells; `read` gives the block of any leaf but a literal.
+
+    The only place where a kernel gets cells of rows: each argument is laid out, or is a constant of the text, which
+    alone has the stride 0. So a row's value is a function of its own cells (row_local.py)."""
+    if isinstance(expr, Literal):
+        return constant(expr, size)
+    if not isinstance(expr, Call):
+        return _laid_out(read(expr))
+    return _laid_out(expr.function.kernel(expr.type, [evaluate(arg, read, size) for arg in expr.args]))
+
+
+def _laid_out(vector: Vector) -> Vector:
+    values, valid = laid_out(vector.values), None if vector.valid is None else laid_out(vector.valid)
+    return vector if values is vector.values and valid is vector.valid else Vector(values, valid)
+
+
+DTYPES: Mapping[Type, type] = {
+    Type.INTEGER: np.int64,
+    Type.REAL: np.float64,
+    Type.BOOLEAN: np.bool_,
+    Type.TEXT: np.object_,
+    Type.DATE: np.int64,
+    Type.TIMESTAMP: np.int64,
+    Type.OTHER: np.object_,
+}
+_BLANK: Mapping[Type, Key] = {
+    Type.INTEGER: 0,
+    Type.REAL: 0.0,
+    Type.BOOLEAN: False,
+    Type.TEXT: "",
+    Type.DATE: 0,
+    Type.TIMESTAMP: 0,
+    Type.OTHER: "",
+}
+
+
+def blank(kind: Type) -> Key:
+    """What stands in the cell of a NULL."""
+    return _BLANK[kind]
+
+
+def constant(literal: Literal, size: int) -> Vector:
+    """The literal `size` times over, as a view of one cell."""
+    missing = literal.value is None
+    cell: Array = np.array([blank(literal.type) if missing else literal.value], DTYPES[literal.type])
+    valid = np.broadcast_to(np.zeros(1, dtype=bool), size) if missing else None
+    return Vector(np.broadcast_to(cell, size), valid)
+
+
+def folded(expr: Call) -> Call | Literal:
+    """The literal that a call of literals comes to (functions are total and know no other input)."""
+    if not all(isinstance(arg, Literal) for arg in expr.args):
+        return expr
+    vector = evaluate(expr, lambda column: constant(Literal(None, column.type), 1), 1)
+    missing = vector.valid is not None and not vector.valid[0]
+    return Literal(
+        None if missing else vector.values[0].item() if vector.values.dtype != object else vector.values[0], expr.type
+    )

@@ -1,0 +1,206 @@
+"""What is known of expressions: where their values lie, and what a filter says about the rows it lets through.
+
+Proof of every narrowing rule: a row passes only if the predicate is TRUE (not NULL) for it, so whatever TRUE implies of
+an expression holds for all rows above the filter. Facts are kept by expression, so `WHERE a * b < 9` bounds
+`SUM(a * b)`. Inside CASE an arm's value is used only where its condition is TRUE and none before it was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dpsql.plan.expressions import Call, Expr, Fact, Literal, between_integers, together, unfiltered
+from dpsql.plan.nodes import Source, filters_of
+from dpsql.schema.columns import Type
+from dpsql.schema.intervals import INFINITY, Interval, Number, as_floats, hull
+
+Known = Mapping[Expr, Fact]
+
+
+def known_of(source: Source) -> Known:
+    """All that the filters of a source imply of expressions."""
+    known: Known = {}
+    for predicate in filters_of(source):
+        known = narrow(predicate, known)
+    return known
+
+
+def fact(expr: Expr, known: Known | None = None) -> Fact:
+    """Range and nullability of an expression, from its parts and from what a filter has made `known`."""
+    known = known or {}
+    if not isinstance(expr, Call):
+        derived = unfiltered(expr)
+    elif expr.function.name == "case":
+        derived = _case_fact(expr.args, known)
+    else:
+        derived = expr.function.fact([fact(arg, known) for arg in expr.args])
+    said = known.get(expr) if known and not isinstance(expr, Literal) else None
+    if said is None and not isinstance(expr, Call):
+        return derived
+    return between_integers(derived if said is None else _both(derived, said), expr.type)
+
+
+def _both(one: Fact, other: Fact) -> Fact:
+    """Two facts of the same values. Nothing in common means that no row passes the filter: either fact then holds."""
+    held = replace(one, range=one.range.intersect(other.range) or one.range, nullable=one.nullable and other.nullable)
+    return held.meaning(one.said.intersect(other.said) or one.said)
+
+
+def _case_fact(args: tuple[Expr, ...], known: Known) -> Fact:
+    """CASE: the hull of its arms, each narrowed by its own condition and by those before it not being TRUE."""
+    found: list[Fact] = []
+    for condition, value in zip(args[:-1:2], args[1::2], strict=True):
+        found.append(fact(value, narrow(condition, known)))
+        known = _not_true(condition, known)
+    found.append(fact(args[-1], known))
+    values = [*args[1::2], args[-1]]
+    real = [each for each, value in zip(found, values, strict=True) if not _is_null(value)]
+    nullable = any(each.nullable for each in found)
+    if not real:
+        return Fact(Interval(0, 0), nullable)
+    return Fact(as_floats(hull(each.range for each in real)), nullable).meaning(
+        as_floats(hull(each.said for each in real))
+    )
+
+
+_OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
+_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
+
+
+def _quick(expr: Expr, known: Known) -> Fact:
+    """`fact`, save for CASE, of which only what holds for all rows is taken: conditions of conditions would otherwise
+    be gone through again at every level."""
+    if not isinstance(expr, Call) or not expr.branches:
+        return fact(expr, known)
+    said = known.get(expr)
+    return expr.held if said is None else replace(_both(expr.held, said), nullable=said.nullable)
+
+
+def narrow(predicate: Expr, known: Known) -> Known:
+    """`known` and what follows from `predicate` being TRUE. A predicate that no rule knows adds nothing."""
+    if not isinstance(predicate, Call):
+        return known
+    name, args = predicate.function.name, predicate.args
+    if name == "and":
+        return narrow(args[1], narrow(args[0], known))
+    if name == "or":
+        return _either(narrow(args[0], known), narrow(args[1], known))
+    if name == "not":
+        return _narrow_not(args[0], known)
+    if name == "is_true":
+        return narrow(args[0], known)
+    if name == "in":
+        return _narrow_in(args[0], args[1:], known)
+    if name in _OPPOSITE:
+        return _narrow_comparison(name, args[0], args[1], known)
+    return known
+
+
+def _not_true(condition: Expr, known: Known) -> Known:
+    """`known` and what follows from a condition being FALSE or NULL, for the values that are not NULL.
+
+    Used for comparisons with something that is never NULL only: then the condition is NULL just where the other side
+    is, which has no value to bound."""
+    if isinstance(condition, Call) and condition.function.name in _OPPOSITE:
+        left, right = condition.args
+        opposite = _OPPOSITE[condition.function.name]
+        for value, other, name in ((left, right, opposite), (right, left, _MIRRORED.get(opposite, "ne"))):
+            beyond = _quick(other, known)
+            if name != "ne" and value.type.ordered_number and other.type.ordered_number and not beyond.nullable:
+                limit = _limit_of_fact(name, value.type, beyond, other.type)
+                known = _learn(known, value, limit, nullable=_quick(value, known).nullable)
+    return known
+
+
+def _either(left: Known, right: Known) -> Known:
+    """One of two holds: what both say, at its widest."""
+    both = [expr for expr in left if expr in right]
+    return {expr: together([left[expr], right[expr]]) for expr in both}
+
+
+def _narrow_not(inner: Expr, known: Known) -> Known:
+    """NOT p is TRUE where p is FALSE."""
+    if not isinstance(inner, Call):
+        return known
+    name, args = inner.function.name, inner.args
+    if name == "not":
+        return narrow(args[0], known)
+    if name == "is_null":
+        return _learn(known, args[0], None)
+    if name == "or":  # NOT (p OR q) = NOT p AND NOT q
+        return _narrow_not(args[1], _narrow_not(args[0], known))
+    if name == "and":
+        return _either(_narrow_not(args[0], known), _narrow_not(args[1], known))
+    if name == "in":  # x NOT IN (...) is TRUE only for an x that is not NULL
+        return _learn(known, args[0], None)
+    if name in _OPPOSITE:
+        return _narrow_comparison(_OPPOSITE[name], args[0], args[1], known)
+    return known
+
+
+def _narrow_in(value: Expr, listed: tuple[Expr, ...], known: Known) -> Known:
+    """x IN (list) is TRUE only for an x that equals one of the list's values."""
+    numbers = [each.value for each in listed if isinstance(each, Literal) and each.value is not None]
+    if value.type.ordered_number and numbers and len(numbers) == sum(not _is_null(each) for each in listed):
+        ends = [each for each in numbers if isinstance(each, int | float)]
+        return _learn(known, value, Fact(Interval(min(ends), max(ends))))
+    return _learn(known, value, None)
+
+
+def _is_null(expr: Expr) -> bool:
+    return isinstance(expr, Literal) and expr.value is None
+
+
+def _narrow_comparison(name: str, left: Expr, right: Expr, known: Known) -> Known:
+    """A comparison is TRUE only where neither side is NULL and each lies on its side of the other's range."""
+    if name == "ne" or not (left.type.ordered_number and right.type.ordered_number):
+        return _learn(_learn(known, left, None), right, None)
+    left_fact, right_fact = _quick(left, known), _quick(right, known)
+    known = _learn(known, left, _limit_of_fact(name, left.type, right_fact, right.type))
+    return _learn(known, right, _limit_of_fact(_MIRRORED[name], right.type, left_fact, left.type))
+
+
+def _limit_of_fact(name: str, kind: Type, other: Fact, other_kind: Type) -> Fact:
+    """What holds of a value that compares so with some value of the fact `other`."""
+    held = Fact(_limit(name, kind, other.range, other_kind))
+    return held if other.meant is None else held.meaning(_limit(name, kind, other.meant, other_kind))
+
+
+def _limit(name: str, kind: Type, other: Interval, other_kind: Type) -> Interval:
+    """Where a value lies that compares so with some value of `other`."""
+    whole = kind.discrete
+    step = 1 if whole and other_kind.discrete else 0  # x < 5 is x <= 4 between integers
+    upper: Number = INFINITY
+    lower: Number = -INFINITY
+    if name in ("lt", "le", "eq"):
+        upper = other.upper - (step if name == "lt" else 0)
+    if name in ("gt", "ge", "eq"):
+        lower = other.lower + (step if name == "gt" else 0)
+    if whole:
+        lower = math.ceil(lower) if math.isfinite(lower) else lower
+        upper = math.floor(upper) if math.isfinite(upper) else upper
+    elif kind is Type.REAL:
+        lower, upper = _float_below(lower), _float_above(upper)
+    return Interval(lower, upper) if lower <= upper else Interval(-INFINITY, INFINITY)
+
+
+def _float_below(value: Number) -> float:
+    """The value as a float, or the float just below it."""
+    near = float(value)
+    return near if near <= value else math.nextafter(near, -INFINITY)
+
+
+def _float_above(value: Number) -> float:
+    near = float(value)
+    return near if near >= value else math.nextafter(near, INFINITY)
+
+
+def _learn(known: Known, expr: Expr, limit: Fact | None, *, nullable: bool = False) -> Known:
+    """The expression is not NULL and, unless None, lies in `limit`. Literals have nothing to be learned of."""
+    if isinstance(expr, Literal):
+        return known
+    before = known.get(expr, Fact())
+    held = before if limit is None else _both(before, limit)
+    return {**known, expr: replace(held, nullable=nullable and before.nullable)}

@@ -1,0 +1,42 @@
+"""The functions of the language: one record each, found by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dpsql.plan.expressions import Function
+from dpsql.plan.functions import (
+    arithmetic,
+    casts,
+    comparison,
+    conditional,
+    date_parts,
+    date_units,
+    dates,
+    logic,
+    patterns,
+    real_functions,
+    rounding,
+    text,
+    text_casts,
+)
+
+FUNCTIONS: Mapping[str, Function] = {
+    function.name: function
+    for room in (
+        arithmetic,
+        rounding,
+        real_functions,
+        comparison,
+        conditional,
+        logic,
+        casts,
+        text_casts,
+        dates,
+        date_parts,
+        date_units,
+        text,
+        patterns,
+    )
+    for function in room.FUNCTIONS
+}

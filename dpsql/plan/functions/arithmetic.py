@@ -1,0 +1,178 @@
+"""Arithmetic on numbers. Total: x / 0, x // 0 and x % 0 are NULL; overflow is decided from ranges (rules.py)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpsql.plan.expressions import Fact, Function, Vector
+from dpsql.plan.functions.rules import (
+    all_numeric,
+    always,
+    and_valid,
+    any_nullable,
+    as_type,
+    both_valid,
+    in_result_type,
+    maybe_infinite,
+    strict,
+    strict_fact,
+    unless_overflow,
+    widest,
+    without_nan,
+)
+from dpsql.schema import intervals
+from dpsql.schema.columns import Type
+from dpsql.schema.intervals import EVERYTHING, Interval, Number, hull, point
+
+_SMALLEST = math.ulp(0.0)
+"""The smallest float above 0."""
+
+
+def _nonzero_parts(divisor: Fact) -> list[Interval]:
+    """The negative and the positive part of a divisor's range, without 0 (which gives NULL)."""
+    step = 1 if divisor.whole else _SMALLEST
+    sides = (Interval(-math.inf, -step), Interval(step, math.inf))
+    return [part for side in sides if (part := divisor.range.intersect(side))]
+
+
+def _quotient_fact(facts: Sequence[Fact], held: Interval) -> Fact:
+    """NULL where an argument is, where the divisor is 0, and where inf / inf is NaN."""
+    nullable = any_nullable(facts) or 0 in facts[1].range or all(map(maybe_infinite, facts))
+    return Fact(held, nullable)
+
+
+def divide_fact(facts: Sequence[Fact]) -> Fact:
+    """The fact of x / y; y may be 0, which gives NULL."""
+    parts = _nonzero_parts(facts[1])
+    held = hull(intervals.divide(facts[0].range, part) for part in parts) if parts else EVERYTHING
+    return _quotient_fact(facts, held)
+
+
+def _int_divide_fact(facts: Sequence[Fact]) -> Fact:
+    """Truncation never falls, so it takes the ends of the quotient to the ends of the result."""
+    parts = _nonzero_parts(facts[1])
+    if not parts:
+        return _quotient_fact(facts, EVERYTHING)
+    if all(each.whole for each in facts):
+        top = (facts[0].range.lower, facts[0].range.upper)
+        held = hull(point(_truncated(x, y)) for part in parts for y in (part.lower, part.upper) for x in top)
+    else:
+        quotient = divide_fact(facts).range
+        held = Interval(*(end if math.isinf(end) else math.trunc(end) for end in (quotient.lower, quotient.upper)))
+    return _quotient_fact(facts, held)
+
+
+def _truncated(x: Number, y: Number) -> Number:
+    """x // y of integers or infinities."""
+    if math.isinf(y):
+        return 0
+    if math.isinf(x):
+        return x if y > 0 else -x
+    quotient = abs(x) // abs(y)
+    return quotient if (x < 0) == (y < 0) else -quotient
+
+
+def _modulo_fact(facts: Sequence[Fact]) -> Fact:
+    """|x % y| is at most |x| and less than |y|, and has the sign of x. inf % y is NaN."""
+    top, bottom = (intervals.as_floats(each.range) for each in facts)
+    size = bottom.magnitude
+    if size >= 1 and all(each.whole for each in facts):
+        size -= 1
+    held = Interval(max(top.lower, -size) if top.lower < 0 else 0, min(top.upper, size) if top.upper > 0 else 0)
+    nullable = any_nullable(facts) or 0 in facts[1].range or maybe_infinite(facts[0])
+    return Fact(held, nullable)
+
+
+def _nonzero(kind: Type, vectors: Sequence[Vector]) -> tuple[Any, Any, Any]:
+    """Dividend, divisor with 1 in place of 0, and where the result is not NULL."""
+    top, bottom = (as_type(each, kind) for each in vectors)
+    if len(bottom) and bottom.strides == (0,) and bottom[0] != 0:  # a constant, by which NumPy divides faster
+        return top, bottom[0], both_valid(vectors)
+    usable = bottom != 0
+    return top, np.where(usable, bottom, 1), and_valid(usable, both_valid(vectors))
+
+
+def _divide(_kind: Type, vectors: Sequence[Vector]) -> Vector:
+    top, bottom, valid = _nonzero(Type.REAL, vectors)
+    with np.errstate(all="ignore"):
+        return without_nan(top / bottom, valid)
+
+
+def _int_divide(kind: Type, vectors: Sequence[Vector]) -> Vector:
+    top, bottom, valid = _nonzero(kind, vectors)
+    with np.errstate(all="ignore"):
+        if kind is Type.INTEGER and np.ndim(bottom) == 0 and bottom > 0 and top.min(initial=0) >= 0:
+            return Vector(top // bottom, valid)
+        if kind is Type.INTEGER:
+            quotient = np.abs(top) // np.abs(bottom)
+            return Vector(np.where((top < 0) != (bottom < 0), -quotient, quotient), valid)
+        return without_nan(np.trunc(top / bottom), valid)
+
+
+def _modulo(kind: Type, vectors: Sequence[Vector]) -> Vector:
+    top, bottom, valid = _nonzero(kind, vectors)
+    with np.errstate(all="ignore"):
+        return without_nan(np.fmod(top, bottom), valid)
+
+
+def _sql_int_divide(kinds: Sequence[Type], result: Type) -> str:
+    """DuckDB's // divides floats without truncating."""
+    template = "{0} // NULLIF({1}, 0)" if result is Type.INTEGER else "TRUNC({0} / NULLIF({1}, 0))"
+    return in_result_type(template)(kinds, result)
+
+
+def _sign(_kind: Type, vectors: Sequence[Vector]) -> Vector:
+    return Vector(np.sign(vectors[0].values).astype(np.int64), vectors[0].valid)
+
+
+def _sign_range(a: Interval) -> Interval:
+    lower, upper = ((end > 0) - (end < 0) for end in (a.lower, a.upper))
+    return Interval(lower, upper)
+
+
+def _both_infinite(x: Fact, y: Fact) -> bool:
+    """inf - inf is NaN."""
+    return maybe_infinite(x) and maybe_infinite(y)
+
+
+def _zero_times_infinity(x: Fact, y: Fact) -> bool:
+    return (maybe_infinite(x) and 0 in y.range) or (maybe_infinite(y) and 0 in x.range)
+
+
+FUNCTIONS = (
+    Function("add", (2, 2), unless_overflow(intervals.add), strict_fact(intervals.add, _both_infinite),
+             strict(np.add), "{0} + {1}", "numbers",
+             sql=in_result_type("{0} + {1}"),
+             syntax=("Add(this, expression)",)),
+    Function("subtract", (2, 2), unless_overflow(intervals.subtract), strict_fact(intervals.subtract, _both_infinite),
+             strict(np.subtract), "{0} - {1}", "numbers",
+             sql=in_result_type("{0} - {1}"),
+             syntax=("Sub(this, expression)",)),
+    Function("multiply", (2, 2), unless_overflow(intervals.multiply),
+             strict_fact(intervals.multiply, _zero_times_infinity), strict(np.multiply), "{0} * {1}", "numbers",
+             sql=in_result_type("{0} * {1}"),
+             syntax=("Mul(this, expression)",)),
+    Function("divide", (2, 2), always(Type.REAL), divide_fact, _divide, "{0} / {1}", "numbers",
+             sql=in_result_type("{0} / NULLIF({1}, 0)"),
+             syntax=("Div(this, expression)",)),
+    Function("int_divide", (2, 2), widest, _int_divide_fact, _int_divide, "{0} // {1}", "numbers",
+             sql=_sql_int_divide,
+             syntax=("IntDiv(this, expression)",)),
+    Function("modulo", (2, 2), widest, _modulo_fact, _modulo, "{0} % {1}", "numbers",
+             sql=in_result_type("{0} % NULLIF({1}, 0)"),
+             syntax=("Mod(this, expression)",)),
+    Function("negate", (1, 1), widest, strict_fact(intervals.negate), strict(np.negative), "-{0}", "a number",
+             sql="- {0}",  # apart, for two signs together begin a comment
+             syntax=("Neg(this)",)),
+    Function("abs", (1, 1), widest, strict_fact(intervals.absolute), strict(np.abs), "ABS({args})", "a number",
+             sql="ABS({0})",
+             syntax=("Abs(this)",)),
+    Function("sign", (1, 1), lambda k, _f: Type.INTEGER if all_numeric(k) else None,
+             lambda facts: Fact(_sign_range(facts[0].range), facts[0].nullable), _sign, "SIGN({args})", "a number",
+             sql="CAST(SIGN({0}) AS BIGINT)",
+             syntax=("Sign(this)",)),
+)  # fmt: skip

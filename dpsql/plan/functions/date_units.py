@@ -1,0 +1,192 @@
+"""Units of time: DATE_TRUNC, DATE_DIFF and adding an INTERVAL. All on timestamps; a DATE is cast to one first.
+
+Each unit cuts time into pieces, numbered in order: of whole months, or of a fixed number of microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpsql.plan.expressions import Fact, Function, Vector
+from dpsql.plan.functions.date_rules import (
+    between,
+    day_of,
+    ends,
+    fact_within,
+    open_of_two,
+    sql_clipped,
+    sql_within,
+    takes,
+    vector_within,
+)
+from dpsql.plan.functions.rules import any_nullable, both_valid, open_ends
+from dpsql.schema.calendar import MICROSECONDS, MICROSECONDS_A_DAY, MICROSECONDS_A_SECOND, Integers, civil, first_day
+from dpsql.schema.calendar import month_number as month_of
+from dpsql.schema.columns import Type
+from dpsql.schema.intervals import Interval
+
+_WIDTH = int(MICROSECONDS.upper - MICROSECONDS.lower)
+_MONTHS = 12 * 9_999
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A unit of some months, or of some microseconds counted from `start`."""
+
+    name: str
+    months: int = 0
+    microseconds: int = 0
+    start: int = 0
+
+    def piece(self, values: Integers) -> Integers:
+        """The number of the piece that a timestamp lies in; it never falls."""
+        if self.months:
+            return month_of(day_of(values)) // self.months
+        return (values - self.start) // self.microseconds
+
+    def beginning(self, values: Integers) -> Integers:
+        """Where the piece begins."""
+        if self.months:
+            return first_day(self.piece(values) * self.months) * MICROSECONDS_A_DAY
+        return self.piece(values) * self.microseconds + self.start
+
+    @property
+    def most(self) -> int:
+        """So many of them lead from any timestamp out of the years 1 to 9999."""
+        return _MONTHS // self.months + 1 if self.months else _WIDTH // self.microseconds + 1
+
+    def later(self, values: Integers, count: Integers) -> Integers:
+        """`count` units on; days beyond the end of the month that is reached become its last."""
+        steps: Integers = np.clip(count, -self.most, self.most)
+        if self.months:
+            return _months_later(values, steps * self.months)
+        return values + steps * self.microseconds
+
+    def apart(self, first: Integers, second: Integers) -> Integers:
+        """How many pieces later the second lies. Weeks are seven days apart, wherever they begin, as in DuckDB."""
+        if self.name == "week":
+            days = day_of(second) - day_of(first)
+            weeks: Integers = (days - np.fmod(days, 7)) // 7
+            return weeks
+        return self.piece(second) - self.piece(first)
+
+
+_ALL = (
+    _Unit("century", months=1_200),
+    _Unit("decade", months=120),
+    _Unit("year", months=12),
+    _Unit("quarter", months=3),
+    _Unit("month", months=1),
+    _Unit("week", microseconds=7 * MICROSECONDS_A_DAY, start=-3 * MICROSECONDS_A_DAY),  # a Monday
+    _Unit("day", microseconds=MICROSECONDS_A_DAY),
+    _Unit("hour", microseconds=3_600 * MICROSECONDS_A_SECOND),
+    _Unit("minute", microseconds=60 * MICROSECONDS_A_SECOND),
+    _Unit("second", microseconds=MICROSECONDS_A_SECOND),
+    _Unit("millisecond", microseconds=MICROSECONDS_A_SECOND // 1_000),
+    _Unit("microsecond", microseconds=1),
+)
+
+
+def _months_later(values: Integers, months: Integers) -> Integers:
+    days = day_of(values)
+    year, month, day = civil(days)
+    reached = 12 * year + month - 1 + months
+    start = first_day(reached)
+    clamped: Integers = np.minimum(start + day, first_day(reached + 1)) - 1
+    return values + (clamped - days) * MICROSECONDS_A_DAY
+
+
+def _months_later_ends(unit: _Unit, held: Integers, count: Integers) -> Integers:
+    """The least and the greatest timestamp that `later` gives.
+
+    Days never fall, but where several days become the last of a month the time of day may be anyone's.
+    """
+    day = civil(day_of(held))[2]
+    both = unit.later(held, count)
+    midnight = day_of(both)
+    lower, upper = (int(end) for end in both)
+    reached = civil(midnight)[2]
+    last = civil(midnight + 1)[2] == 1
+    if last[0]:  # a later day of the same month is clamped to this one, and may have an earlier time
+        lower = int(midnight[0]) * MICROSECONDS_A_DAY
+    if reached[1] < day[1]:  # an earlier day of the same month is clamped to this one too, or is it
+        upper = (int(midnight[1]) + 1) * MICROSECONDS_A_DAY - 1
+    return np.array([lower, upper], dtype=np.int64)
+
+
+def _trunc(unit: _Unit) -> Function:
+    def fact(facts: Sequence[Fact]) -> Fact:
+        return fact_within(unit.beginning(ends(facts[0].range, MICROSECONDS)), MICROSECONDS, facts)
+
+    def kernel(_kind: Type, vectors: Sequence[Vector]) -> Vector:
+        return vector_within(unit.beginning(vectors[0].values), MICROSECONDS, vectors)
+
+    sql = f"DATE_TRUNC('{unit.name}', {{0}})"
+    return Function(
+        f"trunc_{unit.name}",
+        (1, 1),
+        takes(Type.TIMESTAMP, Type.TIMESTAMP),
+        fact,
+        kernel,
+        f"DATE_TRUNC('{unit.name}', {{0}})",
+        "a date or a timestamp",
+        sql=sql_within(Type.TIMESTAMP, sql) if unit.months > 12 else sql,  # the first century begins in year 0
+    )
+
+
+def _add(unit: _Unit) -> Function:
+    steps = Interval(-unit.most, unit.most)
+
+    def fact(facts: Sequence[Fact]) -> Fact:
+        held, count = ends(facts[0].range, MICROSECONDS), ends(facts[1].range, steps)
+        reached = _months_later_ends(unit, held, count) if unit.months else unit.later(held, count)
+        return fact_within(reached, MICROSECONDS, facts)
+
+    def kernel(_kind: Type, vectors: Sequence[Vector]) -> Vector:
+        return vector_within(unit.later(vectors[0].values, vectors[1].values), MICROSECONDS, vectors)
+
+    clipped = sql_clipped("{1}", unit.most)
+    step = (
+        f"TO_MONTHS(CAST({clipped} * {unit.months} AS INTEGER))"
+        if unit.months
+        else f"TO_MICROSECONDS({clipped} * {unit.microseconds})"
+    )
+    return Function(
+        f"add_{unit.name}",
+        (2, 2),
+        takes(Type.TIMESTAMP, Type.TIMESTAMP, Type.INTEGER),
+        fact,
+        kernel,
+        f"{{0}} + INTERVAL {{1}} {unit.name.upper()}",
+        "a date or a timestamp, and a whole number of units",
+        sql=sql_within(Type.TIMESTAMP, f"{{0}} + {step}"),
+    )
+
+
+def _diff(unit: _Unit) -> Function:
+    def fact(facts: Sequence[Fact]) -> Fact:
+        first, second = (ends(each.range, MICROSECONDS) for each in facts)
+        held = between(unit.apart(first[::-1], second))
+        return Fact(held, any_nullable(facts)).meaning(open_ends(held, *open_of_two(facts[::-1], falls=True)))
+
+    def kernel(_kind: Type, vectors: Sequence[Vector]) -> Vector:
+        return Vector(unit.apart(vectors[0].values, vectors[1].values), both_valid(vectors))
+
+    return Function(
+        f"diff_{unit.name}",
+        (2, 2),
+        takes(Type.INTEGER, Type.TIMESTAMP, Type.TIMESTAMP),
+        fact,
+        kernel,
+        f"DATE_DIFF('{unit.name}', {{0}}, {{1}})",
+        "two dates or timestamps",
+        sql=f"DATE_DIFF('{unit.name}', {{0}}, {{1}})",
+    )
+
+
+_MAKERS: tuple[Callable[[_Unit], Function], ...] = (_trunc, _add, _diff)
+
+FUNCTIONS = tuple(make(unit) for make in _MAKERS for unit in _ALL)

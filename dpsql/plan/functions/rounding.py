@@ -1,0 +1,213 @@
+"""FLOOR, CEIL, ROUND and TRUNC. None of them ever falls, so a range goes from end to end.
+
+To whole numbers they give an INTEGER where the declared range says that it fits, else REAL.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpsql.plan.expressions import Array, Fact, Function, Vector
+from dpsql.plan.functions.rules import (
+    INTEGERS,
+    LARGEST_INTEGER,
+    FactRule,
+    Kernel,
+    SqlRule,
+    TypeRule,
+    all_numeric,
+    and_valid,
+    as_type,
+    away_from_zero,
+    both_valid,
+    sql_between,
+    strict_fact,
+    without_nan,
+)
+from dpsql.schema import intervals
+from dpsql.schema.columns import Type
+from dpsql.schema.intervals import Interval
+
+_LEAST_DIGITS, _MOST_DIGITS = -308, 309
+"""Digits beyond are taken as these. A float has none left to round after 309."""
+_POWERS = np.array([*(10.0**n for n in range(_MOST_DIGITS)), math.inf])
+_INTEGER_POWERS = np.array([10**n for n in range(19)], dtype=np.int64)
+
+Rounding = Callable[[Any], Array]
+
+
+def _half_away(value: float) -> int:
+    """ROUND of one number, exactly."""
+    whole = math.trunc(value)
+    if abs(value - whole) < 0.5:
+        return whole
+    return whole + (1 if value > 0 else -1)
+
+
+def _end_to_end(rounded: Callable[[float], int]) -> Callable[[Interval], Interval]:
+    def range_of(held: Interval) -> Interval:
+        lower, upper = (end if math.isinf(end) else rounded(end) for end in (held.lower, held.upper))
+        return Interval(lower, upper)
+
+    return range_of
+
+
+def _whole_type(range_of: Callable[[Interval], Interval]) -> TypeRule:
+    def rule(kinds: Sequence[Type], facts: Sequence[Fact]) -> Type | None:
+        if not all_numeric(kinds):
+            return None
+        fits = kinds[0] is Type.INTEGER or range_of(facts[0].range).magnitude <= LARGEST_INTEGER
+        return Type.INTEGER if fits else Type.REAL
+
+    return rule
+
+
+def _whole(rounding: Rounding) -> Kernel:
+    def kernel(kind: Type, vectors: Sequence[Vector]) -> Vector:
+        values = vectors[0].values
+        if values.dtype == np.int64:
+            return vectors[0]
+        rounded = rounding(values)
+        if kind is Type.INTEGER:  # the range says that it fits; a cell that does not (a NULL's) is made to
+            rounded = np.clip(rounded, -LARGEST_INTEGER, LARGEST_INTEGER).astype(np.int64)
+        return Vector(rounded, vectors[0].valid)
+
+    return kernel
+
+
+def _sql_whole(name: str) -> SqlRule:
+    def sql(kinds: Sequence[Type], result: Type) -> str:
+        if kinds[0] is Type.INTEGER:
+            return "{0}"
+        return f"TRY_CAST({name}({{0}}) AS BIGINT)" if result is Type.INTEGER else f"{name}({{0}})"
+
+    return sql
+
+
+# To a number of digits.
+
+
+def _digits_type(kinds: Sequence[Type], _facts: Sequence[Fact]) -> Type | None:
+    return kinds[0] if kinds[0].numeric and kinds[1] is Type.INTEGER else None
+
+
+def _digits_kernel(rounding: Rounding) -> Kernel:
+    def kernel(kind: Type, vectors: Sequence[Vector]) -> Vector:
+        digits = as_type(vectors[1], Type.INTEGER)
+        if digits.strides == (0,):  # a constant
+            digits = digits[:1]
+        digits = np.clip(digits, _LEAST_DIGITS, _MOST_DIGITS)
+        values, valid = as_type(vectors[0], kind), both_valid(vectors)
+        if kind is Type.INTEGER:
+            rounded = _integers_to_digits(values, digits, half=rounding is away_from_zero)
+            return Vector(rounded, and_valid(np.abs(rounded) <= LARGEST_INTEGER, valid))
+        return without_nan(_to_digits(values, digits, rounding), valid)
+
+    return kernel
+
+
+def _integers_to_digits(values: Array, digits: Array, *, half: bool) -> Array:
+    """In integers. No INTEGER reaches the half of 10^19."""
+    left = np.maximum(-digits, 0)
+    power = _INTEGER_POWERS[np.minimum(left, 18)]
+    size = np.abs(values)
+    quotient = size // power
+    if half:
+        quotient = quotient + (size - quotient * power >= power - (size - quotient * power))
+    return np.where(left > 18, 0, np.sign(values) * quotient * power)
+
+
+def _to_digits(values: Array, digits: Array, rounding: Rounding) -> Array:
+    """As DuckDB computes it; a value so large that this would overflow stays as it is."""
+    power, after = _POWERS[np.abs(digits)], digits >= 0
+    with np.errstate(all="ignore"):
+        if after.all():
+            scaled = rounding(values * power) / power
+        else:
+            scaled = np.where(after, rounding(values * power) / power, rounding(values / power) * power)
+    return np.where(np.isfinite(scaled), scaled, values)
+
+
+def _digits_fact(rounding: Rounding) -> FactRule:
+    def rule(facts: Sequence[Fact]) -> Fact:
+        held, digits = facts[0].range, facts[1].range
+        found = _at_constant(held, digits, rounding, whole=facts[0].whole) or _at_any(held, digits)
+        nullable = any(each.nullable for each in facts)
+        if not facts[0].whole:
+            return Fact(found, nullable)
+        fits = found.magnitude <= LARGEST_INTEGER
+        return Fact(found.intersect(INTEGERS) or INTEGERS, nullable or not fits).meaning(found)
+
+    return rule
+
+
+def _at_constant(held: Interval, digits: Interval, rounding: Rounding, *, whole: bool) -> Interval | None:
+    """From end to end: what the kernel computes never falls, as long as nothing overflows. None where it may."""
+    if digits.lower != digits.upper or not digits.bounded:
+        return None
+    if not held.bounded or (whole and held.magnitude > LARGEST_INTEGER):
+        return held if whole and digits.lower >= 0 else None
+    places = np.array([max(_LEAST_DIGITS, min(_MOST_DIGITS, int(digits.lower)))])
+    ends = np.array([held.lower, held.upper], dtype=np.int64 if whole else np.float64)
+    if whole:
+        lower, upper = _integers_to_digits(ends, places, half=rounding is away_from_zero)
+        return Interval(int(lower), int(upper))
+    if held.magnitude >= 1e290 or abs(int(places[0])) > 15:
+        return None
+    lower, upper = _to_digits(ends, places, rounding)
+    return Interval(float(lower), float(upper))
+
+
+def _at_any(held: Interval, digits: Interval) -> Interval:
+    """Rounding to n digits keeps the sign, moves a value by at most 10^-n and at most doubles it."""
+    doubled = intervals.rising(lambda end: 2 * end, Interval(min(held.lower, 0), max(held.upper, 0)))
+    step = math.inf if digits.lower < _LEAST_DIGITS else 10.0 ** min(308, -digits.lower)
+    near = intervals.add(intervals.rising(float, held), Interval(-step, step))
+    return doubled.intersect(near) or doubled
+
+
+def _sql_digits(name: str) -> SqlRule:
+    def sql(kinds: Sequence[Type], _result: Type) -> str:
+        limited = f"LEAST(GREATEST({{1}}, {_LEAST_DIGITS}), {_MOST_DIGITS})"  # which would skip NULL
+        rounded = f"{name}({{0}}, CAST(CASE WHEN {{1}} IS NOT NULL THEN {limited} END AS INTEGER))"
+        return sql_between(rounded, -LARGEST_INTEGER, LARGEST_INTEGER) if kinds[0] is Type.INTEGER else rounded
+
+    return sql
+
+
+def _with_digits(name: str, rounding: Rounding, rounded: Callable[[float], int]) -> Function:
+    """A function of one argument, or of a second one that says how many digits stay after the point."""
+    range_of = _end_to_end(rounded)
+    whole = (_whole_type(range_of), strict_fact(range_of), _whole(rounding), _sql_whole(name))
+    digits = (_digits_type, _digits_fact(rounding), _digits_kernel(rounding), _sql_digits(name))
+    return Function(
+        name.lower(), (1, 2),
+        lambda kinds, facts: (whole, digits)[len(kinds) - 1][0](kinds, facts),
+        lambda facts: (whole, digits)[len(facts) - 1][1](facts),
+        lambda kind, vectors: (whole, digits)[len(vectors) - 1][2](kind, vectors),
+        f"{name}({{args}})", "a number and a whole number of digits",
+        sql=lambda kinds, result: (whole, digits)[len(kinds) - 1][3](kinds, result),
+        syntax=(f"{name.capitalize()}(this, decimals)",),
+    )  # fmt: skip
+
+
+def _to_whole(name: str, rounding: Rounding, rounded: Callable[[float], int]) -> Function:
+    range_of = _end_to_end(rounded)
+    return Function(
+        name.lower(), (1, 1), _whole_type(range_of), strict_fact(range_of), _whole(rounding),
+        f"{name}({{args}})", "a number",
+        sql=_sql_whole(name),
+        syntax=(f"{name.capitalize()}(this)",),
+    )  # fmt: skip
+
+
+FUNCTIONS = (
+    _to_whole("FLOOR", np.floor, math.floor),
+    _to_whole("CEIL", np.ceil, math.ceil),
+    _with_digits("ROUND", away_from_zero, _half_away),
+    _with_digits("TRUNC", np.trunc, math.trunc),
+)

@@ -1,0 +1,172 @@
+"""Rules that many functions share: types, facts and NULL handling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from dpsql.plan.expressions import DTYPES, Array, Bools, Fact, Vector
+from dpsql.schema.columns import Type
+from dpsql.schema.intervals import INFINITY, Interval
+
+LARGEST_INTEGER = 2**62
+"""No INTEGER is larger: tables are clipped to it, casts and rounding give NULL beyond. So -x, ABS(x) and x // -1 never
+overflow."""
+INTEGERS = Interval(-LARGEST_INTEGER, LARGEST_INTEGER)
+
+TypeRule = Callable[[Sequence[Type], Sequence[Fact]], Type | None]
+FactRule = Callable[[Sequence[Fact]], Fact]
+Kernel = Callable[[Type, Sequence[Vector]], Vector]
+SqlRule = Callable[[Sequence[Type], Type], str]
+
+
+def all_numeric(kinds: Sequence[Type]) -> bool:
+    return all(kind.numeric for kind in kinds)
+
+
+def common(kinds: Sequence[Type]) -> Type | None:
+    """The one type that all have, REAL for numbers of both kinds, None where they do not mix."""
+    if len(set(kinds)) == 1:
+        return kinds[0]
+    return Type.REAL if all_numeric(kinds) else None
+
+
+def of_one_type(kinds: Sequence[Type], _facts: Sequence[Fact]) -> Type | None:
+    """What all arguments have in common: for results that are one of the arguments."""
+    kind = common(kinds)
+    return None if kind is Type.OTHER else kind
+
+
+def comparable(kinds: Sequence[Type], facts: Sequence[Fact]) -> Type | None:
+    return None if of_one_type(kinds, facts) is None else Type.BOOLEAN
+
+
+def always(kind: Type, takes: Callable[[Sequence[Type]], bool] = all_numeric) -> TypeRule:
+    """Result of one type for all arguments that fit."""
+    return lambda kinds, _facts: kind if takes(kinds) else None
+
+
+def widest(kinds: Sequence[Type], _facts: Sequence[Fact]) -> Type | None:
+    """INTEGER for integers, else REAL: for results that are never larger than an argument."""
+    return common(kinds) if all_numeric(kinds) else None
+
+
+def unless_overflow(range_of: Callable[..., Interval]) -> TypeRule:
+    """INTEGER where all are integers and the declared ranges keep the result within +/-2^62, else REAL.
+
+    Overflow is thus decided before any row is read: a result that could leave 64 bits is computed in floats.
+    """
+
+    def rule(kinds: Sequence[Type], facts: Sequence[Fact]) -> Type | None:
+        if not all_numeric(kinds):
+            return None
+        whole = all(kind is Type.INTEGER for kind in kinds)
+        return Type.INTEGER if whole and range_of(*[f.range for f in facts]).magnitude <= LARGEST_INTEGER else Type.REAL
+
+    return rule
+
+
+def any_nullable(facts: Sequence[Fact]) -> bool:
+    return any(each.nullable for each in facts)
+
+
+def boolean_fact(facts: Sequence[Fact]) -> Fact:
+    return Fact(Interval(0, 1), any_nullable(facts))
+
+
+def maybe_infinite(held: Fact) -> bool:
+    """Integers are never infinite, though nothing may be known of their range."""
+    return not held.whole and not held.range.bounded
+
+
+def open_ends(held: Interval, lower: bool, upper: bool) -> Interval:
+    """The range, without those of its ends that are only its type's: what nobody has said."""
+    return Interval(-INFINITY if lower else held.lower, INFINITY if upper else held.upper)
+
+
+def strict_fact(range_of: Callable[..., Interval], makes_nan: Callable[..., bool] = lambda *_facts: False) -> FactRule:
+    """NULL in, NULL out; and NULL where the result is NaN, if infinite arguments can make it so (inf - inf)."""
+    return lambda facts: Fact(range_of(*[each.range for each in facts]), any_nullable(facts) or makes_nan(*facts))
+
+
+def both_valid(vectors: Sequence[Vector]) -> Bools | None:
+    """Where no argument is NULL; None when there is no NULL at all."""
+    masks = [each.valid for each in vectors if each.valid is not None]
+    if not masks:
+        return None
+    held = masks[0]
+    for mask in masks[1:]:
+        held = held & mask
+    return held
+
+
+def and_valid(fits: Bools, valid: Bools | None) -> Bools | None:
+    """Where a result is not NULL: the argument is not, and it fits."""
+    if fits.all():
+        return valid
+    return fits if valid is None else fits & valid
+
+
+def as_type(vector: Vector, kind: Type) -> Array:
+    """The values in the array type of `kind`: integers become floats where floats are wanted.
+
+    Released counts are floats though they are INTEGER (the noise is not rounded); those are rounded here.
+    """
+    values, wanted = vector.values, DTYPES[kind]
+    if values.dtype == wanted:
+        return values
+    if kind is Type.INTEGER and values.dtype == np.float64:
+        values = np.clip(np.rint(values), -LARGEST_INTEGER, LARGEST_INTEGER)
+    return values.astype(wanted)
+
+
+def without_nan(values: Array, valid: Bools | None) -> Vector:
+    """NaN is NULL after every node."""
+    if values.dtype != np.float64:
+        return Vector(values, valid)
+    wrong = np.isnan(values)
+    if not wrong.any():
+        return Vector(values, valid)
+    return Vector(np.where(wrong, 0.0, values), and_valid(~wrong, valid))
+
+
+def away_from_zero(values: Array) -> Array:
+    """Rounded to the nearest whole number, halves away from zero, as SQL has it."""
+    whole = np.trunc(values)
+    with np.errstate(invalid="ignore"):  # inf - inf
+        return np.asarray(whole + np.where(np.abs(values - whole) >= 0.5, np.sign(values), 0))
+
+
+def strict(operation: Callable[..., Array]) -> Kernel:
+    """A kernel that works cell by cell on the result's type; NULL in any argument gives NULL."""
+
+    def kernel(kind: Type, vectors: Sequence[Vector]) -> Vector:
+        with np.errstate(all="ignore"):
+            return without_nan(operation(*[as_type(each, kind) for each in vectors]), both_valid(vectors))
+
+    return kernel
+
+
+def in_result_type(template: str) -> SqlRule:
+    """DuckDB's SQL of an operation on the result's type: integers become DOUBLE first where that is REAL."""
+
+    def sql(kinds: Sequence[Type], result: Type) -> str:
+        cast = result is Type.REAL
+        args = [
+            f"CAST({{{place}}} AS DOUBLE)" if cast and kind is Type.INTEGER else f"{{{place}}}"
+            for place, kind in enumerate(kinds)
+        ]
+        return template.format(*args, args=", ".join(args))
+
+    return sql
+
+
+def sql_between(value: str, least: int, most: int) -> str:
+    """An integer in DuckDB's SQL, NULL unless least <= value <= most.
+
+    The value is written once only, or the text of nested calls would grow exponentially. GREATEST and LEAST skip NULL,
+    so a NULL becomes a value outside, and so NULL again.
+    """
+    below, above = least - 1, most + 1
+    return f"NULLIF(NULLIF(LEAST(GREATEST({value}, {below}), {above}), {below}), {above})"

@@ -1,0 +1,339 @@
+"""Functions of texts, which are sequences of Unicode code points.
+
+A function that can make a text longer than its arguments gives NULL in place of a text above MOST_CHARACTERS, and in
+Python decides so before the text is built: no query can exhaust the memory.
+
+The SQL of a function names each argument once, or nested calls would grow exponentially as they are written out. One
+that needs its arguments more often takes them from a list of one cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import islice, repeat
+from operator import is_
+from typing import Any
+
+import numpy as np
+
+from dpsql.plan.expressions import DTYPES, Array, Bools, Fact, Function, Vector, blank
+from dpsql.plan.functions.letters import lower, upper
+from dpsql.plan.functions.rules import TypeRule, always, any_nullable, boolean_fact, both_valid
+from dpsql.schema.columns import Type
+from dpsql.schema.intervals import INFINITY, Interval
+
+MOST_CHARACTERS = 16_384
+LONGEST = 2**32 - 1
+"""No text has more characters: DuckDB ends at so many bytes, and the kernels here count no further."""
+_PLACES = Interval(-(2**32), LONGEST)
+"""What DuckDB takes as a place or a length in a text; anything else is an error there and NULL here."""
+_SPACES = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+"""What TRIM takes away unless told: Unicode's category Zs, which has no tab and no end of line."""
+
+
+# Types and facts.
+
+
+def typed(result: Type, *wanted: Type) -> TypeRule:
+    """The result for arguments of these types in order; the last ones may be missing where the arity says so."""
+    return always(result, lambda kinds: all(map(is_, kinds, wanted)))
+
+
+def _texts(result: Type) -> TypeRule:
+    return always(result, lambda kinds: all(kind is Type.TEXT for kind in kinds))
+
+
+def _no_longer(facts: Sequence[Fact]) -> Fact:
+    """A text that is never longer than the first argument."""
+    return Fact(nullable=any_nullable(facts), most=facts[0].most)
+
+
+def _unless_too_long(_facts: Sequence[Fact]) -> Fact:
+    return Fact(nullable=True)
+
+
+def _end_to_end(facts: Sequence[Fact]) -> Fact:
+    known = [each.most for each in facts if each.most is not None]
+    return Fact(nullable=True, most=sum(known) if len(known) == len(facts) else None)
+
+
+def _padded(facts: Sequence[Fact]) -> Fact:
+    """As long as the count says; 0 where that is below 0."""
+    return Fact(nullable=True, most=max(0, int(facts[1].range.upper)) if facts[1].limited else None)
+
+
+def _shorter(first: int | None, second: int | None) -> int | None:
+    known = [each for each in (first, second) if each is not None]
+    return min(known) if known else None
+
+
+def _first_characters(facts: Sequence[Fact]) -> Fact:
+    """So many characters; all but so many where the count is below 0."""
+    count = facts[1]
+    cut = int(count.range.upper) if count.limited and count.range.lower >= 0 else None
+    return replace(_places_fact(facts), most=_shorter(facts[0].most, cut))
+
+
+def _last_characters(facts: Sequence[Fact]) -> Fact:
+    return replace(_first_characters(facts), nullable=any_nullable(facts))
+
+
+def _part(facts: Sequence[Fact]) -> Fact:
+    """From a place, so many characters on, or back where the length is below 0."""
+    cut = int(facts[2].range.magnitude) if len(facts) == 3 and facts[2].limited else None
+    return replace(_places_fact(facts), most=_shorter(facts[0].most, cut))
+
+
+def _count_fact(facts: Sequence[Fact]) -> Fact:
+    """A length or a place in the first argument. Where nothing says how long that is, only 0 means something."""
+    if facts[0].most is not None:
+        longest = max(1, facts[0].most)  # the empty text stands at place 1 of an empty one
+        return Fact(Interval(0, min(longest, LONGEST)), any_nullable(facts))
+    return Fact(Interval(0, LONGEST), any_nullable(facts), meant=Interval(0, INFINITY))
+
+
+def _places_fact(facts: Sequence[Fact]) -> Fact:
+    """NULL only for NULL where all places are known to be such as DuckDB takes."""
+    fit = all(each.range.intersect(_PLACES) == each.range for each in facts[1:])
+    return Fact(nullable=any_nullable(facts) or not fit)
+
+
+# Kernels.
+
+
+def by_cell(operation: Callable[..., Any], strict: bool = True) -> Callable[[Type, Sequence[Vector]], Vector]:
+    """A kernel that calls `operation` on each row of cells; where that returns None, the result is NULL.
+
+    Strict: a row that holds NULL gives NULL and is not computed. Otherwise `operation` gets None for NULL.
+    """
+
+    def kernel(kind: Type, vectors: Sequence[Vector]) -> Vector:
+        size = len(vectors[0])
+        if size > 1 and all(map(is_constant, vectors)):
+            one = kernel(kind, [each.at(slice(1)) for each in vectors])
+            return Vector(np.broadcast_to(one.values, size), np.broadcast_to(one.where_valid(), size))
+        kept = both_valid(vectors) if strict else None
+        count = size if kept is None else int(np.count_nonzero(kept))
+        columns = [_cells(each, kept) if strict else _cells_and_nulls(each) for each in vectors]
+        return _vector(kind, list(islice(map(operation, *columns), count)), kept, size)
+
+    return kernel
+
+
+def is_constant(vector: Vector) -> bool:
+    """The same cell all over, by the way it is stored."""
+    return vector.values.strides == (0,) and (vector.valid is None or vector.valid.strides == (0,))
+
+
+def _cells(vector: Vector, kept: Bools | None) -> Iterable[Any]:
+    values = vector.values
+    if values.strides == (0,) and len(values):
+        return repeat(values[:1].tolist()[0])
+    cells: list[Any] = (values if kept is None else values[kept]).tolist()
+    return cells
+
+
+def _cells_and_nulls(vector: Vector) -> Iterable[Any]:
+    if vector.valid is None:
+        return _cells(vector, None)
+    return [cell if valid else None for cell, valid in zip(vector.values.tolist(), vector.valid.tolist(), strict=True)]
+
+
+def _vector(kind: Type, found: list[Any], kept: Bools | None, size: int) -> Vector:
+    """The block of `size` cells with what was found for the kept rows, in order; None is NULL."""
+    dtype = DTYPES[kind]
+    if kept is None and None not in found:
+        return Vector(np.fromiter(found, dtype, size))
+    valid = np.zeros(size, dtype=bool)
+    valid[slice(None) if kept is None else kept] = [each is not None for each in found]
+    values: Array = np.full(size, blank(kind), dtype)
+    values[valid] = np.fromiter((each for each in found if each is not None), dtype)
+    return Vector(values, valid)
+
+
+# One cell at a time.
+
+
+def _length(text: str) -> int:
+    return min(len(text), LONGEST)
+
+
+def _position(text: str, part: str) -> int:
+    return min(text.find(part) + 1, LONGEST)
+
+
+def _substring(text: str, start: int, length: int = LONGEST) -> str | None:
+    """From the place `start`, counted from 1 or, below 0, from the end; a negative length reaches backwards."""
+    if start not in _PLACES or length not in _PLACES:
+        return None
+    begin = start - 1 if start >= 0 else len(text) + start
+    end = begin + length
+    return text[max(0, min(begin, end)) : max(0, begin, end)]
+
+
+def _left(text: str, count: int) -> str | None:
+    return None if count > LONGEST else text[:count]
+
+
+def _right(text: str, count: int) -> str:
+    """The last `count` characters; below 0, all but the first -`count`."""
+    return text[max(0, len(text) - count) :] if count >= 0 else text[-count:]
+
+
+def _join(left: str, right: str) -> str | None:
+    return None if len(left) + len(right) > MOST_CHARACTERS else left + right
+
+
+def _concat(*texts: str | None) -> str | None:
+    present = [each for each in texts if each is not None]
+    return None if sum(map(len, present)) > MOST_CHARACTERS else "".join(present)
+
+
+def _concat_with(separator: str | None, *texts: str | None) -> str | None:
+    if separator is None:
+        return None
+    present = [each for each in texts if each is not None]
+    length = sum(map(len, present)) + len(separator) * max(0, len(present) - 1)
+    return None if length > MOST_CHARACTERS else separator.join(present)
+
+
+def _replace(text: str, old: str, new: str) -> str | None:
+    times = text.count(old) if old else 0
+    if len(text) + times * (len(new) - len(old)) > MOST_CHARACTERS:
+        return None
+    return text.replace(old, new) if old else text
+
+
+def _repeat(text: str, times: int) -> str | None:
+    return None if len(text) * times > MOST_CHARACTERS else text * times
+
+
+def _pad_left(text: str, count: int, pad: str) -> str | None:
+    padding = _padding(text, count, pad)
+    return None if padding is None else padding + text[: max(0, count)]
+
+
+def _pad_right(text: str, count: int, pad: str) -> str | None:
+    padding = _padding(text, count, pad)
+    return None if padding is None else text[: max(0, count)] + padding
+
+
+def _padding(text: str, count: int, pad: str) -> str | None:
+    """What is missing to `count` characters; None where that is too many, or there is nothing to pad with."""
+    missing = count - len(text)
+    if count > MOST_CHARACTERS or (missing > 0 and not pad):
+        return None
+    return (pad * (missing // len(pad) + 1))[:missing] if missing > 0 else ""
+
+
+# DuckDB's SQL. The parameter of a lambda wins over a column of the same name.
+
+
+def once(body: str, **arguments: str) -> str:
+    """`body`, in which s['x'] is the argument x, over arguments that are written only here."""
+    cell = ", ".join(f"'{name}': {text}" for name, text in arguments.items())
+    return f"list_transform([{{{{{cell}}}}}], lambda s: {body})[1]"
+
+
+def _only(text: str, condition: str) -> str:
+    """NULL unless the condition holds of the value `s`."""
+    return f"list_filter([{text}], lambda s: {condition})[1]"
+
+
+def _limited(text: str) -> str:
+    """For texts that are no longer than their parts together: they may be built, and then be dropped."""
+    return _only(text, f"length(s) <= {MOST_CHARACTERS}")
+
+
+def _place(argument: str) -> str:
+    return _only(argument, f"s BETWEEN {_PLACES.lower} AND {_PLACES.upper}")
+
+
+def _substring_sql(kinds: Sequence[Type], _result: Type) -> str:
+    return f"substring({', '.join(['{0}', _place('{1}'), _place('{2}')][: len(kinds)])})"
+
+
+def _pad_sql(name: str) -> str:
+    return once(
+        f"CASE WHEN s['n'] <= {MOST_CHARACTERS} AND (s['p'] <> '' OR s['n'] <= length(s['x']))"
+        f" THEN {name}(s['x'], CAST(GREATEST(s['n'], 0) AS INTEGER), s['p']) END",
+        x="{0}", n="{1}", p="{2}",
+    )  # fmt: skip
+
+
+_REPLACE_SQL = once(  # the length of the result comes from that of the text without what is replaced
+    "CASE WHEN length(s['x']) + (length(s['x']) - length(replace(s['x'], s['old'], '')))"
+    " // GREATEST(length(s['old']), 1) * (length(s['new']) - length(s['old']))"
+    f" <= {MOST_CHARACTERS} THEN replace(s['x'], s['old'], s['new']) END",
+    x="{0}", old="{1}", new="{2}",
+)  # fmt: skip
+_REPEAT_SQL = once(
+    f"CASE WHEN length(s['x']) * CAST(s['n'] AS DOUBLE) <= {MOST_CHARACTERS} THEN repeat(s['x'], s['n']) END",
+    x="{0}", n="{1}",
+)  # fmt: skip
+_REVERSE_SQL = "array_to_string(list_reverse(string_split({0}, '')), '')"  # DuckDB's own REVERSE keeps graphemes whole
+
+_TEXT = _texts(Type.TEXT)
+_TEST = _texts(Type.BOOLEAN)
+_TEXT_COUNT = typed(Type.TEXT, Type.TEXT, Type.INTEGER, Type.INTEGER)
+_PAD = typed(Type.TEXT, Type.TEXT, Type.INTEGER, Type.TEXT)
+_WANTS_COUNT = "a text and a whole number"
+
+FUNCTIONS = (
+    Function("upper", (1, 1), _TEXT, _no_longer, by_cell(upper), "UPPER({args})", "a text", "upper({0})",
+             syntax=("Upper(this)",)),
+    Function("lower", (1, 1), _TEXT, _no_longer, by_cell(lower), "LOWER({args})", "a text", "lower({0})",
+             syntax=("Lower(this)",)),
+    Function("trim", (1, 2), _TEXT, _no_longer, by_cell(lambda text, signs=_SPACES: text.strip(signs)),
+             "TRIM({args})", "texts", "trim({args})"),
+    Function("ltrim", (1, 2), _TEXT, _no_longer, by_cell(lambda text, signs=_SPACES: text.lstrip(signs)),
+             "LTRIM({args})", "texts", "ltrim({args})"),
+    Function("rtrim", (1, 2), _TEXT, _no_longer, by_cell(lambda text, signs=_SPACES: text.rstrip(signs)),
+             "RTRIM({args})", "texts", "rtrim({args})"),
+    Function("length", (1, 1), _texts(Type.INTEGER), _count_fact, by_cell(_length), "LENGTH({args})", "a text",
+             "length({0})",
+             syntax=("Length(this)",)),
+    Function("strpos", (2, 2), _texts(Type.INTEGER), _count_fact, by_cell(_position), "STRPOS({args})", "texts",
+             "strpos({args})",
+             syntax=("StrPosition(this, substr)",)),
+    Function("substring", (2, 3), _TEXT_COUNT, _part, by_cell(_substring), "SUBSTRING({args})",
+             "a text and whole numbers", _substring_sql,
+             syntax=("Substring(this, start, length)",)),
+    Function("left", (2, 2), _TEXT_COUNT, _first_characters, by_cell(_left), "LEFT({args})", _WANTS_COUNT,
+             f"left({{0}}, {_only('{1}', f's <= {LONGEST}')})",
+             syntax=("Left(this, expression)",)),
+    Function("right", (2, 2), _TEXT_COUNT, _last_characters, by_cell(_right), "RIGHT({args})", _WANTS_COUNT,
+             "right({args})",
+             syntax=("Right(this, expression)",)),
+    Function("reverse", (1, 1), _TEXT, _no_longer, by_cell(lambda text: text[::-1]), "REVERSE({args})", "a text",
+             _REVERSE_SQL,
+             syntax=("Reverse(this)",)),
+    Function("text_join", (2, 2), _TEXT, _end_to_end, by_cell(_join), "{0} || {1}", "texts",
+             _limited("{0} || {1}"),
+             syntax=("DPipe(this, expression)",)),
+    Function("concat", (1, None), _TEXT, _end_to_end, by_cell(_concat, strict=False), "CONCAT({args})", "texts",
+             _limited("concat({args})"),
+             syntax=("Concat(*expressions)",)),
+    Function("concat_ws", (2, None), _TEXT, _unless_too_long, by_cell(_concat_with, strict=False),
+             "CONCAT_WS({args})", "texts", _limited("concat_ws({args})"),
+             syntax=("ConcatWs(*expressions)",)),
+    Function("replace", (3, 3), _TEXT, _unless_too_long, by_cell(_replace), "REPLACE({args})", "texts", _REPLACE_SQL,
+             syntax=("Replace(this, expression, replacement)",)),
+    Function("repeat", (2, 2), _TEXT_COUNT, _unless_too_long, by_cell(_repeat), "REPEAT({args})", _WANTS_COUNT,
+             _REPEAT_SQL,
+             syntax=("Repeat(this, times)",)),
+    Function("lpad", (3, 3), _PAD, _padded, by_cell(_pad_left), "LPAD({args})",
+             "a text, a whole number and a text", _pad_sql("lpad")),
+    Function("rpad", (3, 3), _PAD, _padded, by_cell(_pad_right), "RPAD({args})",
+             "a text, a whole number and a text", _pad_sql("rpad")),
+    Function("starts_with", (2, 2), _TEST, boolean_fact, by_cell(str.startswith), "STARTS_WITH({args})", "texts",
+             "starts_with({args})",
+             syntax=("StartsWith(this, expression)", "PREFIX")),
+    Function("ends_with", (2, 2), _TEST, boolean_fact, by_cell(str.endswith), "ENDS_WITH({args})", "texts",
+             "ends_with({args})",
+             syntax=("EndsWith(this, expression)", "SUFFIX")),
+    Function("contains", (2, 2), _TEST, boolean_fact, by_cell(str.__contains__), "CONTAINS({args})", "texts",
+             "contains({args})",
+             syntax=("Contains(this, expression)",)),
+)  # fmt: skip

@@ -1,0 +1,184 @@
+"""Relational operators below an aggregation: where people's rows come from. Frozen; run by executors.
+
+Every column of a plan is a `Column` that names its table's place in the query (`table`), so that an expression means
+the same wherever it stands above the node that makes the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dpsql.plan.expressions import Column, Expr
+from dpsql.schema.columns import TableSchema
+
+if TYPE_CHECKING:
+    from dpsql.plan.query import Aggregation
+
+Pair = tuple[Expr, Expr]
+"""Expressions over the left and the right side that are to be equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """All rows of a table, declared bounds enforced on every cell. `name` is its place in the query."""
+
+    table: TableSchema
+    name: str = ""
+    shown: str = field(default="", compare=False)
+    """Its name beside other tables, for messages."""
+
+    def __str__(self) -> str:
+        public = "public " if self.table.public else ""
+        other = f" as {self.shown}" if self.shown not in ("", self.table.name) else ""
+        return f"scan {public}{self.table.name}{other}"
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The rows for which the predicate is true (not false, not NULL)."""
+
+    input: Source
+    predicate: Expr
+
+    def __str__(self) -> str:
+        return f"filter {self.predicate}"
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Rows of the left side beside those of the right side that are equal in every pair of `keys` (none: all).
+
+    Where both sides hold people's rows, only rows of the same privacy unit come together, whatever the keys are.
+    `outer`: left rows without a match stay, with NULLs on the right. `matches`: a left row meets at most so many right
+    rows; 1 makes the join a lookup; None: no such limit is declared.
+    """
+
+    left: Source
+    right: Source
+    keys: tuple[Pair, ...]
+    outer: bool = False
+    matches: int | None = None
+    present: Column | None = None
+    """A column that the join makes: TRUE beside a match, else NULL."""
+
+    def __str__(self) -> str:
+        kind = "left join" if self.outer else "join" if self.keys else "cross join"
+        on = " and ".join(f"{left} = {right}" for left, right in self.keys)
+        limit = "" if self.matches is None else f" (at most {self.matches} each)"
+        return f"{kind}{f' on {on}' if on else ''}{limit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The rows of `input` with one more boolean `column`: whether some row of `inner` is equal in every pair of `keys`
+    and meets the `condition` over both. Where both hold people's rows, only rows of the same privacy unit count.
+
+    `of_list`: as x IN (...), which is NULL for an x that is NULL, or unmatched beside a NULL in the list.
+    """
+
+    input: Source
+    inner: Source
+    keys: tuple[Pair, ...]
+    column: Column
+    condition: Expr | None = None
+    of_list: bool = False
+
+    def __str__(self) -> str:
+        on = [f"{left} = {right}" for left, right in self.keys]
+        on += [str(self.condition)] if self.condition is not None else []
+        return f"mark {self.column} where {' and '.join(on) or 'any row is'} in"
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One input of a union and what each column of the union is over it."""
+
+    input: Source
+    outputs: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """UNION ALL: the rows of every branch, one after the other."""
+
+    branches: tuple[Branch, ...]
+    columns: tuple[Column, ...]
+
+    def __str__(self) -> str:
+        return f"union all of {len(self.branches)} ({', '.join(column.name for column in self.columns)})"
+
+
+@dataclass(frozen=True, slots=True)
+class PerUnit:
+    """One row for each combination of `keys` inside each privacy unit, with exact aggregates of its rows. Public rows,
+    which are nobody's, are all taken together.
+
+    `columns` are those of the result: keys first. `alone`: the unit is itself the only key, so it has one row at most.
+    """
+
+    input: Source
+    keys: tuple[Expr, ...]
+    aggregations: tuple[Aggregation, ...]
+    columns: tuple[Column, ...]
+    alone: bool = field(default=False)
+
+    def __str__(self) -> str:
+        made = ", ".join(str(each) for each in self.aggregations)
+        whose = "of public rows" if all(scan.table.public for scan in scans_of(self)) else "of each privacy unit"
+        return f"{whose} {made or 'one row'} by {', '.join(str(key) for key in self.keys)}"
+
+
+Source = Scan | Filter | Join | Mark | Union | PerUnit
+
+
+def inputs_of(source: Source) -> tuple[Source, ...]:
+    """The sources that a node reads, the one that it follows first."""
+    if isinstance(source, Scan):
+        return ()
+    if isinstance(source, Join):
+        return (source.left, source.right)
+    if isinstance(source, Mark):
+        return (source.input, source.inner)
+    if isinstance(source, Union):
+        return tuple(branch.input for branch in source.branches)
+    return (source.input,)
+
+
+def nodes_of(source: Source) -> Iterator[Source]:
+    """A source and every one below it."""
+    yield source
+    for each in inputs_of(source):
+        yield from nodes_of(each)
+
+
+def scans_of(source: Source) -> Iterator[Scan]:
+    """Every table scan of a source, from left to right."""
+    if isinstance(source, Scan):
+        yield source
+    for each in inputs_of(source):
+        yield from scans_of(each)
+
+
+def row_scans_of(source: Source) -> Iterator[Scan]:
+    """The scans whose rows a source has, those that it only asks about (the inner ones of marks) apart."""
+    if isinstance(source, Scan):
+        yield source
+    for each in inputs_of(source)[: 1 if isinstance(source, Mark) else None]:
+        yield from row_scans_of(each)
+
+
+def scan_of(source: Source) -> Scan:
+    """The scan whose rows are people's: the first private one, or the first."""
+    scans = list(scans_of(source))
+    return next((scan for scan in scans if not scan.table.public), scans[0])
+
+
+def filters_of(source: Source) -> tuple[Expr, ...]:
+    """The predicates that hold for every row of a source, innermost first."""
+    if isinstance(source, Filter):
+        return (*filters_of(source.input), source.predicate)
+    if isinstance(source, Join):
+        return filters_of(source.left) + (() if source.outer else filters_of(source.right))
+    return filters_of(source.input) if isinstance(source, Mark) else ()

@@ -1,0 +1,1 @@
+"""Which integers are asked for."""

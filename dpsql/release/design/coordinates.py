@@ -1,0 +1,327 @@
+"""What is summed for each aggregation: parts for the executor, coordinates that noise is added to, and estimates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsql.core.exact import (
+    LARGEST_STEP_COUNT,
+    LARGEST_WHOLE,
+    CountDistinct,
+    CountRows,
+    CountUnits,
+    LatticeProduct,
+    LatticeSum,
+    Part,
+    UnitMean,
+    UnitTotal,
+)
+from dpsql.core.sensitivity import Analysis, Contribution, Measured
+from dpsql.core.unit import ContributionBound, Neighbours
+from dpsql.plan.query import PAIRS, SPREADS, AggregateKind
+from dpsql.release.design.grids import FURTHER_OUT, MOST_OF_UNITS, Fineness, Grid, far
+from dpsql.release.design.subcounts import around_the_count
+from dpsql.release.parts import Coordinate, Estimate, Lattice, Moments, squared, together
+from dpsql.release.values import argument_of, centred_name, count_of, grid_key, half, is_whole, middle
+from dpsql.schema.intervals import Interval, point
+
+_FINENESS = 2**20
+"""Real values are rounded to a grid this much finer than the noise, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Selecting:
+    """A part, what one contribution adds to it (and a unit to a group at most), and how many of them a unit makes."""
+
+    part: Part
+    row: Contribution
+    bound: ContributionBound
+    most: int
+    by_unit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`selects`: a count is needed to decide which groups are shown, and with `of_units` it has to be one of units.
+    `levels`: sums of the coordinates over groups get noise too. `centre_all`: every sum beside a count of its own;
+    `around`: counts of some rows less half the count of all."""
+
+    selects: bool = False
+    of_units: bool = False
+    levels: bool = False
+    centre_all: bool = False
+    around: bool = False
+
+
+class Builder:
+    """Collects parts and coordinates, each once."""
+
+    def __init__(self, analysis: Analysis, epsilon: Fraction, wanted: Wanted, *, coarse: bool) -> None:
+        self.analysis = analysis
+        self.coarse = coarse
+        self.epsilon = epsilon
+        self.fineness = Fineness(epsilon, coarse=coarse)
+        self.selects = wanted.selects
+        self.levels = wanted.levels
+        self.of_units = wanted.of_units
+        self.centre_all = wanted.centre_all
+        self.around = wanted.around
+        self.parts: dict[Part, int] = {}
+        self.coordinates: list[Coordinate] = []
+
+    def build(self) -> Lattice | None:
+        """The lattice; None where integers have no common multiple of reasonable size."""
+        measured = self.analysis.measured
+        by_row = [m for m in measured if m.of == "rows"]
+        counted: set[Part] = {
+            count_of(m) for m in by_row if m.aggregation.kind not in (AggregateKind.SUM, AggregateKind.DISTINCT)
+        }
+        selecting = self._selecting()
+        if self.selects:
+            counted.add(selecting.part)
+        self.grids = self.fineness.of([m for m in measured if m.sum is not None and m.of in ("rows", "mean")])
+        estimates = [self._estimate(m, counted) for m in measured]
+        place = self._counted(selecting) if self.selects else 0
+        if self.around and CountRows(None) not in self.parts:
+            self._count_all()
+        features = None
+        if self.around:
+            self.coordinates, features = around_the_count(tuple(self.parts), self.coordinates, self.analysis)
+        steps = self._common_steps()
+        if steps is None:
+            return None
+        coordinates = tuple(each.times(steps // each.sensitivity) if each.noisy else each for each in self.coordinates)
+        one_row = coordinates[place].terms[0][1] if self.selects else 0
+        one_unit = one_row * selecting.most
+        groups = self.analysis.bounds.units.groups * (2 if self.analysis.neighbours is Neighbours.BOUNDED else 1)
+        joint = together([each for each in coordinates if each.noisy], self.analysis, steps)
+        return Lattice(
+            tuple(self.parts), coordinates, tuple(estimates), joint, place, one_unit, groups, one_row, features
+        )
+
+    def _count_all(self) -> None:
+        """A count of all rows, for the sake of those of some."""
+        row = Contribution(point(1), sure=False)
+        bound = self.analysis.bounds.rows
+        self._add(
+            "count", ((self._part(CountRows(None)), 1),), 1.0, _Selecting(CountRows(None), row, bound, 1, by_unit=False)
+        )
+
+    def _selecting(self) -> _Selecting:
+        """The count that decides which groups are shown: the requested COUNT(*), for it costs nothing more, unless it
+        has to be one of units; a unit may add several to it, which raises the threshold."""
+        bounds = self.analysis.bounds
+        if bounds.rows.linf == 1:  # a row is a unit there
+            return _Selecting(CountRows(None), Contribution(point(1), sure=False), bounds.rows, 1, by_unit=False)
+        asked_for_units = any(m.of == "presence" and not m.argument.nullable for m in self.analysis.measured)
+        for m in self.analysis.measured if not asked_for_units else ():
+            if m.aggregation.kind is AggregateKind.COUNT and count_of(m) == CountRows(None) and not self.of_units:
+                if m.of == "rows":
+                    return _Selecting(CountRows(None), m.count, m.bound, m.bound.linf, by_unit=False)
+                if m.count.range.lower == 0:
+                    most = int(m.count.range.upper)
+                    return _Selecting(_total_of(m), m.count, m.bound, most, by_unit=True)
+        return _Selecting(CountUnits(None), Contribution(point(1), sure=False), bounds.units, 1, by_unit=True)
+
+    def _counted(self, chosen: _Selecting) -> int:
+        return self._add(_count_name(chosen.part), ((self._part(chosen.part), 1),), 1.0, chosen)
+
+    def _estimate(self, m: Measured, counted: set[Part]) -> Estimate:
+        kind = m.aggregation.kind
+        if m.of != "rows":
+            return self._estimate_of_units(m)
+        if kind is AggregateKind.DISTINCT:
+            return Estimate(AggregateKind.COUNT, None, self._distinct(m), 0.0, point(0), whole=True)
+        count = count_of(m)
+        if m.sum is None:
+            return Estimate(kind, None, self._count(m, count), 0.0, point(0), whole=True)
+        held = m.argument.range
+        whole = kind is AggregateKind.SUM and is_whole(argument_of(m))
+        public = self.analysis.public_count and m.count.sure
+        if kind is AggregateKind.SUM and count not in counted and not self.centre_all and not public:
+            return Estimate(kind, self._raw_sum(m), None, 0.0, held, whole)
+        place = self._count(m, count)
+        if self._too_wide_for_a_grid(m):
+            return Estimate(kind, self._raw_sum(m), place, 0.0, held, whole)
+        centred = self._centred_sum(m, self.grids[grid_key(m)], count)
+        if kind in SPREADS or kind in PAIRS:
+            return Estimate(kind, centred, place, middle(held), held, whole, self._moments(m, count))
+        return Estimate(kind, centred, place, middle(held), held, whole)
+
+    def _moments(self, m: Measured, count: CountRows) -> Moments:
+        """Squares and products of what is summed."""
+        kind, own = m.aggregation.kind, self.grids[grid_key(m)]
+        if m.other is None:
+            return Moments(half(m.argument.range), self._square(m, own, count))
+        other = self.grids[grid_key(m, second=True)]
+        varies = own.part.most > 0 and other.part.most > 0
+        return Moments(
+            half(m.argument.range),
+            self._square(m, own, count) if kind in (AggregateKind.CORR, AggregateKind.REGR_R2) else None,
+            self._product(m, own, other) if varies else None,
+            self._centred_sum(m, other, count),
+            self._square(m, other, count) if kind not in (AggregateKind.COVAR_POP, AggregateKind.COVAR_SAMP) else None,
+            middle(m.other.range),
+            half(m.other.range),
+        )
+
+    def _square(self, m: Measured, grid: Grid, count: CountRows) -> int | None:
+        """2 u^2 - 1 of each row, from -1 to 1."""
+        if grid.part.most == 0:
+            return None
+        part = self._times(grid, grid)
+        row = Contribution(Interval(-part.most, part.most), _surely(m))
+        terms = ((self._part(part), 2), (self._part(count), -part.most))
+        by = _Selecting(part, row, m.bound, part.most, by_unit=False)
+        return self._add(f"sum of squares({grid.part.value})", terms, 1 / part.most, by)
+
+    def _product(self, m: Measured, own: Grid, other: Grid) -> int:
+        """u v of each row, from -1 to 1."""
+        part = self._times(own, other)
+        row = Contribution(Interval(-part.most, part.most), _surely(m))
+        by = _Selecting(part, row, m.bound, part.most, by_unit=False)
+        return self._add(
+            f"sum of products({own.part.value}, {other.part.value})", ((self._part(part), 1),), 1 / part.most, by
+        )
+
+    def _times(self, own: Grid, other: Grid) -> LatticeProduct:
+        """Exact where both lattices are of integers and the product is not too large."""
+        most = own.part.most * other.part.most
+        if own.part.whole and other.part.whole and most <= self.fineness.most_exact():
+            return LatticeProduct(own.part, other.part, most, whole=True)
+        return LatticeProduct(own.part, other.part, self.fineness.real_steps(), whole=False)
+
+    def _distinct(self, m: Measured) -> int:
+        part = CountDistinct(argument_of(m))
+        by = _Selecting(part, Contribution(point(1), sure=False), m.bound, 1, by_unit=False)
+        return self._add(f"distinct({part.value})", ((self._part(part), 1),), 1.0, by)
+
+    def _estimate_of_units(self, m: Measured) -> Estimate:
+        """Where each unit contributes one number to a group: its presence, its clipped total, or its own average."""
+        kind = m.aggregation.kind
+        if m.of == "presence":
+            argument = m.aggregation.argument
+            units = CountUnits(argument if m.argument.nullable else None)
+            by = _Selecting(units, Contribution(point(1), sure=False), m.bound, 1, by_unit=True)
+            return Estimate(AggregateKind.COUNT, None, self._counted(by), 0.0, point(0), whole=True)
+        if m.of == "mean":
+            grid = self.grids[grid_key(m)]
+            count = CountUnits(argument_of(m) if m.argument.nullable else None)
+            by = _Selecting(count, Contribution(point(1), sure=False), m.bound, 1, by_unit=True)
+            held = m.sum.range if m.sum is not None else m.argument.range
+            centre = middle(held)
+            mean = UnitMean(grid.part if m.aggregation.per_unit is None else far(grid), 0, grid.part.most)
+            place = self._centred(m, grid, mean, count) if grid.part.most else None
+            return Estimate(kind, place, self._counted(by), centre, held, whole=False)
+        if m.sum is None:
+            total = _total_of(m)
+            by = _Selecting(total, m.count, m.bound, total.most, by_unit=True)
+            return Estimate(kind, None, self._counted(by), 0.0, point(0), whole=True)
+        return Estimate(kind, self._unit_sum(m, m.sum), None, 0.0, m.sum.range, is_whole(argument_of(m)))
+
+    def _count(self, m: Measured, part: CountRows) -> int:
+        row = Contribution(point(1), m.count.sure)
+        return self._add(
+            _count_name(part), ((self._part(part), 1),), 1.0, _Selecting(part, row, m.bound, 1, by_unit=False)
+        )
+
+    def _unit_sum(self, m: Measured, total: Contribution) -> int:
+        """The clipped totals of units. Rows have no bounds of their own here: they are held 2^14 times further out than
+        the total, for the lattice has ends."""
+        argument, held = argument_of(m), total.range
+        whole = is_whole(argument_of(m)) and held.magnitude <= self.fineness.most_exact()
+        if whole:
+            size, scale = max(1, int(held.magnitude)), 1.0
+        else:
+            size = min(self.fineness.real_steps(), MOST_OF_UNITS)
+            scale = size / float(held.magnitude) if held.magnitude else 1.0
+        far = min(size << FURTHER_OUT, LARGEST_STEP_COUNT - 1)
+        reach = far if whole else far / scale
+        part = LatticeSum(argument, -reach, reach, 0 if whole else 0.0, scale, -far, far, whole=whole)
+        least, most = max(-size, math.floor(held.lower * scale)), min(size, math.ceil(held.upper * scale))
+        row = Contribution(Interval(least, most), sure=False)
+        by = _Selecting(UnitTotal(part, least, most), row, m.bound, most, by_unit=True)
+        return self._add(f"sum({argument})", ((self._part(by.part), 1),), 1 / scale, by)
+
+    def _centred_sum(self, m: Measured, grid: Grid, count: CountRows) -> int | None:
+        if grid.part.most == 0:
+            return None  # one value only: the sum is that value times the count
+        return self._centred(m, grid, grid.part, count)
+
+    def _centred(self, m: Measured, grid: Grid, part: Part, count: Part) -> int:
+        """2 q - N for each contribution of q in 0..N."""
+        size = grid.part.most
+        row = Contribution(Interval(-size, size), _surely(m) and m.of == "rows")
+        terms = ((self._part(part), 2), (self._part(count), -size))
+        name = centred_name(grid.part.value, grid.origin + grid.step * size / 2)
+        return self._add(name, terms, grid.step / 2, _Selecting(part, row, m.bound, size, by_unit=m.of != "rows"))
+
+    def _raw_sum(self, m: Measured) -> int:
+        argument, held = argument_of(m), m.argument.range
+        whole = is_whole(argument) and held.magnitude <= self.fineness.most_exact()
+        if whole or self._too_wide_for_a_grid(m):
+            part = LatticeSum(argument, held.lower, held.upper, 0, 1.0, int(held.lower), int(held.upper), whole=True)
+            step = 1.0
+        else:
+            size = self.fineness.real_steps()
+            scale = size / held.magnitude if held.magnitude else 1.0
+            least = max(-size, math.floor(held.lower * scale))
+            most = min(size, math.ceil(held.upper * scale))
+            part = LatticeSum(argument, held.lower, held.upper, 0, scale, least, most, whole=False)
+            step = 1 / scale
+        row = Contribution(Interval(part.least, part.most), _surely(m))
+        by = _Selecting(part, row, m.bound, part.most, by_unit=False)
+        return self._add(f"sum({argument})", ((self._part(part), 1),), step, by)
+
+    def _too_wide_for_a_grid(self, m: Measured) -> bool:
+        """Whether whole numbers of nobody's rows are summed as they are, since grids would be too coarse for what is
+        said to be exact. (Noise of people's rows goes with the range, and so may the grid.)"""
+        if self.analysis.private or m.aggregation.kind not in (AggregateKind.SUM, AggregateKind.AVG):
+            return False
+        most = self.fineness.most_exact()
+        return is_whole(argument_of(m)) and most < m.argument.range.magnitude <= LARGEST_WHOLE
+
+    def _part(self, part: Part) -> int:
+        return self.parts.setdefault(part, len(self.parts))
+
+    def _add(self, name: str, terms: tuple[tuple[int, int], ...], unit: float, by: _Selecting) -> int:
+        for place, each in enumerate(self.coordinates):
+            if each.terms == terms:
+                return place
+        l1 = round(self.analysis.of(by.row, by.bound).l1)  # of whole numbers, and whole
+        l2 = squared(by.row, by.bound, self.analysis)
+        self.coordinates.append(Coordinate(name, terms, unit, by.row, l1, l2, l1 > 0, by.bound, by.by_unit))
+        return len(self.coordinates) - 1
+
+    def _common_steps(self) -> int | None:
+        """The common sensitivity of all noisy coordinates: a multiple of each, or, on coarse grids, so much larger that
+        a whole factor for each comes within 2^-12 of it. Two and more coordinates, and those of levels, share a fine
+        lattice, on which their laws are as good as continuous. None where only coarse grids will do."""
+        each = [coordinate.sensitivity for coordinate in self.coordinates if coordinate.noisy]
+        steps = math.lcm(*each) if each else 0
+        if steps > 4 * self.fineness.most_steps():
+            return 1 << (max(each).bit_length() + 12) if self.coarse else None
+        if len(each) > 1 or (each and self.levels):
+            fineness = math.ceil(_FINENESS * self.epsilon)
+            steps <<= max(0, math.ceil(fineness / steps) - 1).bit_length()
+        return steps
+
+
+def _total_of(m: Measured) -> UnitTotal:
+    """The clipped number of rows of each unit."""
+    held = m.count.range
+    return UnitTotal(count_of(m), int(held.lower), int(held.upper))
+
+
+def _count_name(part: Part) -> str:
+    if isinstance(part, UnitTotal):
+        part = part.of
+    present = part.present if isinstance(part, CountRows | CountUnits) else None
+    what = "units" if isinstance(part, CountUnits) else "count"
+    return what if present is None else f"{what}({present})"
+
+
+def _surely(m: Measured) -> bool:
+    return m.sum is not None and m.sum.sure

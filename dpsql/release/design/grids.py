@@ -1,0 +1,94 @@
+"""Grids of values: how fine, and which arguments keep that of the integers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dpsql.core.exact import LARGEST_STEP_COUNT, LatticeSum
+from dpsql.core.sensitivity import Measured
+from dpsql.plan.expressions import Fact
+from dpsql.plan.query import PAIRS, SPREADS
+from dpsql.release.values import GridKey, grid_key, is_whole
+
+_FINEST = 44
+"""Lattices have at most 2^44 steps over the range of a value."""
+FURTHER_OUT = 14
+MOST_OF_UNITS = LARGEST_STEP_COUNT >> FURTHER_OUT
+"""Steps over the range of what a unit adds, so that its rows may lie further out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """One wanted sum on its grid: part, value of q = 0, worth of a step, and the range of q."""
+
+    part: LatticeSum
+    origin: float
+    step: float
+
+
+@dataclass(frozen=True)
+class Fineness:
+    """How fine the grids of a query are: at a larger epsilon (for one contribution) finer. On `coarse` ones integers do
+    not keep grids of their own."""
+
+    epsilon: Fraction
+    coarse: bool
+
+    def of(self, summed: list[Measured]) -> dict[GridKey, Grid]:
+        """A grid for each summed argument, another where it is averaged unit by unit. Integers get the grid of all
+        integers, exact, as long as the common multiple of the grids' sizes stays small; else 2^k steps."""
+        held: dict[GridKey, Fact] = {}
+        powers: dict[GridKey, int] = {}
+        for m in summed:
+            for second, each in ((False, m.argument), (True, m.other)):
+                if each is not None:
+                    key = grid_key(m, second=second)
+                    held[key] = each
+                    power = 2 if m.aggregation.kind in SPREADS or m.aggregation.kind in PAIRS else 1
+                    powers[key] = max(power, powers.get(key, 1))
+        sizes: dict[GridKey, int] = {}
+        common = 1
+        for key, each in held.items():
+            width = max(1, int(each.range.upper - each.range.lower))
+            exact = (
+                key[1] == "rows" and is_whole(key[0]) and math.lcm(common, width ** powers[key]) <= self.most_exact()
+            )
+            sizes[key] = int(each.range.upper - each.range.lower) if exact else 0
+            common = math.lcm(common, max(1, sizes[key]) ** powers[key])
+        return {key: self._of_one(key, each, sizes[key]) for key, each in held.items()}
+
+    def _of_one(self, key: GridKey, argument: Fact, exact_size: int) -> Grid:
+        expr, held = key[0], argument.range
+        if exact_size or held.lower == held.upper:
+            whole = is_whole(expr)
+            part = LatticeSum(expr, held.lower, held.upper, held.lower, 1.0, 0, exact_size, whole=whole)
+            return Grid(part, float(held.lower), 1.0)
+        size = self.real_steps() if key[2] is None else min(self.real_steps(), MOST_OF_UNITS)
+        lower_end, upper_end = float(held.lower), float(held.upper)
+        scale = size / (upper_end - lower_end)
+        part = LatticeSum(expr, lower_end, upper_end, lower_end, scale, 0, size, whole=False)
+        return Grid(part, lower_end, (upper_end - lower_end) / size)
+
+    def real_steps(self) -> int:
+        """Steps over the range of a real value: 2^30 at epsilon 1, finer for larger epsilon."""
+        return 1 << max(10, min(_FINEST, 30 + _log2(self.epsilon)))
+
+    def most_steps(self) -> int:
+        return 1 << max(10, min(_FINEST, 40 + _log2(self.epsilon)))
+
+    def most_exact(self) -> int:
+        """The widest range of integers that keeps its own grid; booleans always do."""
+        return 1 if self.coarse else self.most_steps()
+
+
+def far(grid: Grid) -> LatticeSum:
+    """A grid with ends so far out that averages of units are clipped, not the values of their rows."""
+    far = min(grid.part.most << FURTHER_OUT, LARGEST_STEP_COUNT - 1)
+    reach = far * grid.step
+    return replace(grid.part, lower=grid.origin - reach, upper=grid.origin + reach, least=-far, most=far)
+
+
+def _log2(number: Fraction) -> int:
+    return math.floor(math.log2(number))

@@ -1,0 +1,97 @@
+"""How far aggregates may be off, to first order, at a reference table: what designs and laws of noise are compared by.
+
+The reference is public: many rows, every column spread evenly over its declared range, two columns with half of the
+largest correlation. A smooth statistic g of noisy features has the standard error |gradient of g|, weighted by the
+noise (delta method); the number of rows is a common factor of all designs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.plan.query import AggregateKind
+from dpsql.release.estimate import estimate
+from dpsql.release.parts import Estimate, Lattice
+
+_ROWS = 1e6
+_NUDGE = 1e-3
+_LEAST = 1e-300
+"""Noise so small that it is never seen, whichever law it has."""
+
+
+def mean_log_error(lattice: Lattice, variance: Mapping[int, float]) -> float:
+    """The mean over the aggregations of the logarithm of their standard error; `variance` is that of the noise of each
+    coordinate, in squared steps, by place."""
+    total, counted = 0.0, 0
+    for each in lattice.estimates:
+        squared = error_variance(each, lattice, variance)
+        if squared:
+            total += math.log(max(squared, _LEAST)) / 2
+            counted += 1
+    return total / counted if counted else 0.0
+
+
+def error_variance(each: Estimate, lattice: Lattice, variance: Mapping[int, float]) -> float:
+    """The variance of one aggregation at the reference table; 0 without noise, and for a value that is chosen."""
+    if each.chosen is not None:
+        return 0.0
+    features = reference(each, _ROWS)
+    gradient = _gradient(each, features)
+    by_coordinate: dict[int, float] = {}
+    for place, slope in gradient.items():
+        for coordinate, factor in lattice.weights(place):
+            worth = slope * factor * lattice.coordinates[coordinate].unit
+            by_coordinate[coordinate] = by_coordinate.get(coordinate, 0.0) + worth
+    return math.fsum(variance[place] * worth**2 for place, worth in by_coordinate.items() if place in variance)
+
+
+def reference(each: Estimate, rows: float) -> dict[int, float]:
+    """The features of an aggregation at the reference table with so many rows, by place."""
+    if each.chosen is not None:
+        return {}
+    found: dict[int, float] = {}
+    if each.count is not None:
+        found[each.count] = rows
+    if each.sum is not None:
+        middle = float(Fraction(each.range.lower) + Fraction(each.range.upper)) / 2
+        found[each.sum] = rows * middle if each.count is None else 0.0
+    if each.moments is not None:
+        squares = (each.moments.square, each.moments.other_square)
+        found.update({place: -rows / 3 for place in squares if place is not None})
+        if each.moments.sum is not None:
+            found[each.moments.sum] = 0.0
+        if each.moments.product is not None:
+            found[each.moments.product] = rows / 6
+    return found
+
+
+def _gradient(each: Estimate, features: Mapping[int, float]) -> dict[int, float]:
+    """How an aggregation moves with each of its features, by central differences."""
+    if each.kind is AggregateKind.COUNT or not features:
+        return dict.fromkeys(features, 1.0)
+    if each.kind is AggregateKind.SUM:
+        return {place: each.centre if place == each.count else 1.0 for place in features}
+    places = sorted(features)
+    size = dict.fromkeys(places, _ROWS)
+    if each.sum is not None:
+        half = float(each.range.upper) / 2 - float(each.range.lower) / 2
+        size[each.sum] *= half if each.moments is None else each.moments.half or 1.0
+    if each.moments is not None and each.moments.sum is not None:
+        size[each.moments.sum] *= each.moments.other_half or 1.0
+    values = np.zeros((max(places) + 1, 2 * len(places)))
+    for place in places:
+        values[place] = features[place]
+    for row, place in enumerate(places):
+        values[place, 2 * row] += _NUDGE * size[place]
+        values[place, 2 * row + 1] -= _NUDGE * size[place]
+    with np.errstate(all="ignore"):
+        found: NDArray[np.float64] = estimate(each, values).values
+    return {
+        place: float(found[2 * row] - found[2 * row + 1]) / (2 * _NUDGE * size[place])
+        for row, place in enumerate(places)
+    }

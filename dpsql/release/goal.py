@@ -1,0 +1,161 @@
+"""The least epsilon at which answers are as close as they are asked to be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+
+from dpsql.core.goal import Goal
+from dpsql.core.loss import LARGEST_EPSILON, SMALLEST_EPSILON, show
+from dpsql.errors import DPSQLError, InvalidArgument, InvalidPrivacyParameter, QueryRefused, UnsupportedSQL
+from dpsql.plan.expressions import Call, Expr, Report, Slot, walk
+from dpsql.plan.query import AggregateKind, Query
+from dpsql.release.intervals.intervals import constant_half_width
+from dpsql.release.release import Release
+
+LAWS = ("laplace", "gaussian")
+_DIGITS = Context(prec=4, rounding=ROUND_CEILING)
+"""An epsilon that is found has so many digits, the last one rounded up."""
+_STEPS = 40
+_CLOSE = 1 + 1e-5
+_SUMS = frozenset({AggregateKind.COUNT, AggregateKind.SUM})
+_PRODUCTS = ("multiply", "divide", "int_divide", "modulo")
+_LEAST, _MOST = float(SMALLEST_EPSILON), float(LARGEST_EPSILON)
+
+
+def reached(query: Query, make: Callable[[Fraction, str], Release], goal: Goal, laws: Sequence[str]) -> Release:
+    """The release with the least epsilon at which every output's noise is within the goal, with whichever law of noise
+    needs less of it. Raises what the first law is refused for, where all are."""
+    _check_own(query)
+
+    def made_with(law: str) -> Callable[[Fraction], Release]:
+        return lambda epsilon: make(epsilon, law)
+
+    found: list[Release] = []
+    refused: list[DPSQLError] = []
+    for law in laws:
+        try:
+            found.append(_reached(made_with(law), goal))
+        except (QueryRefused, InvalidArgument, InvalidPrivacyParameter) as error:
+            refused.append(error)
+    if not found:
+        raise refused[0]
+    return min(found, key=lambda release: release.allowed.pure)
+
+
+def _reached(make: Callable[[Fraction], Release], goal: Goal) -> Release:
+    """The release with the least epsilon, to four digits, at which every output's noise is within the goal.
+
+    The half-width of noise falls as epsilon grows, and depends on public facts alone; where it does not, the question
+    is refused. Raises UnsupportedSQL, InvalidPrivacyParameter.
+    """
+    first = make(Fraction(1))
+    outputs = _noisy(first)
+    _check(first, outputs)
+    level = float(goal.sure)
+
+    def wide(epsilon: float) -> bool:
+        try:
+            release = make(Fraction(Decimal(repr(epsilon))))
+        except InvalidPrivacyParameter:  # noise beyond the samplers
+            return True
+        widths = (constant_half_width(release, expr, level) for _, expr in outputs)
+        return not all(width is not None and width <= goal.error for width in widths)
+
+    low = high = 1.0
+    while wide(high):
+        if high >= _MOST:
+            raise InvalidPrivacyParameter(f"no epsilon up to {show(LARGEST_EPSILON)} brings these answers {goal}.")
+        low, high = high, min(4 * high, _MOST)
+    while low == high or not wide(low):
+        if low <= _LEAST:
+            return make(SMALLEST_EPSILON)
+        low, high = max(low / 4, _LEAST), low
+    for _ in range(_STEPS):
+        if high <= low * _CLOSE:
+            break
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if wide(middle) else (low, middle)
+    return make(Fraction(_DIGITS.create_decimal(Decimal(repr(high)))))
+
+
+def _check_own(query: Query) -> None:
+    """Refuse aggregates that have an epsilon of their own, and answers that are made of noisy ones. Raises
+    InvalidPrivacyParameter, UnsupportedSQL."""
+    if query.stages:
+        raise UnsupportedSQL(
+            "WITHIN is of the answers to one SELECT, and here another one reads these.",
+            span=next((each.span for each in query.plan.aggregations), None),
+            hint="Ask for the inner answers within an error, or give an epsilon.",
+        )
+    own = [each for each in query.plan.aggregations if each.epsilon is not None]
+    if own:
+        raise InvalidPrivacyParameter(
+            f"WITHIN finds the epsilon of all aggregates, and {own[0].word} has its own.", span=own[0].span
+        )
+
+
+def _noisy(release: Release) -> list[tuple[str, Expr]]:
+    """The outputs that are more than keys and constants, with their names."""
+    first = len(release.query.plan.keys)
+    found: list[tuple[str, Expr]] = []
+    for output in release.query.finish.outputs:
+        expr = output.expr.expr if isinstance(output.expr, Report) else output.expr
+        if any(isinstance(part, Slot) and part.index >= first for part in walk(expr)):
+            found.append((output.name, expr))
+    return found
+
+
+def _check(release: Release, outputs: list[tuple[str, Expr]]) -> None:
+    """Only COUNT, SUM and their sums and differences have noise whose size is public."""
+    if release.threshold is not None:
+        raise UnsupportedSQL(
+            "WITHIN cannot promise the error of groups that are shown for their own noisy counts: small ones that are "
+            "shown have large noise.",
+            hint='List the groups: keys={"name": [...]}, or write\n'
+            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = TRUNCATED_GEOMETRIC) ...",
+        )
+    if release.searches is not None:
+        raise UnsupportedSQL(
+            "WITHIN needs bounds that are declared: those that are chosen decide how large the noise is.",
+            hint="Declare bounds for the columns, or give an epsilon.",
+        )
+    for name, expr in outputs:
+        if constant_half_width(release, expr, 0.5) is None:
+            raise _refusal(release, name, expr)
+    if not outputs:
+        raise UnsupportedSQL("WITHIN is about noisy answers, and there is none.", hint="Leave it out.")
+
+
+def _refusal(release: Release, name: str, expr: Expr) -> UnsupportedSQL:
+    """Why the error of an output cannot be promised, and what can."""
+    keys = len(release.query.plan.keys)
+    slots = [part.index - keys for part in walk(expr) if isinstance(part, Slot) and part.index >= keys]
+    kinds = {slot: release.estimates[slot].kind for slot in slots}
+    blamed = next((slot for slot in slots if kinds[slot] not in _SUMS), slots[0])
+    why, hint = (
+        "it depends on private counts",
+        "Ask for COUNT and SUM within an error and divide them, or give an epsilon.",
+    )
+    if any(release.estimates[slot].chosen is not None for slot in slots):
+        why, hint = "how far off a value is that is chosen depends on the rows", "Give an epsilon."
+    elif set(kinds.values()) - _SUMS - {AggregateKind.AVG}:
+        hint = "Give an epsilon."
+    elif kinds[blamed] in _SUMS and not any(_of_private_size(part, keys) for part in walk(expr)):
+        why = "only sums and differences of COUNT and SUM have noise of a public size"
+        hint = "Ask for these within an error and compute the rest from the answers, or give an epsilon."
+    return UnsupportedSQL(
+        f"WITHIN cannot promise the error of {name}: {why}.",
+        span=release.query.plan.aggregations[blamed].span,
+        hint=hint,
+    )
+
+
+def _of_private_size(expr: Expr, keys: int) -> bool:
+    """A product of two noisy values, or a quotient by one."""
+    if not isinstance(expr, Call) or expr.function.name not in _PRODUCTS:
+        return False
+    noisy = [any(isinstance(part, Slot) and part.index >= keys for part in walk(arg)) for arg in expr.args]
+    return noisy[1] and (noisy[0] or expr.function.name != "multiply")

@@ -1,0 +1,122 @@
+"""Noise intervals of averages, and how wide they are at worst."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.release.intervals.widths import half_widths, noisy_coordinates
+from dpsql.release.parts import Estimate
+from dpsql.release.release import Release, Released
+
+Floats = NDArray[np.float64]
+Bounds = tuple[Floats, Floats]
+
+_GRID = 129
+_CHUNK = 8_192
+_BISECTIONS = 50
+
+
+def average_at_worst(release: Release, estimate: Estimate, rows: float, level: float) -> float:
+    """A t such that the average of so many rows is off by at most t with probability `level`, wherever in its range the
+    mean is.
+
+    From the middle of the range let the mean be m, reach the largest |m|, and s, c the noise of sum and count. The
+    noisy average is off by more than t only if s - (m + t) c > t n or s - (m - t) c < - t n (where n + c > 0, and else
+    nothing is shown). With q(x) the half-width of s - x c, which grows with |x|, each is half as likely as |s - x c| >
+    q(reach + t) if q(reach + t) <= t n. Kept in the range, it is never off by more than the range's width.
+    """
+    width = float(estimate.range.upper) - float(estimate.range.lower)
+    if estimate.sum is None:
+        return 0.0
+
+    def enough(t: float) -> bool:
+        weights = np.array([[1.0], [width / 2 + t]])
+        return float(half_widths(release, (estimate.sum, estimate.count), weights, level)[0]) <= t * rows
+
+    low, high = 0.0, width
+    if not enough(high):
+        return width
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def average_interval(release: Release, released: Released, estimate: Estimate, level: float) -> Bounds:
+    """The means m for which the noise in sum - m * count is within its quantile: exact coverage at every count.
+
+    The set can be split or empty when the count is near 0; its hull within the declared range is given, or that whole
+    range where it is empty (Fieller's method, with the exact law).
+    """
+    low, high = float(estimate.range.lower), float(estimate.range.upper)
+    if estimate.sum is None:
+        same = np.full(released.groups, estimate.centre)
+        return same, same.copy()
+    assert estimate.count is not None
+    sums, counts = released.values[estimate.sum], released.values[estimate.count]
+    reach = (high - low) / 2
+    places = (estimate.sum, estimate.count)
+    noisy = noisy_coordinates(release, places)
+    if not noisy:  # no mean but the exact one fits, and it may not fit for its rounding
+        some = counts >= 1
+        means = np.clip(estimate.centre + sums / np.where(some, counts, 1.0), low, high)
+        return np.where(some, means, low), np.where(some, means, high)
+
+    def exactly(mean: Floats) -> Floats:
+        return half_widths(release, places, np.stack([np.ones(len(mean)), -mean]), level)
+
+    quantile = exactly
+    if noisy > 2:
+        # A half-width is a norm of the weights (see `linear_tails`), so lines between two of them lie above it.
+        grid = np.linspace(-reach, reach, _GRID)
+        known = exactly(grid)
+
+        def quantile(mean: Floats) -> Floats:
+            return np.interp(mean, grid, known)
+
+    ends = [
+        _inversion(sums[start : start + _CHUNK], counts[start : start + _CHUNK], reach, quantile)
+        for start in range(0, released.groups, _CHUNK)
+    ]
+    lower = np.concatenate([each[0] for each in ends]) if ends else np.zeros(0)
+    upper = np.concatenate([each[1] for each in ends]) if ends else np.zeros(0)
+    return estimate.centre + lower, estimate.centre + upper
+
+
+def _inversion(sums: Floats, counts: Floats, reach: float, quantile: Any) -> Bounds:
+    """The hull of {m in [-reach, reach] : |sum - m count| <= quantile(m)}, by a grid and bisection."""
+    grid = np.linspace(-reach, reach, _GRID)
+    limits = quantile(grid)
+
+    def inside(mean: Floats) -> NDArray[np.bool_]:
+        return np.asarray(np.abs(sums - mean * counts) <= quantile(mean))
+
+    fits = np.abs(sums[:, None] - grid * counts[:, None]) <= limits
+    guess = np.clip(sums / np.where(counts == 0, 1, counts), -reach, reach)
+    found = inside(guess)
+    largest = np.where(fits.any(axis=1), grid[_GRID - 1 - np.argmax(fits[:, ::-1], axis=1)], -np.inf)
+    smallest = np.where(fits.any(axis=1), grid[np.argmax(fits, axis=1)], np.inf)
+    largest, smallest = (
+        np.where(found, np.maximum(largest, guess), largest),
+        np.where(found, np.minimum(smallest, guess), smallest),
+    )
+    empty = ~np.isfinite(largest)
+    step = grid[1] - grid[0]
+    upper = _edge(np.where(empty, reach, largest), np.minimum(reach, largest + step), inside)
+    lower = _edge(np.where(empty, -reach, smallest), np.maximum(-reach, smallest - step), inside)
+    return np.where(empty, -reach, lower), np.where(empty, reach, upper)
+
+
+def _edge(within: Floats, beyond: Floats, inside: Any) -> Floats:
+    """The edge of the set between a point within it and one that may lie beyond."""
+    beyond = np.where(np.isfinite(beyond), beyond, within)
+    for _ in range(_BISECTIONS):
+        if (within == beyond).all():
+            break
+        middle = (within + beyond) / 2
+        kept = inside(middle)
+        within, beyond = np.where(kept, middle, within), np.where(kept, beyond, middle)
+    return beyond

@@ -1,0 +1,257 @@
+"""HAVING, and WHERE over an answer, as windows of noisy values: what a row that passes says of its noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.accuracy.truncated import tail_of
+from dpsql.accuracy.truncated_sums import tail_of_sum
+from dpsql.core.mechanisms import Noise
+from dpsql.plan.expressions import Call, Column, Expr, IntervalEnd, Literal, Report, Slot, Vector, call, evaluate, walk
+from dpsql.plan.functions import FUNCTIONS
+from dpsql.plan.query import AggregateKind
+from dpsql.release.choices import EXACT
+from dpsql.release.estimate import estimate
+from dpsql.release.intervals.given import Weights, Window, coordinates_of, weights_of
+from dpsql.release.noise_expressions import Linear, form_of
+from dpsql.release.release import Release, Released
+from dpsql.release.split import Share
+
+Floats = NDArray[np.float64]
+Meaning = Callable[[Column], Expr | None]
+"""What a column of an answer is over the released slots; None for what was computed of several."""
+Reader = Callable[[Released], Callable[[Slot | Column], Vector]]
+"""How an expression's leaves are read from released values."""
+
+_SAME, _TURNED = ("ge", "gt"), ("le", "lt")
+_NEGATED = {"ge": "lt", "gt": "le", "le": "gt", "lt": "ge"}
+_PROBES = 65
+_FARTHEST = 2.0**62
+
+
+def sources(release: Release, expr: Expr, meaning: Meaning) -> frozenset[int]:
+    """The noisy coordinates that an expression depends on. (Values that were drawn have chance of their own.)"""
+    found: frozenset[int] = frozenset()
+    for part in walk(expr):
+        held = meaning(part) if isinstance(part, Column) else part
+        if held is None:
+            return frozenset(place for place, each in enumerate(release.coordinates) if each.noisy)
+        for leaf in walk(held):
+            inner = leaf.expr if isinstance(leaf, IntervalEnd | Report) else leaf
+            found |= frozenset[int]().union(*(_of_slot(release, each) for each in walk(inner)))
+    return found
+
+
+def is_noisy(release: Release, expr: Expr) -> bool:
+    """Whether an expression over released slots has chance in it; the ends of intervals speak for themselves."""
+    first = len(release.query.plan.keys)
+    slots = [part.index - first for part in walk(expr) if isinstance(part, Slot) and part.index >= first]
+    exact = {place for draw in release.draws if draw.mechanism == EXACT for place in draw.places}
+    chosen = [release.estimates[place].chosen for place in slots]
+    return bool(sources(release, expr, lambda _column: None)) or any(
+        each is not None and each.place not in exact for each in chosen
+    )
+
+
+def _of_slot(release: Release, expr: Expr) -> frozenset[int]:
+    place = expr.index - len(release.query.plan.keys) if isinstance(expr, Slot) else -1
+    if not 0 <= place < len(release.estimates):
+        return frozenset()
+    each = release.estimates[place]
+    return frozenset() if each.chosen is not None else coordinates_of(release, each.places)
+
+
+def conditions(
+    release: Release, condition: Expr | None, meaning: Meaning, reader: Reader
+) -> Iterator[Window | frozenset[int]]:
+    """What a condition says of noise: for each of its conjuncts a window, or the coordinates of one that is none;
+    nothing of those on keys and other values without noise."""
+    for each in _conjuncts(condition):
+        noisy = sources(release, each, meaning)
+        if noisy:
+            windows = _windows(release, each, meaning, reader)
+            yield from windows
+            if not windows:
+                yield noisy
+
+
+def _conjuncts(condition: Expr | None) -> Iterator[Expr]:
+    """Conditions that are all true where this one is, and not all where it is not."""
+    if condition is None:
+        return
+    name = condition.function.name if isinstance(condition, Call) else ""
+    args = condition.args if isinstance(condition, Call) else ()
+    if name == "and":
+        for arg in args:
+            yield from _conjuncts(arg)
+        return
+    if name == "not" and isinstance(args[0], Call) and args[0].function.name in _NEGATED:
+        turned = call(FUNCTIONS[_NEGATED[args[0].function.name]], *args[0].args)  # NULL stays NULL
+        yield turned if turned is not None else condition
+        return
+    if name == "eq":
+        both = [call(FUNCTIONS[word], *args) for word in ("ge", "le")]
+        if both[0] is not None and both[1] is not None:
+            yield from (each for each in both if each is not None)
+            return
+    yield condition
+
+
+def _windows(release: Release, condition: Expr, meaning: Meaning, reader: Reader) -> list[Window]:
+    """The windows of a comparison: of an average with a constant two, of sums of noisy values with each other one; none
+    for what is not so."""
+    if release.levels is not None or not isinstance(condition, Call) or condition.function.name not in _NEGATED:
+        return []
+    args = [meaning(arg) if isinstance(arg, Column) else arg for arg in condition.args]
+    found = [_of_average(release, condition, args), _of_sums(release, condition, args, reader)]
+    return next((each for each in found if each), [])
+
+
+def _of_average(release: Release, condition: Call, args: Sequence[Expr | None]) -> list[Window]:
+    """Of AVG = centre + sum / count, shown where the noisy count is 1 at least: with a constant c within its range,
+    where it is not held, it compares as sum + (centre - c) count does with 0."""
+    slot = next((arg for arg in args if isinstance(arg, Slot)), None)
+    bound = next((_number(arg) for arg in args if isinstance(arg, Literal)), None)
+    place = -1 if slot is None else slot.index - len(release.query.plan.keys)
+    if bound is None or place < 0:
+        return []
+    each = release.estimates[place]
+    if each.kind is not AggregateKind.AVG or each.chosen is not None or each.sum is None or each.count is None:
+        return []
+    if not each.range.lower < bound < each.range.upper:
+        return []
+    above = (condition.function.name in _SAME) == isinstance(args[0], Slot)
+    some, sums = (
+        _noisy_part(release, Linear(weights))
+        for weights in ({each.count: 1.0}, {each.sum: 1.0, each.count: each.centre - bound})
+    )
+    if some is None or sums is None:
+        return []
+    beyond = 1 if condition.function.name in ("gt", "lt") else 0
+    window = _in_steps(release, *sums, 0.0, above=above, beyond=beyond)
+    least = _in_steps(release, *some, 1.0, above=True)
+    return [] if window is None or least is None else [least, window]
+
+
+def _in_steps(
+    release: Release, share: Share, weights: Weights, bound: float, *, above: bool, beyond: int = 0
+) -> Window | None:
+    """The window of a sum that is at least, or at most, a bound; `beyond`: so many steps further."""
+    if len(weights) > 1:
+        return _of_several(share.noise, weights, bound, above=above)
+    ((place, worth),) = weights.items()
+    if above == (worth > 0):
+        return _of_one(release, share, place, math.ceil(bound / worth) + beyond, math.inf)
+    return _of_one(release, share, place, -math.inf, math.floor(bound / worth) - beyond)
+
+
+def _number(literal: Literal) -> float | None:
+    """A finite constant."""
+    value = literal.value
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if number else None  # type: ignore[arg-type]
+
+
+def _noisy_part(release: Release, form: Linear) -> tuple[Share, Weights] | None:
+    """The coordinates of a sum, with their vector; None where it has others, or what has no noise: that differs from
+    group to group."""
+    weights = weights_of(release, form.weights)
+    everything = {
+        place for feature, weight in form.weights.items() if weight for place, _ in release.lattice.weights(feature)
+    }
+    share = release.share_of(next(iter(weights), None))
+    if share is None or everything != set(weights) or not set(weights) <= set(share.places):
+        return None
+    return share, weights
+
+
+def _of_sums(release: Release, condition: Call, args: Sequence[Expr | None], reader: Reader) -> list[Window]:
+    """Where a window ends is found by evaluating the condition itself, so that no rounding of numbers can move it (of
+    several coordinates along the widest, to a step)."""
+    forms: list[Linear] = []
+    for arg in args:
+        number = _number(arg) if isinstance(arg, Literal) else None
+        form = None if arg is None else form_of(release, arg) if number is None else Linear({}, number)
+        if not isinstance(form, Linear):
+            return []
+        forms.append(form)
+    form = forms[0].plus(forms[1], -1.0)
+    known = _noisy_part(release, form)
+    if known is None:
+        return []
+    share, weights = known
+    place = max(weights, key=lambda each: abs(weights[each]))
+    worth, coordinate = weights[place], release.coordinates[place]
+
+    def holds(steps: Floats) -> NDArray[np.bool_]:
+        made = np.zeros((len(release.coordinates), len(steps)))
+        made[place] = steps * coordinate.unit
+        values = release._features(made)
+        drawn = np.zeros((release.width - len(values), len(steps)))
+        read = reader(Released((), np.concatenate([values, drawn])))
+        verdict = evaluate(condition, read, len(steps))
+        return np.asarray(verdict.values.astype(bool) & verdict.where_valid())
+
+    middle = -form.constant / worth
+    found = _switch(holds, middle, math.ceil(1 / abs(worth)) + 4 + abs(middle) * 1e-12)
+    if found is None:
+        return []
+    after, rising = found
+    if len(weights) > 1:
+        window = _of_several(share.noise, weights, worth * after, above=rising == (worth > 0))
+    else:
+        window = _of_one(release, share, place, *((after, math.inf) if rising else (-math.inf, after - 1)))
+    return [] if window is None else [window]
+
+
+def _of_one(release: Release, share: Share, place: int, low: float, high: float) -> Window | None:
+    """The window of one coordinate, in its steps."""
+    coordinate, tail = release.coordinates[place], tail_of(share.noise)
+    least = 0.0 if coordinate.row.least >= 0 else -math.inf
+    return None if tail is None else Window({place: coordinate.unit}, coordinate.unit, tail, low, high, least)
+
+
+def _of_several(noise: Noise, weights: Weights, bound: float, *, above: bool) -> Window | None:
+    """The window of a combination of coordinates above or below a bound."""
+    found = tail_of_sum(noise, tuple(abs(each) for each in weights.values()))
+    if found is None:
+        return None
+    tail, unit = found
+    low, high = (bound / unit, math.inf) if above else (-math.inf, bound / unit)
+    return Window(weights, unit, tail, low, high)
+
+
+def _switch(holds: Callable[[Floats], NDArray[np.bool_]], middle: float, margin: float) -> tuple[float, bool] | None:
+    """The first whole number after which a condition on them changes, and whether it becomes true there; None where it
+    does not change within the margin."""
+    if not abs(middle) < _FARTHEST:
+        return None
+    low, high = math.floor(middle - margin), math.ceil(middle + margin)
+    before, rising = (bool(each) for each in holds(np.array([low, high], dtype=np.float64)))
+    if before == rising:
+        return None
+    while high - low > 1:
+        points = np.unique(np.floor(np.linspace(low, high, _PROBES)))
+        if len(points) < 3:  # as close as doubles are there
+            break
+        changed = int(np.argmax(holds(points) == rising))
+        low, high = int(points[changed - 1]), int(points[changed])
+    return float(high), rising
+
+
+def of_having(release: Release) -> tuple[Meaning, Reader]:
+    """How HAVING reads: slots as they are, unrounded."""
+    first = len(release.query.plan.keys)
+
+    def reader(released: Released) -> Callable[[Slot | Column], Vector]:
+        def read(leaf: Slot | Column) -> Vector:
+            assert isinstance(leaf, Slot)  # HAVING is over released values
+            return estimate(release.estimates[leaf.index - first], released.values)
+
+        return read
+
+    return (lambda _column: None), reader

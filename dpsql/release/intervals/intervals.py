@@ -1,0 +1,286 @@
+"""Noise intervals: where the exact (clipped) answer lies, given the noisy one and the law of the noise.
+
+They cover the noise that privacy adds, not clipping or sampling, and hold at the stated level for every data set, given
+that the row is shown (`noise_given`). All is computed from released values and public facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.plan.expressions import Call, Expr, Fact, IntervalEnd, Literal, Report, Slot, walk
+from dpsql.plan.query import SPREADS, AggregateKind
+from dpsql.release.integers import around, outward
+from dpsql.release.intervals.averages import average_interval
+from dpsql.release.intervals.given import (
+    Given,
+    Shown,
+    Weights,
+    along,
+    coordinates_of,
+    raised_levels,
+    threshold_of,
+    weights_of,
+)
+from dpsql.release.intervals.rounding import rounding
+from dpsql.release.intervals.spreads import is_known, moments_interval
+from dpsql.release.intervals.widths import half_widths, of_whole
+from dpsql.release.noise_expressions import Linear, form_interval, form_of
+from dpsql.release.parts import Estimate
+from dpsql.release.release import Release, Released
+from dpsql.schema.intervals import EVERYTHING, Interval
+
+Floats = NDArray[np.float64]
+Bounds = tuple[Floats, Floats]
+
+
+def interval(
+    release: Release, released: Released, expr: Expr, level: float, given: Given | None = None
+) -> Bounds | None:
+    """Lower and upper ends for every released group, of an output expression; None for one without any aggregate.
+
+    `given`: what chose the rows that are shown; None: the release's own threshold alone.
+
+    A bare aggregate gets its law's interval, and so do combinations and quotients of counts and sums. Any other
+    expression over m of these gets interval arithmetic over their intervals at level 1 - (1 - level) / m, which
+    together hold by the union bound.
+    """
+    if any(isinstance(part, IntervalEnd | Report) for part in walk(expr)):
+        return None
+    given = threshold_of(release) if given is None else given
+    if release.levels is not None:
+        return _of_levels(release, released, expr, level, given)
+    atoms = list(dict.fromkeys(_atoms(release, expr)))
+    share = 1 - (1 - level) / max(1, len(atoms))
+    found = [(atom, _of_atom(release, released, atom, share, given)) for atom in atoms]
+    known = {atom: bounds for atom, bounds in found if bounds is not None}
+    if not known or len(known) < len(atoms):
+        return None
+    if expr in known:
+        return known[expr]
+    ends = [_propagate(expr, {s: Interval(*_ends(b, row)) for s, b in known.items()}) for row in range(released.groups)]
+    return np.array([e.lower for e in ends], dtype=np.float64), np.array([e.upper for e in ends], dtype=np.float64)
+
+
+def has_interval(release: Release, expr: Expr) -> bool:
+    """Whether `interval` knows one of an expression, whatever is released. release: of one level."""
+    if any(isinstance(part, IntervalEnd | Report) for part in walk(expr)):
+        return False
+    slots = [_estimate(release, atom) for atom in _atoms(release, expr)]
+    return bool(slots) and all(each is None or _is_known(release, each) for each in slots)
+
+
+def _estimate(release: Release, atom: Expr) -> Estimate | None:
+    """The aggregate that a part is; None of a combination of several."""
+    return release.estimates[atom.index - len(release.query.plan.keys)] if isinstance(atom, Slot) else None
+
+
+def _is_known(release: Release, estimate: Estimate) -> bool:
+    if estimate.chosen is not None:
+        return False
+    return estimate.kind is AggregateKind.AVG or estimate.moments is None or is_known(release, estimate)
+
+
+def _of_levels(release: Release, released: Released, expr: Expr, level: float, given: Given) -> Bounds | None:
+    """Level by level, each with its own noise."""
+    levels = release.levels
+    assert levels is not None  # the caller has seen them
+    found = []
+    for keys, rows in levels.rows():
+        own = released.at(rows)
+        bounds = interval(release.at_level(keys), own, expr, level, given)
+        if bounds is None:
+            return None
+        found.append(bounds)
+    return np.concatenate([low for low, _ in found]), np.concatenate([high for _, high in found])
+
+
+def constant_half_width(release: Release, expr: Expr, level: float) -> float | None:
+    """The half-width of an expression's interval where it is the same for whatever data; else None. Of several levels
+    that of the widest."""
+    if release.levels is not None:
+        widths = [constant_half_width(release.at_level(keys), expr, level) for keys in release.levels.wanted]
+        known = [width for width in widths if width is not None]
+        return max(known) if len(known) == len(widths) else None
+    if isinstance(expr, Slot):
+        place = expr.index - len(release.query.plan.keys)
+        each = release.estimates[place] if place >= 0 else None
+        if each is not None and each.whole and each.kind in (AggregateKind.COUNT, AggregateKind.SUM):
+            return float(of_whole(linear_half_width(release, each, level)))
+    form = form_of(release, expr)
+    return form.half_width(release, level) if isinstance(form, Linear) else None
+
+
+def _atoms(release: Release, expr: Expr) -> Iterator[Expr]:
+    """The largest parts of an expression that have an interval of their own."""
+    first = len(release.query.plan.keys)
+    if isinstance(expr, Slot):
+        if expr.index >= first:
+            yield expr
+    elif form_of(release, expr) is not None:
+        yield expr
+    elif isinstance(expr, Call):
+        for arg in expr.args:
+            yield from _atoms(release, arg)
+
+
+def _of_atom(release: Release, released: Released, atom: Expr, level: float, given: Given) -> Bounds | None:
+    """Given that the rows are shown, and with what doubles have rounded.
+
+    Beyond the largest double ends may be no numbers (infinity less infinity); then nothing is said of the value."""
+    with np.errstate(all="ignore"):
+        bounds = _of_shown(release, released, atom, level, given)
+        if bounds is None or any(each.dtype != np.float64 for each in bounds):
+            return bounds
+        rounded = rounding(release, released, atom)
+        low, high = bounds if rounded is None else (bounds[0] - rounded, bounds[1] + rounded)
+        known = low <= high
+    return np.where(known, low, -np.inf), np.where(known, high, np.inf)
+
+
+def _of_shown(release: Release, released: Released, atom: Expr, level: float, given: Given) -> Bounds | None:
+    """Given that the rows are shown."""
+    if not given.windows and not given.ranked:
+        return _plain(release, released, atom, level)
+    weights, coordinates = _made_of(release, atom)
+    level, windows = given.level(release, coordinates, level), given.about(release, coordinates)
+    if not windows:
+        return _plain(release, released, atom, level)
+    if not released.groups:
+        return np.empty(0), np.empty(0)
+    noisy = windows[0].noisy(release, released) if len(windows) == 1 else None
+    if weights is not None and noisy is not None and along(weights, windows[0]):
+        return _truncated(release, released, atom, level, Shown(windows[0], weights, noisy))
+    lower, upper = np.empty(released.groups), np.empty(released.groups)
+    for rows, raised in raised_levels(release, released, windows, level):
+        bounds = _anything(release, atom) if raised == 1 else _plain(release, released.at(rows), atom, raised)
+        if bounds is None:
+            return None
+        lower[rows], upper[rows] = outward(*bounds)
+    return lower, upper
+
+
+def _made_of(release: Release, atom: Expr) -> tuple[Weights | None, frozenset[int]]:
+    """The noisy coordinates of an atom, with weights where it is a sum of them."""
+    if isinstance(atom, Slot):
+        estimate = release.estimates[atom.index - len(release.query.plan.keys)]
+        if estimate.chosen is not None:
+            return None, frozenset()
+        features = linear_features(estimate)
+        if features is None:
+            return None, coordinates_of(release, estimate.places)
+        weights = weights_of(release, features)
+        return weights, frozenset(weights)
+    form = form_of(release, atom)
+    assert form is not None  # as it was when it was found
+    if isinstance(form, Linear):
+        weights = weights_of(release, form.weights)
+        return weights, frozenset(weights)
+    return None, coordinates_of(release, (*form.above.weights, *form.below.weights))
+
+
+def _truncated(release: Release, released: Released, atom: Expr, level: float, shown: Shown) -> Bounds:
+    """The interval of a value that itself was held against a threshold, or against another in HAVING."""
+    if not isinstance(atom, Slot):
+        form = form_of(release, atom)
+        assert isinstance(form, Linear)  # a sum of coordinates that is no aggregate
+        return shown.ends(form.value(released.values), level)
+    estimate = release.estimates[atom.index - len(release.query.plan.keys)]
+    value = _linear_value(estimate, released.values)
+    low, high = shown.ends(value, level)
+    if not estimate.whole:
+        return low, high
+    rounded = np.rint(value)
+    return np.maximum(rounded - of_whole(value - low), shown.least(value)), rounded + of_whole(high - value)
+
+
+def _anything(release: Release, atom: Expr) -> Bounds:
+    """All that there can be."""
+    kind = EVERYTHING
+    if isinstance(atom, Slot):
+        estimate = release.estimates[atom.index - len(release.query.plan.keys)]
+        if estimate.kind is AggregateKind.AVG:
+            kind = estimate.range
+        elif estimate.kind is AggregateKind.COUNT or estimate.kind in SPREADS:
+            kind = Interval(0, EVERYTHING.upper)
+        elif estimate.kind is AggregateKind.CORR:
+            kind = Interval(-1, 1)
+    return np.array([float(kind.lower)]), np.array([float(kind.upper)])
+
+
+def _plain(release: Release, released: Released, atom: Expr, level: float) -> Bounds | None:
+    """Over all draws of the noise, whatever rows are shown."""
+    if isinstance(atom, Slot):
+        return aggregate_interval(release, released, atom.index - len(release.query.plan.keys), level)
+    form = form_of(release, atom)
+    assert form is not None  # as it was when it was found
+    return form_interval(form, release, released, level)
+
+
+def _ends(bounds: Bounds, row: int) -> tuple[float, float]:
+    low, high = outward(bounds[0][row : row + 1], bounds[1][row : row + 1])
+    return float(low[0]), float(high[0])
+
+
+def _propagate(expr: Expr, known: Mapping[Expr, Interval]) -> Interval:
+    if expr in known or isinstance(expr, Slot):
+        return known.get(expr, EVERYTHING)
+    if isinstance(expr, Literal):
+        return expr.fact.range
+    assert isinstance(expr, Call)
+    return expr.function.fact_of([Fact(_propagate(arg, known), nullable=False) for arg in expr.args]).range
+
+
+def aggregate_interval(release: Release, released: Released, index: int, level: float) -> Bounds | None:
+    """The interval of one aggregation, for every released group; None for a value that was chosen."""
+    estimate = release.estimates[index]
+    if not _is_known(release, estimate):
+        return None
+    if estimate.kind is AggregateKind.AVG:
+        return average_interval(release, released, estimate, level)
+    if estimate.moments is not None:
+        return moments_interval(release, released, estimate, level)
+    value = _linear_value(estimate, released.values)
+    width = linear_half_width(release, estimate, level)
+    if estimate.whole or index in released.integers:
+        value, width = np.rint(value), float(of_whole(width))
+    exactly = around(released.integers[index], width) if index in released.integers else None
+    return (value - width, value + width) if exactly is None else exactly
+
+
+def _linear_value(estimate: Estimate, values: Floats) -> Floats:
+    total: Floats = np.zeros(values.shape[1]) if estimate.sum is None else values[estimate.sum]
+    if estimate.count is None:
+        return total
+    scale = estimate.centre if estimate.kind is AggregateKind.SUM else 1.0
+    centred: Floats = total + values[estimate.count] * scale
+    return centred
+
+
+def linear_features(estimate: Estimate) -> dict[int, float] | None:
+    """The features of a COUNT or SUM with their weights; None for what is no sum of features."""
+    if estimate.kind not in (AggregateKind.COUNT, AggregateKind.SUM):
+        return None
+    scale = estimate.centre if estimate.kind is AggregateKind.SUM else 1.0
+    parts = ((estimate.sum, 1.0), (estimate.count, scale))
+    return {place: weight for place, weight in parts if place is not None}
+
+
+def linear_half_widths(release: Release, estimate: Estimate, level: float, groups: int) -> Floats:
+    """The half-width of a COUNT or SUM in each of the released groups, shape (groups,)."""
+    if release.levels is None:
+        return np.full(groups, linear_half_width(release, estimate, level))
+    found = np.empty(groups)
+    for keys, rows in release.levels.rows():
+        found[rows] = linear_half_width(release.at_level(keys), estimate, level)
+    return found
+
+
+def linear_half_width(release: Release, estimate: Estimate, level: float) -> float:
+    """The half-width of a COUNT or SUM, the same for every group."""
+    scale = estimate.centre if estimate.kind is AggregateKind.SUM else 1.0
+    weights = np.array([[1.0], [scale]])
+    return float(half_widths(release, (estimate.sum, estimate.count), weights, level)[0])

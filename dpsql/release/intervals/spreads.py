@@ -1,0 +1,97 @@
+"""Noise intervals of variances, covariances, slopes and correlations: from a release to `moment_intervals` and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.plan.query import SPREADS, AggregateKind
+from dpsql.release.intervals.widths import half_widths
+from dpsql.release.parts import Estimate, Moments
+from dpsql.release.release import Release, Released
+
+Floats = NDArray[np.float64]
+Bounds = tuple[Floats, Floats]
+
+
+_KNOWN = (*SPREADS, AggregateKind.COVAR_POP, AggregateKind.COVAR_SAMP, AggregateKind.CORR)
+
+
+def is_known(release: Release, estimate: Estimate) -> bool:
+    """Whether an aggregation of second moments has an interval: of nobody's rows the answer is exact."""
+    moments, kind = estimate.moments, estimate.kind
+    assert moments is not None  # these kinds have them
+    slope = kind is AggregateKind.REGR_SLOPE and bool(moments.other_half or not moments.half)
+    return release.noise is not None and (kind in _KNOWN or slope)
+
+
+def moments_interval(release: Release, released: Released, estimate: Estimate, level: float) -> Bounds | None:
+    """The interval of an aggregation of second moments, for every released group; None where none is known."""
+    from dpsql.accuracy import statistics as known  # only these aggregates need it
+
+    moments, kind = estimate.moments, estimate.kind
+    assert moments is not None  # these kinds have them
+    if not is_known(release, estimate):
+        return None
+    read = _Reader(release, released, estimate, moments)
+    sample = kind in (AggregateKind.VAR_SAMP, AggregateKind.STDDEV_SAMP, AggregateKind.COVAR_SAMP)
+    if kind in SPREADS:
+        low, high = read.run(known.variance_interval, "nsq", level, sample)
+        if kind in (AggregateKind.STDDEV_POP, AggregateKind.STDDEV_SAMP):
+            return np.sqrt(low) * moments.half, np.sqrt(high) * moments.half
+        return low * moments.half**2, high * moments.half**2
+    if kind in (AggregateKind.COVAR_POP, AggregateKind.COVAR_SAMP):
+        low, high = read.run(known.covariance_interval, "nstp", level, sample)
+        return low * (moments.half * moments.other_half), high * (moments.half * moments.other_half)
+    if kind is AggregateKind.CORR:
+        return read.run(known.correlation_interval, "nsqtrp", level)
+    if not moments.half:  # the slope of one value on anything
+        return np.zeros(released.groups), np.zeros(released.groups)
+    low, high = read.run(known.slope_interval, "ntrsp", level)  # of y = u on x = v
+    ratio = moments.half / moments.other_half
+    return low * ratio, high * ratio
+
+
+class _Reader:
+    """Moments of u and v in [-1, 1] by letter: n rows, s = sum u, q = sum u^2, t = sum v, r = sum v^2, p = sum u v."""
+
+    def __init__(self, release: Release, released: Released, estimate: Estimate, moments: Moments) -> None:
+        self.release, self.values = release, released.values
+        count = (estimate.count, 1.0)
+        self.terms: dict[str, list[tuple[int | None, float]]] = {
+            "n": [count],
+            "s": [(estimate.sum, 1 / (moments.half or 1.0))],
+            "q": [(moments.square, 0.5), (count[0] if moments.square is not None else None, 0.5)],
+            "t": [(moments.sum, 1 / (moments.other_half or 1.0))],
+            "r": [(moments.other_square, 0.5), (count[0] if moments.other_square is not None else None, 0.5)],
+            "p": [(moments.product, 1.0)],
+        }
+
+    def moments(self, letters: str) -> list[Floats]:
+        """The noisy moments, shape (groups,) each."""
+        return [
+            sum((self.values[place] * scale for place, scale in self.terms[letter] if place is not None), self._zero())
+            for letter in letters
+        ]
+
+    def run(self, interval: Callable[..., Bounds], letters: str, *more: float) -> Bounds:
+        """An interval of `moment_intervals` for the moments of these letters."""
+        return interval(*self.moments(letters), self.width(letters), *more)
+
+    def width(self, letters: str) -> Callable[[Floats, float], Floats]:
+        """Weights of the moments, shape (len(letters), m), to half-widths of their combinations."""
+        places = list(dict.fromkeys(place for letter in letters for place, _ in self.terms[letter]))
+
+        def width(weights: Floats, level: float) -> Floats:
+            by_feature = np.zeros((len(places), weights.shape[1]))
+            for letter, row in zip(letters, weights, strict=True):
+                for place, scale in self.terms[letter]:
+                    by_feature[places.index(place)] += row * scale
+            return half_widths(self.release, places, by_feature, level)
+
+        return width
+
+    def _zero(self) -> Floats:
+        return np.zeros(self.values.shape[1])

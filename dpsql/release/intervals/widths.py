@@ -1,0 +1,91 @@
+"""Half-widths of the noise in combinations of a release's features, by the law of the coordinates that make them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.release.release import Release
+
+Floats = NDArray[np.float64]
+_ANGLES = 257
+_NEAREST = 1 - 1e-9
+
+
+def half_widths(release: Release, places: Sequence[int | None], weights: Floats, level: float) -> Floats:
+    """t with P(|noise of the combination| <= t) >= level, for each of m combinations of the features at `places` (all
+    of one noise vector; None: a feature that is 0) with weights of shape (len(places), m).
+
+    At levels beyond 1 - 1e-9, where laws are no longer tabled, as much wider as the logarithm of what may be missed is
+    larger: the logarithm of a tail is concave and 0 at 0 (see `linear_tails`), so that is never too narrow."""
+    if level > _NEAREST:
+        further = math.log1p(-level) / math.log1p(-_NEAREST) * (1 + 1e-9)
+        return half_widths(release, places, weights, _NEAREST) * further
+    by_coordinate = in_coordinates(release, places, weights)
+    if not by_coordinate:
+        return np.zeros(weights.shape[1])
+    share = release.share_of(next(iter(by_coordinate)))
+    assert share is not None  # noisy coordinates have one
+    if len(by_coordinate) == 1:
+        return np.abs(next(iter(by_coordinate.values()))) * share.noise.half_width(level)
+    return share.noise.half_widths(np.stack(list(by_coordinate.values())), level)
+
+
+def noisy_coordinates(release: Release, places: Sequence[int | None]) -> int:
+    """How many noisy coordinates the features at `places` are made of."""
+    return len(in_coordinates(release, places, np.ones((len(places), 1))))
+
+
+def shares_of(release: Release, places: Sequence[int | None]) -> set[int]:
+    """The noise vectors (by their place in the release) that the features at `places` have noise of."""
+    used = in_coordinates(release, places, np.ones((len(places), 1)))
+    return {number for number, share in enumerate(release.shares) if any(place in share.places for place in used)}
+
+
+def of_whole(width: Any) -> Any:
+    """The half-width, of one answer or many, of what is shown rounded: |round(exact + noise) - exact| <= k whenever
+    |noise| < k + 1/2, and noise may come in half steps."""
+    return np.floor(width + 0.5)
+
+
+@dataclass(frozen=True)
+class Chords:
+    """Half-widths of above cos(a) - below sin(a) for angles a from -90 to 90 degrees, exact at some angles.
+
+    Between two of them a combination is one of their two combinations with factors that are not negative, and the
+    half-width, a norm of the weights (see `linear_tails`), is at most that of theirs: so it is read, to the safe side.
+    """
+
+    angles: Floats
+    widths: Floats
+
+    @classmethod
+    def of(cls, release: Release, places: Sequence[int], above: Floats, below: Floats, level: float) -> Chords:
+        angles = np.linspace(-np.pi / 2, np.pi / 2, _ANGLES)
+        weights = above[:, None] * np.cos(angles) - below[:, None] * np.sin(angles)
+        return cls(angles, half_widths(release, places, weights, level))
+
+    def at(self, angle: Floats) -> Floats:
+        """The half-widths of other angles."""
+        step = self.angles[1] - self.angles[0]
+        before = np.clip(((angle - self.angles[0]) / step).astype(np.int64), 0, len(self.angles) - 2)
+        off = np.clip(angle - self.angles[before], 0, step)
+        ahead = np.sin(off) / np.sin(step)
+        behind = np.sin(step - off) / np.sin(step)
+        return np.asarray(behind * self.widths[before] + ahead * self.widths[before + 1])
+
+
+def in_coordinates(release: Release, places: Sequence[int | None], weights: Floats) -> dict[int, Floats]:
+    """The same combinations in terms of coordinates, in their steps; those without noise, or weight, left out."""
+    found: dict[int, Floats] = {}
+    for place, row in zip(places, weights, strict=True):
+        for coordinate, factor in release.lattice.weights(place):
+            each = release.coordinates[coordinate]
+            if each.noisy:
+                found[coordinate] = found.get(coordinate, np.zeros(len(row))) + row * (factor * each.unit)
+    return {place: row for place, row in found.items() if row.any()}

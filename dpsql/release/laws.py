@@ -1,0 +1,44 @@
+"""Laplace or Gaussian noise: whichever gives the requested outputs less error, by public facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsql.core.conversion import rho_for
+from dpsql.core.loss import Allowance
+from dpsql.release.expected_error import mean_log_error
+from dpsql.release.parts import Lattice
+from dpsql.release.split import Share
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Both laws were possible. `wider`: the standard deviation of the other's noise over that of the chosen, as a
+    geometric mean over the outputs; `crossover`: where one count is asked for, Gaussian noise is the narrower
+    from so many cells of one unit on (each moved by one)."""
+
+    chosen: str
+    wider: float
+    crossover: float
+
+    @property
+    def other(self) -> str:
+        return "laplace" if self.chosen == "gaussian" else "gaussian"
+
+
+def crossover(allowed: Allowance, delta: Fraction) -> float:
+    """The number k of cells at which both laws have one variance: (k / epsilon)^2 2 = k / (2 rho).
+
+    rho is what (epsilon, delta) allows a Gaussian by the tight conversion; paid by rho it is 1/2, so that Gaussian
+    noise always wins.
+    """
+    if allowed.rho is not None:
+        return 0.5
+    return float(allowed.pure**2 / (4 * rho_for(allowed.pure, delta)))
+
+
+def log_error(lattice: Lattice, shares: Sequence[Share]) -> float:
+    """The mean over the aggregations of the logarithm of their standard error."""
+    return mean_log_error(lattice, {place: share.noise.spread for share in shares for place in share.places})

@@ -1,0 +1,268 @@
+"""Noise for every level of a ROLLUP, CUBE or GROUPING SETS, and estimates that add up.
+
+The exact sums of the finest groups give those of all levels. Each level that is measured has noise of its own, for its
+share of the budget; a level of the answer is the least-squares estimate from all of them (`privacy.hierarchies`), so
+that groups add up to the levels above, and every level tells something about the others.
+
+Privacy. Summing cells together moves no more in L1 distance than the cells move, so each level has the sensitivity of
+the finest one, or less: its share of epsilon pays for it, and the shares add up (sequential composition). A query paid
+by rho is shared out by rho, half the square of an epsilon. In L2 distance a unit's contributions that come together
+count together (`_merged`). Coordinates that neighbours have in common are summed as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.core import tails
+from dpsql.core.conversion import rho_for
+from dpsql.core.cost import FREE, Cost
+from dpsql.core.events import Concentrated, Event, Pure
+from dpsql.core.hierarchies import GroupingSet, allocation, consistent, variances_of
+from dpsql.core.loss import Allowance, root_below
+from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace, drawable
+from dpsql.core.sensitivity import Analysis
+from dpsql.core.unit import ContributionBound
+from dpsql.plan.domains import vector_of
+from dpsql.plan.expressions import Vector
+from dpsql.plan.query import Aggregate, GroupKey
+from dpsql.release.parts import Lattice, squared
+
+_GUARD = 0.5
+"""How much a level that comes out worse than at an equal share weighs (see `allocation`)."""
+_LAWS = {"discrete_gaussian": "gaussian", "discrete_k_norm": "cube", "discrete_laplace": "laplace"}
+
+
+@dataclass(frozen=True)
+class LevelNoise:
+    """The noise of one level's estimates: a mixture of that of all measured ones."""
+
+    name: str
+    dimension: int
+    terms: tuple[tuple[float, int], ...]
+    spread: float
+
+    @property
+    def scale(self) -> float:
+        """Its standard deviation, in steps."""
+        return math.sqrt(self.spread)
+
+    def half_width(self, level: float) -> float:
+        """As of `Noise`."""
+        return float(self.half_widths(np.ones((1, 1)), level)[0])
+
+    def half_widths(self, weights: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+        """As of `Noise`; the lattices of the measured levels are as fine as their noise is wide."""
+        size = np.abs(weights)
+        found = tails.of_pairs(size, _pairs(self, level)) if len(size) == 2 else self._exact(size, level)
+        slack = sum(factor * count for factor, count in self.terms if count == 1) * 2.0**-20
+        return np.asarray(found + slack * size.sum(axis=0))
+
+    def _exact(self, size: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+        from dpsql.accuracy.levels import half_widths  # only intervals need it
+
+        return half_widths(self.terms, _LAWS[self.name], self.dimension, size, level)
+
+
+@lru_cache(maxsize=256)
+def _pairs(noise: LevelNoise, level: float) -> NDArray[np.float64]:
+    """The half-widths of the table's pairs."""
+    return noise._exact(tails.pair_weights(), level)
+
+
+@dataclass(frozen=True)
+class Level:
+    """One measured level: its keys, its share of the budget, its noise, and what it costs."""
+
+    keys: GroupingSet
+    share: Fraction
+    noise: Noise
+    cost: Cost
+    event: Event
+
+
+@dataclass(frozen=True, repr=False)
+class Measured:
+    """What was measured: noisy integers of each measured level, with an axis for each of its keys behind that of the
+    noisy coordinates; and of each wanted level what has no noise, (other coordinates, rows)."""
+
+    noisy: dict[GroupingSet, NDArray[Any]]
+    known: dict[GroupingSet, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The levels of a query: `wanted` in the order of the answer, over keys with so many values each (`sizes`).
+
+    A key without any values, whose groups can have no rows, counts as one with a single value: no wanted level has it,
+    and the others are those of exact zeros."""
+
+    sizes: tuple[int, ...]
+    wanted: tuple[GroupingSet, ...]
+    measured: tuple[Level, ...]
+    noisy: tuple[int, ...]
+    """The coordinates that have noise; without any there are no measured levels."""
+
+    @property
+    def cost(self) -> Cost:
+        """All levels together."""
+        return sum((level.cost for level in self.measured), FREE)
+
+    def bound_at(self, bound: ContributionBound, keys: GroupingSet) -> ContributionBound:
+        """What a unit adds to a level, of a bound on what it adds to the finest groups."""
+        cells = math.prod(self.sizes[key] for key in keys)
+        return _merged(bound, cells, math.prod(self.sizes) // max(1, cells))
+
+    def rows(self) -> Iterator[tuple[GroupingSet, slice]]:
+        """Each level of the answer and its rows."""
+        start = 0
+        for each in self.wanted:
+            size = math.prod(self.sizes[key] for key in each)
+            yield each, slice(start, start + size)
+            start += size
+
+    def privatise(self, steps: NDArray[Any]) -> Measured:
+        """Noise on every measured level of the exact coordinates of the finest groups, (coordinates, groups)."""
+        if not steps.shape[1]:  # some key has no values
+            steps = np.zeros((len(steps), math.prod(self.sizes)), dtype=np.int64)
+        known = [place for place in range(len(steps)) if place not in self.noisy]
+        return Measured(
+            {level.keys: self._measure(steps, level) for level in self.measured},
+            {
+                keys: self._summed(steps[known], keys).reshape(len(known), rows.stop - rows.start)
+                for keys, rows in self.rows()
+            },
+        )
+
+    def estimates(self, measured: Measured, *, exactly: bool = False) -> NDArray[Any]:
+        """The coordinates of all rows of the answer, (coordinates, rows), as doubles; with `exactly` as Fractions."""
+        noisy, dtype = measured.noisy, object if exactly else np.float64
+        found = consistent(noisy, self._variances(), self.wanted, exactly=exactly) if noisy else {}
+        width = len(self.noisy) + len(next(iter(measured.known.values()), ()))
+        known = [place for place in range(width) if place not in self.noisy]
+        out: NDArray[Any] = np.zeros((width, sum(rows.stop - rows.start for _, rows in self.rows())), dtype)
+        for keys, rows in self.rows():
+            out[known, rows] = measured.known[keys]
+            if noisy:
+                out[list(self.noisy), rows] = found[keys].reshape(len(self.noisy), rows.stop - rows.start)
+        return out
+
+    def _summed(self, steps: NDArray[Any], keys: GroupingSet) -> NDArray[Any]:
+        """Exact coordinates of a level, with one axis for each of its keys."""
+        finest = steps.reshape(len(steps), *self.sizes)
+        others = tuple(1 + key for key in range(len(self.sizes)) if key not in keys)
+        return np.asarray(finest.astype(object).sum(axis=others) if others else finest, dtype=object)
+
+    def _measure(self, steps: NDArray[Any], level: Level) -> NDArray[Any]:
+        exact = self._summed(steps[list(self.noisy)], level.keys)
+        drawn = level.noise.draw(math.prod(self.sizes[key] for key in level.keys))
+        return np.asarray(exact + drawn.astype(object).reshape(exact.shape))
+
+    def _variances(self) -> dict[GroupingSet, float]:
+        return {level.keys: level.noise.spread for level in self.measured}
+
+    def noise_of(self, keys: GroupingSet) -> LevelNoise:
+        """The noise of the estimates of a wanted level."""
+        from dpsql.accuracy.levels import mixture  # as above
+
+        variances = self._variances()
+        scales = {level.keys: level.noise.scale for level in self.measured}
+        found = mixture(variances, self.sizes, keys)
+        terms = tuple((abs(weight) * scales[measured], count) for measured, weight, count in found if weight)
+        spread = variances_of(variances, self.sizes, [keys])[keys]
+        first = self.measured[0].noise
+        name = "discrete_k_norm" if isinstance(first, CubeLaplace) and first.dimension > 1 else first.name
+        return LevelNoise(name, _dimension(first), terms, spread)
+
+    def finest(self, keys: tuple[GroupKey, ...]) -> tuple[Vector, ...]:
+        """The keys of the finest groups by their public values; NULL where a key has none."""
+        at = np.indices(self.sizes).reshape(len(self.sizes), -1)
+        return tuple(vector_of(key.values or (None,), key.expr.type).at(at[place]) for place, key in enumerate(keys))
+
+    def keys_of(self, keys: tuple[Vector, ...]) -> tuple[Vector, ...]:
+        """The keys of the finest groups, in their order, to those of all rows: NULL where a level sums over one."""
+        number = np.arange(math.prod(self.sizes)).reshape(self.sizes)
+        out = []
+        for place, key in enumerate(keys):
+            parts, kept = [], []
+            for each, _ in self.rows():
+                first = tuple(slice(None) if other in each else slice(1) for other in range(len(self.sizes)))
+                parts.append(number[first].reshape(-1))
+                kept.append(np.full(len(parts[-1]), place in each))
+            found = key.at(np.concatenate(parts))
+            out.append(Vector(found.values, found.where_valid() & np.concatenate(kept)))
+        return tuple(out)
+
+    def grouping(self, key: int) -> Vector:
+        """GROUPING(key): 1 in the rows that are summed over it."""
+        parts = [np.full(rows.stop - rows.start, int(key not in each)) for each, rows in self.rows()]
+        return Vector(np.concatenate(parts).astype(np.int64))
+
+
+def _dimension(noise: Noise) -> int:
+    return noise.dimension  # type: ignore[attr-defined,no-any-return]
+
+
+def levels_of(
+    plan: Aggregate, analysis: Analysis, lattice: Lattice, allowed: Allowance, *, law: str, delta: Fraction
+) -> Levels:
+    """The levels of a plan with grouping sets. law: "laplace", "split" (an equal share for each level, and for each
+    sum) or "gaussian"."""
+    sizes = tuple(max(1, len(key.values or ())) for key in plan.keys)
+    empty = {place for place, key in enumerate(plan.keys) if not key.values}
+    wanted = tuple(each for each in plan.sets if not empty.intersection(each))
+    noisy = tuple(place for place, each in enumerate(lattice.coordinates) if each.noisy)
+    if not noisy:
+        return Levels(sizes, wanted, (), noisy)
+
+    def l2_squared(keys: GroupingSet) -> Fraction:
+        cells = math.prod(sizes[key] for key in keys)
+        finest = math.prod(sizes) // cells
+        moved = [lattice.coordinates[place] for place in noisy]
+        return sum((squared(each.row, _merged(each.bound, cells, finest), analysis) for each in moved), Fraction(0))
+
+    if law == "split":
+        shares = dict.fromkeys(wanted, Fraction(1, len(wanted)))
+    elif law == "gaussian":
+        shares = allocation(sizes, wanted, "gaussian", guard=_GUARD, whole=lambda keys: float(l2_squared(keys)))
+    elif allowed.rho is not None:  # shares of rho, which are the squares of those of epsilon
+        shares = allocation(sizes, wanted, "gaussian", guard=_GUARD)
+    else:
+        shares = allocation(sizes, wanted, "laplace", guard=_GUARD)
+    measured = []
+    rho = allowed.rho
+    if law == "gaussian" and rho is None:
+        rho = rho_for(allowed.pure, delta)
+    for keys, share in shares.items():
+        reach = Reach(lattice.steps, l2_squared(keys), len(noisy))
+        if law == "gaussian":
+            assert rho is not None
+            noise: Noise = DiscreteGaussian.of_rho(reach, rho * share)
+            cost, event = Cost(None, rho=rho * share), Concentrated(rho * share)
+        else:
+            kind = SplitLaplace if law == "split" and len(noisy) > 1 else CubeLaplace
+            epsilon = allowed.pure * (share if allowed.rho is None else root_below(share))
+            noise = kind.calibrate(reach, epsilon)
+            cost, event = Cost.of(epsilon), Pure(epsilon)  # type: ignore[assignment]
+        measured.append(Level(keys, share, drawable(noise), cost, event))
+    found = Levels(sizes, wanted, tuple(measured), noisy)
+    if law == "gaussian" and allowed.rho is None and rho is not None:
+        first = replace(measured[0], cost=Cost(allowed.pure, delta, measured[0].cost.rho))
+        rest = tuple(replace(each, cost=Cost(Fraction(0), rho=each.cost.rho)) for each in measured[1:])
+        return replace(found, measured=(first, *rest))
+    return found
+
+
+def _merged(bound: ContributionBound, cells: int, finest: int) -> ContributionBound:
+    """What a unit adds to a level of so many cells, each of so many of the finest: what it adds to those comes
+    together."""
+    together = bound.per_group * min(bound.groups, finest)
+    return ContributionBound(bound.rows, min(bound.groups, cells), min(bound.rows, together))

@@ -1,0 +1,232 @@
+"""What a lowered query is made of: coordinates that noise is added to, and what they mean for the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dpsql.core.exact import Part
+from dpsql.core.sensitivity import Analysis, Contribution, l2_squared_of_change
+from dpsql.core.unit import ONE_ROW, ContributionBound, Neighbours
+from dpsql.plan.query import AggregateKind
+from dpsql.release.points import Points
+from dpsql.schema.columns import Key, Type
+from dpsql.schema.intervals import Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """One integer per group, a combination of parts: sum of factor * part over `terms`; `unit` is a step's worth.
+
+    `row`: what one contribution can add, in steps, and `bound`: how many of them a unit makes; `by_unit`: they are one
+    for each group, not one for each row. `l2_squared`: the squared L2 sensitivity over groups, in steps. `noisy` is
+    False for what neighbours have in common (the number of rows, under bounded neighbours).
+    """
+
+    name: str
+    terms: tuple[tuple[int, int], ...]
+    unit: float
+    row: Contribution
+    sensitivity: int
+    l2_squared: Fraction
+    noisy: bool
+    bound: ContributionBound = ONE_ROW
+    by_unit: bool = False
+    undivided: tuple[float, int] | None = None
+    """A step's worth as a number and what it is divided by, where `unit` is that, rounded."""
+
+    @property
+    def worth(self) -> Fraction:
+        """A step's worth, exactly."""
+        unit, by = (self.unit, 1) if self.undivided is None else self.undivided
+        return Fraction(unit) / by
+
+    def times(self, factor: int) -> Coordinate:
+        """The same on a lattice so many times as fine."""
+        unit, by = (self.unit, 1) if self.undivided is None else self.undivided
+        held = self.row.range
+        return replace(
+            self,
+            terms=tuple((part, weight * factor) for part, weight in self.terms),
+            unit=self.unit / factor,
+            row=Contribution(Interval(held.lower * factor, held.upper * factor), self.row.sure),
+            sensitivity=self.sensitivity * factor,
+            l2_squared=self.l2_squared * factor * factor,
+            undivided=(unit, by * factor),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Second moments of one argument (`square`), or of two. Places among the features, None where a moment is known
+    without them: the argument has one value only. Squares are sums of 2 u^2 - 1 and products sums of u v, where u is
+    the value from -1 to 1 between the ends of its range; the other sum is one of values from their `centre`, in the
+    answer's units, as the first is. `half`: half the width of a range."""
+
+    half: float
+    square: int | None = None
+    product: int | None = None
+    sum: int | None = None
+    other_square: int | None = None
+    centre: float = 0.0
+    other_half: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A point of a public grid that was drawn: `place` among the features, the first of `many`. Points are the `values`
+    of a list, those of `points`, or origin + step * point, at most `most`. `listed`: the points come as one text."""
+
+    place: int
+    many: int = 1
+    kind: Type = Type.REAL
+    values: tuple[Key, ...] | None = None
+    origin: int = 0
+    step: int = 1
+    most: int = 0
+    listed: bool = False
+    points: Points | None = None
+
+    @property
+    def partial(self) -> bool:
+        """Whether the range has other values than the points."""
+        return self.step > 1 or (self.points is not None and self.points.lower != self.points.upper)
+
+    def at(self, place: int, many: int) -> Chosen:
+        """The same at other places."""
+        return replace(self, place=place, many=many)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """An aggregation from features: COUNT = count, SUM = sum + centre * count, AVG = centre + sum / count, and those of
+    second moments as `estimates` has them.
+
+    `sum` and `count` are places among the features; None where the term is absent (a sum that is not centred, or a
+    centred sum that is always 0). `range` holds the average. `chosen`: what was drawn, of an aggregation that chooses.
+    """
+
+    kind: AggregateKind
+    sum: int | None
+    count: int | None
+    centre: float
+    range: Interval
+    whole: bool
+    """The exact answer is an integer, and what is shown is rounded to one."""
+    moments: Moments | None = None
+    chosen: Chosen | None = None
+    unrounded: bool = False
+    """The exact answer is an integer, and what is shown has the fractions of an estimate, save where doubles would be
+    too coarse."""
+
+    @property
+    def exact_centre(self) -> Fraction:
+        """The centre: of values that are centred in their range `centre` is its middle, rounded."""
+        if self.centre == 0:
+            return Fraction(0)
+        return (Fraction(self.range.lower) + Fraction(self.range.upper)) / 2
+
+    @property
+    def places(self) -> tuple[int | None, ...]:
+        """The features that it is made of."""
+        more = self.moments
+        second = () if more is None else (more.square, more.product, more.sum, more.other_square)
+        return (self.sum, self.count, *second)
+
+
+def moved(estimate: Estimate, by: int) -> Estimate:
+    """An estimate whose features stand so many places further on."""
+
+    def at(place: int | None) -> int | None:
+        return None if place is None else place + by
+
+    moments = estimate.moments
+    if moments is not None:
+        moments = replace(
+            moments,
+            square=at(moments.square),
+            product=at(moments.product),
+            sum=at(moments.sum),
+            other_square=at(moments.other_square),
+        )
+    return replace(estimate, sum=at(estimate.sum), count=at(estimate.count), moments=moments)
+
+
+Feature = tuple[tuple[int, float], ...]
+"""What is estimated of a group, as a combination of coordinates in the answer's units: (place, factor) pairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """The lowered query. `features` is what estimates speak of; None: the coordinates themselves. `steps`: the
+    sensitivity of all noisy coordinates together, the sum over groups of the largest change there; `selection`: the
+    coordinate that decides which groups are shown, in which a unit counts at least `one_row` steps and at most
+    `one_unit`; `groups_of_a_unit`: how many groups can appear or vanish with one unit (under bounded neighbours twice
+    those that it can be in: it can leave some and open others)."""
+
+    parts: tuple[Part, ...]
+    coordinates: tuple[Coordinate, ...]
+    estimates: tuple[Estimate, ...]
+    steps: int
+    selection: int
+    one_unit: int
+    groups_of_a_unit: int
+    one_row: int = 1
+    features: tuple[Feature, ...] | None = None
+    l1: int | None = None
+    """The L1 sensitivity of all coordinates together, where the noise is for that."""
+
+    @property
+    def of_each(self) -> int:
+        """The L1 sensitivity of any one noisy coordinate: less than `steps` where units move some of them by their rows
+        and others by being there (`together`)."""
+        return max((each.sensitivity for each in self.coordinates if each.noisy), default=self.steps)
+
+    @property
+    def better_apart(self) -> bool:
+        """Whether noise for each coordinate, by a part of epsilon, is less than that of the cube for all: a variance
+        of 2 d^2 of_each^2 against (d + 1)(d + 2) / 3 steps^2."""
+        d = sum(each.noisy for each in self.coordinates)
+        return self.l1 is None and d > 1 and 6 * d * d * self.of_each**2 < (d + 1) * (d + 2) * self.steps**2
+
+    @property
+    def width(self) -> int:
+        """How many features there are."""
+        return len(self.coordinates) if self.features is None else len(self.features)
+
+    def weights(self, place: int | None) -> Feature:
+        """A feature as a combination of coordinates: (place, factor) pairs."""
+        if place is None:
+            return ()
+        return ((place, 1.0),) if self.features is None else self.features[place]
+
+
+def squared(row: Contribution, bound: ContributionBound, analysis: Analysis) -> Fraction:
+    """The squared L2 norm of `norms`, in exact integers."""
+    if not analysis.private:
+        return Fraction(0)
+    largest, width = int(max(abs(row.least), abs(row.most))), int(row.most - row.least)
+    if analysis.neighbours is Neighbours.UNBOUNDED:
+        return Fraction(largest * largest * bound.l2_squared)
+    return Fraction(l2_squared_of_change(row, bound) if analysis.grouped else (width * bound.linf) ** 2)
+
+
+def together(noisy: list[Coordinate], analysis: Analysis, steps: int) -> int:
+    """The most that one unit can move all coordinates together: the sum over groups of the largest change there.
+
+    Contributions of one kind move every coordinate by at most its own part of the common sensitivity, so their sum is
+    `steps`. Where some count once for each row (a steps each) and others once for each group (b steps), a group of the
+    unit in which c of its rows are kept (perhaps none) moves by at most max(a c, b). That is convex in c, so the sum is
+    largest with as many groups as possible, some filled one after the other by the rows there are."""
+    rows = [each for each in noisy if not each.by_unit]
+    units = [each for each in noisy if each.by_unit]
+    if not rows or not units or not analysis.grouped:
+        return steps
+    a = max(int(max(abs(each.row.least), abs(each.row.most))) for each in rows)
+    b = max(int(max(abs(each.row.least), abs(each.row.most))) for each in units)
+    bound = rows[0].bound
+    groups, full = bound.most_groups, bound.linf
+    filled = min(groups, bound.rows // full)
+    rest = bound.rows - filled * full if filled < groups else 0
+    total = groups * b + filled * max(0, a * full - b) + max(0, a * rest - b)
+    return total * (2 if analysis.neighbours is Neighbours.BOUNDED else 1)

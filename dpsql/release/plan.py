@@ -1,0 +1,112 @@
+"""planned: a bound query -> a Release, with a search for bounds before it where some are to be chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from dpsql.core.loss import Allowance
+from dpsql.core.mechanisms import DiscreteGaussian
+from dpsql.core.sensitivity import analyse
+from dpsql.core.unit import Neighbours
+from dpsql.errors import InvalidPrivacyParameter, MissingBounds, QueryRefused
+from dpsql.plan.expressions import Column
+from dpsql.plan.facts import known_of
+from dpsql.plan.query import Query
+from dpsql.release.auto_bounds import SHARE, clamped, clipped, loose_columns, searches_of, widest
+from dpsql.release.calibrate import calibrate
+from dpsql.release.release import Release
+from dpsql.schema.intervals import Interval
+
+if TYPE_CHECKING:
+    from dpsql.sql.options import Options
+
+
+_WIDEST = 2**64
+
+
+def planned(
+    query: Query,
+    neighbours: Neighbours,
+    allowed: Callable[[], Allowance],
+    options: Options | None,
+    *,
+    strategy: str,
+    mechanism: str,
+) -> Release:
+    """A query's release. Where columns have bounds "auto" and need some, it is planned with the widest that there are,
+    so that what cannot be planned is refused before any row is read.
+
+    Raises what `analyse` and `calibrate` raise."""
+    loose = loose_columns(query, known_of(query.plan.input))
+    if not loose:
+        analysis = analyse(query.plan, neighbours, options)
+        return calibrate(query, analysis, allowed(), strategy=strategy, mechanism=mechanism, options=options)
+    rest = _rest(allowed())
+
+    def made(bounds: tuple[Interval, ...], law: str) -> Release:
+        held = clipped(query, dict(zip(loose, bounds, strict=True)))
+        analysis = analyse(held.plan, neighbours, options)
+        return calibrate(held, analysis, rest, strategy=strategy, mechanism=law, options=options)
+
+    limits = tuple(widest(column) for column in loose)
+    try:
+        first = made(limits, mechanism)
+    except MissingBounds as refusal:
+        raise _in_own_words(refusal, loose) from None
+    measured = first.levels.measured if first.levels is not None else first.shares
+    gaussian = any(isinstance(each.noise, DiscreteGaussian) for each in measured)
+
+    def settle(bounds: tuple[Interval, ...]) -> tuple[Release, tuple[Interval, ...]]:
+        """The release with chosen bounds, and these. Conditions and bounds can contradict each other, so that an
+        expression loses a range that it had; then they are widened, which depends on what is public by now, up to those
+        of `first`."""
+        for held in _wider(bounds, limits):
+            try:
+                after = made(held, "gaussian" if gaussian else "laplace")
+            except (QueryRefused, InvalidPrivacyParameter):
+                continue
+            if after.cost.join(first.cost) == first.cost:
+                return after, held
+        return first, limits
+
+    searches = searches_of(loose, query.plan, first.analysis, allowed(), settle)
+    return replace(
+        first,
+        query=query,
+        searches=searches,
+        cost=searches.cost + first.cost,
+        events=(*searches.events, *first.events),
+        allowed=allowed(),
+    )
+
+
+def _in_own_words(refusal: MissingBounds, loose: tuple[Column, ...]) -> MissingBounds:
+    """A refusal with columns as the query has them, not as they are planned."""
+    message, hint = refusal.message, refusal.hint
+    for column in loose:
+        planned, plain = str(clamped(column, widest(column))), str(column)
+        suggested = f"CLAMP({plain}, 0, 100)"
+        for long, short in ((planned, plain), (planned.replace(f"({plain},", f"({suggested},", 1), suggested)):
+            message, hint = message.replace(long, short), hint.replace(long, short)
+    return MissingBounds(message, span=refusal.span, hint=hint)
+
+
+def _wider(bounds: tuple[Interval, ...], limits: tuple[Interval, ...]) -> Iterator[tuple[Interval, ...]]:
+    """The bounds, and ever wider ones within the limits."""
+    factor = 1
+    while factor < _WIDEST:
+        yield tuple(
+            Interval(max(limit.lower, held.lower * factor), min(limit.upper, held.upper * factor))
+            for held, limit in zip(bounds, limits, strict=True)
+        )
+        factor *= 16
+
+
+def _rest(allowed: Allowance) -> Allowance:
+    """What a search for bounds leaves of it."""
+    if allowed.rho is not None:
+        return Allowance(None, allowed.delta, allowed.rho * (1 - SHARE))
+    return Allowance(allowed.pure * Fraction(1 - SHARE), allowed.delta)

@@ -1,0 +1,269 @@
+"""calibrate: a plan, its analysis and a privacy loss -> a Release, everything about an answer but the data.
+
+A release lowers the aggregations to integer *parts* (what the executor sums) and to *coordinates* (integer combinations
+of parts that noise is added to), so that one privacy unit moves every coordinate by at most the same number of lattice
+steps. COUNT, SUM and AVG of the same columns share their coordinates, and so one spend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.core.cost import FREE, Cost
+from dpsql.core.events import Event, Pure
+from dpsql.core.exact import ExactPlan, ExactTable
+from dpsql.core.goal import Goal
+from dpsql.core.loss import Allowance
+from dpsql.core.mechanisms import INDEPENDENT, Noise, Reach
+from dpsql.core.selection import show_probability
+from dpsql.core.sensitivity import Analysis
+from dpsql.core.truncated_geometric import TruncatedGeometric
+from dpsql.plan.expressions import Vector
+from dpsql.plan.order import order_of
+from dpsql.plan.query import Query
+from dpsql.release.auto_bounds import Bounded, Searches
+from dpsql.release.choices import Draw
+from dpsql.release.integers import LARGEST_OF_LEVELS, Integers, are_large, integers_of
+from dpsql.release.laws import Choice, log_error
+from dpsql.release.levels import Levels
+from dpsql.release.parts import Coordinate, Estimate, Lattice
+from dpsql.release.split import Share
+from dpsql.schema.intervals import Interval
+
+
+@dataclass(frozen=True)
+class Released:
+    """Noisy values, safe to show: a vector for each key, and the features in the answer's units, (n, groups)."""
+
+    keys: tuple[Vector, ...]
+    values: NDArray[np.float64]
+    bounds: tuple[Interval, ...] = ()
+    """Those that the query has chosen, of each column that it searched bounds for."""
+    integers: Integers = field(default_factory=dict)
+    """Whole numbers that are too large for `values`, by aggregation, one for each group."""
+
+    @property
+    def groups(self) -> int:
+        return int(self.values.shape[1])
+
+    def at(self, places: Any) -> Released:
+        """Those of some groups."""
+        numbers = np.arange(self.groups)[places].tolist() if self.integers else ()
+        integers = {of: tuple(each[number] for number in numbers) for of, each in self.integers.items()}
+        return Released(tuple(key.at(places) for key in self.keys), self.values[:, places], self.bounds, integers)
+
+
+@dataclass(frozen=True)
+class Selector:
+    """Chooses groups by their exact number of privacy units, which is the `part`, at a cost of its own."""
+
+    law: TruncatedGeometric
+    part: int
+
+
+@dataclass(frozen=True)
+class Release:
+    """A calibrated query. `draws` are the values that it chooses; `shares` are its noise vectors, none where nothing
+    private is measured, the one that chooses groups first; `cost` is what the ledger is charged, `events` are the steps
+    that it is made of, `allowed` what was asked for; `choice`: how Laplace and Gaussian noise compare, where both were
+    possible."""
+
+    query: Query
+    analysis: Analysis
+    exact: ExactPlan
+    lattice: Lattice
+    shares: tuple[Share, ...]
+    threshold: int | None
+    strategy: str
+    cost: Cost
+    allowed: Allowance
+    selector: Selector | None = None
+    events: tuple[Event, ...] = ()
+    choice: Choice | None = None
+    draws: tuple[Draw, ...] = ()
+    searches: Searches | None = None
+    """Bounds that are still to be chosen: all else then stands for the widest ones."""
+    bounds: tuple[Bounded, ...] = ()
+    """Bounds that were chosen."""
+    levels: Levels | None = None
+    """The levels of a query with grouping sets, which have noise of their own in place of `shares`."""
+    goal: Goal | None = None
+    """The error that was asked for, where epsilon was found for it."""
+
+    def settled(self, bounds: tuple[Interval, ...]) -> Release:
+        """The release with bounds for its columns; itself where none are to be chosen. Costs what this one does."""
+        if self.searches is None:
+            return self
+        made: Release
+        made, held = self.searches.settle(bounds)
+        searches = zip(self.searches.searches, held, bounds, strict=True)
+        found = tuple(
+            Bounded(search.column, each, search.cost, search.clipped_at_most(drawn)) for search, each, drawn in searches
+        )
+        return replace(made, cost=self.cost, allowed=self.allowed, events=self.events, bounds=found)
+
+    @property
+    def price(self) -> str:
+        """The cost in words, in the coin that was asked for."""
+        if self.allowed.rho is None or not self.cost.rho:
+            return str(self.cost)
+        return str(Allowance(None, self.cost.delta, self.cost.rho))
+
+    @property
+    def hides(self) -> bool:
+        """Whether groups of few units are hidden."""
+        return self.threshold is not None or self.selector is not None
+
+    @property
+    def width(self) -> int:
+        """How many values of a group are released."""
+        return self.lattice.width + sum(len(draw.places) for draw in self.draws)
+
+    @property
+    def coordinates(self) -> tuple[Coordinate, ...]:
+        return self.lattice.coordinates
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """How each aggregation follows from the coordinates, in the order of the plan's aggregations."""
+        return self.lattice.estimates
+
+    @property
+    def noise(self) -> Noise | None:
+        """The law of the first share."""
+        return self.shares[0].noise if self.shares else None
+
+    @property
+    def reach(self) -> Reach:
+        """What the first share protects."""
+        return self.shares[0].reach if self.shares else Reach(0, Fraction(0), 0)
+
+    def for_all(self, level: float, groups: int) -> float:
+        """The level of each group's interval at which all hold at once with probability `level`. Noise of different
+        groups is independent; that of levels is not, and there the union bound serves."""
+        return level ** (1 / max(1, groups)) if self.levels is None else 1 - (1 - level) / max(1, groups)
+
+    @property
+    def log_error(self) -> float:
+        """The mean over the aggregations (and levels) of the logarithm of their standard error."""
+        if self.levels is None:
+            return log_error(self.lattice, self.shares)
+        of_levels = [self.at_level(keys).shares for keys in self.levels.wanted]
+        return sum(log_error(self.lattice, shares) for shares in of_levels) / len(of_levels)
+
+    def at_level(self, keys: tuple[int, ...]) -> Release:
+        """The release as one level of it sees it, for its noise; it is not to be run."""
+        assert self.levels is not None
+        if not self.levels.measured:
+            return replace(self, levels=None)
+        noise: Any = self.levels.noise_of(keys)
+        places = self.levels.noisy
+        share = Share(
+            Reach(self.lattice.steps, Fraction(0), len(places)), noise, places, Fraction(0), FREE, Pure(Fraction(1))
+        )
+        return replace(self, levels=None, shares=(share,))
+
+    def share_of(self, place: int | None) -> Share | None:
+        """The noise that a coordinate has; None for one that has none."""
+        return next((share for share in self.shares if place in share.places), None)
+
+    def share_noise(self, some: Iterable[int], others: Iterable[int]) -> bool:
+        """Whether the noise of two sets of coordinates is dependent: one vector's is that joins its coordinates, else
+        that of a coordinate itself."""
+        return bool(self._sources(some) & self._sources(others))
+
+    def _sources(self, places: Iterable[int]) -> set[tuple[int, int]]:
+        found = set()
+        for place in places:
+            for number, share in enumerate(self.shares):
+                if place in share.places:
+                    joint = not isinstance(share.noise, INDEPENDENT)
+                    found.add((number, -1 if joint else place))
+        return found
+
+    def noise_of(self, estimate: Estimate) -> Noise | None:
+        """The noise of an aggregation."""
+        used = [place for feature in (estimate.sum, estimate.count) for place, _ in self.lattice.weights(feature)]
+        return next((share.noise for place in used if (share := self.share_of(place)) is not None), None)
+
+    def privatise(self, exact: ExactTable) -> Released:
+        """Add noise to the exact integers, hide the groups below the threshold, and decode. The one way out."""
+        steps = self.coordinate_steps(exact.parts)
+        units = np.array([each.unit for each in self.coordinates], dtype=np.float64)
+        if self.levels is not None:
+            measured = self.levels.privatise(steps)
+            found = self.levels.estimates(measured)
+            values = self._features(found * units[:, None])
+            # A level's estimate is made of all others, and no more exact in doubles than the largest of them.
+            if are_large(self.lattice, values, LARGEST_OF_LEVELS):
+                found = self.levels.estimates(measured, exactly=True)
+                worths = np.array([each.worth for each in self.coordinates], dtype=object)
+                values = self._features((found * worths[:, None]).astype(np.float64))
+            integers = integers_of(self.lattice, found, values)
+            keys = exact.keys if exact.groups else self.levels.finest(self.exact.keys)
+            return Released(self.levels.keys_of(keys), values, integers=integers)
+        for share in self.shares:
+            drawn = share.noise.draw(exact.groups)
+            steps = steps.astype(object) if drawn.dtype == object else steps
+            steps[list(share.places)] += drawn
+        keys, shown = exact.keys, np.arange(exact.groups)
+        if self.hides:
+            if self.selector is not None:
+                shown = np.flatnonzero(self.selector.law.draw(_within_64_bits(exact.parts[self.selector.part])))
+            else:
+                shown = np.flatnonzero(steps[self.lattice.selection] >= self.threshold)
+            shown = shown[order_of((), [key.at(shown) for key in keys], len(shown))]  # not as they came
+            steps, keys = steps[:, shown], tuple(_without_trace(key.at(shown)) for key in keys)
+        values = self._features(steps.astype(np.float64) * units[:, None])
+        drawn_values = [draw.run(exact.grids[draw.grid], shown) for draw in self.draws]
+        integers = integers_of(self.lattice, steps, values)
+        return Released(keys, np.concatenate([values, *drawn_values]), integers=integers)
+
+    def _features(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Coordinates, in the answer's units, to what estimates speak of."""
+        features = self.lattice.features
+        if features is None:
+            return values
+        sums = [sum((values[place] * factor for place, factor in each), np.zeros(values.shape[1])) for each in features]
+        return np.stack(sums)
+
+    def coordinate_steps(self, parts: NDArray[Any]) -> NDArray[Any]:
+        """The exact coordinates, (coordinates, groups), from the exact parts; integers in lattice steps.
+
+        Python integers take over where 64 bits could be too few, which follows the number of rows but changes nothing.
+        """
+        groups = parts.shape[1]
+        largest = max((int(abs(part).max()) for part in parts), default=0) if groups else 0
+        weight = max((sum(abs(f) for _, f in each.terms) for each in self.coordinates), default=0)
+        wide = parts.dtype == object or max(1, largest) * weight >= 2**61
+        held = parts.astype(object) if wide else parts
+        steps = np.zeros((len(self.coordinates), groups), dtype=held.dtype)
+        for row, coordinate in enumerate(self.coordinates):
+            for part, factor in coordinate.terms:
+                steps[row] += held[part] * factor
+        return steps
+
+    def chance_shown(self, units: int) -> float | None:
+        """The chance that a group of so many privacy units is shown; None when all groups are."""
+        if self.selector is not None:
+            return float(self.selector.law.probability(units))
+        if self.threshold is None or self.noise is None:
+            return None
+        return show_probability(self.noise, units * self.lattice.one_row, self.threshold)
+
+
+def _within_64_bits(counts: NDArray[Any]) -> NDArray[np.int64]:
+    return np.asarray(np.minimum(counts, 2**62), dtype=np.int64)
+
+
+def _without_trace(key: Vector) -> Vector:
+    """The shown cells alone: that some other row had NULL there must not show in how they are held."""
+    if key.valid is None or key.valid.all():
+        return Vector(key.values)
+    return key

@@ -1,0 +1,124 @@
+"""Aggregates with an epsilon of their own: which are released together, and one lattice of all of them.
+
+Sequential composition: the shares' losses add up (Dwork, Roth 2014, theorem 3.16), so the query costs their sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dpsql.core.cost import Cost
+from dpsql.core.events import Event
+from dpsql.core.exact import Part
+from dpsql.core.loss import root_below, show
+from dpsql.core.mechanisms import Noise, Reach
+from dpsql.core.sensitivity import Analysis
+from dpsql.errors import InvalidPrivacyParameter
+from dpsql.release.choices import families
+from dpsql.release.design.choose import lower
+from dpsql.release.design.coordinates import Wanted
+from dpsql.release.parts import Coordinate, Estimate, Feature, Lattice, moved
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Aggregations (places in the plan) that share one epsilon; `selects`: their count decides which groups show;
+    `drawn`: they are values chosen by a draw."""
+
+    places: tuple[int, ...]
+    epsilon: Fraction
+    selects: bool
+    drawn: bool = False
+
+
+@dataclass(frozen=True)
+class Share:
+    """One noise vector: its law, the coordinates that it is added to, and what it costs. `epsilon`: its part of what
+    the query may spend."""
+
+    reach: Reach
+    noise: Noise
+    places: tuple[int, ...]
+    epsilon: Fraction
+    cost: Cost
+    event: Event
+
+
+def batches(
+    analysis: Analysis, epsilon: Fraction, *, selects: bool, by_rho: bool, quiet: bool = False
+) -> tuple[Batch, ...]:
+    """The batches of a query, the one that chooses groups first: aggregations without an epsilon of their own share
+    what the others leave, all sums and counts one part of it, and values that are drawn together one each. `by_rho`: it
+    is rho, half the square of epsilon, that is divided. Raises InvalidPrivacyParameter where they leave nothing, or ask
+    for more than there is."""
+    owns = [each.aggregation.epsilon for each in analysis.measured]
+    drawn = [each.of == "choice" for each in analysis.measured]
+    taken = sum((own for own in owns if own is not None), Fraction(0))
+    rest = tuple(place for place, own in enumerate(owns) if own is None and not drawn[place])
+    chosen = families(analysis.measured)
+    place = next((each.aggregation.span for each in analysis.measured if each.aggregation.epsilon is not None), None)
+    if taken > epsilon:
+        raise InvalidPrivacyParameter(
+            f"the aggregates' own epsilons come to {show(taken)}, more than the query's {show(epsilon)}.", span=place
+        )
+    alone = [
+        Batch((place,), own, selects=False, drawn=drawn[place]) for place, own in enumerate(owns) if own is not None
+    ]
+    if not rest and not chosen and not selects and owns:
+        return tuple(alone)
+    if taken == epsilon:
+        what = "the other aggregates" if rest or chosen else "choosing the groups that are shown"
+        raise InvalidPrivacyParameter(
+            f"the aggregates' own epsilons leave nothing of {show(epsilon)} for {what}.",
+            span=place,
+            hint="Give them less.",
+        )
+    summed = bool(rest) or selects or not chosen
+    parts = max(1, (summed and not quiet) + len(chosen))
+    share = epsilon * root_below(Fraction(1, parts)) if by_rho else (epsilon - taken) / parts
+    first = [Batch(rest, share, selects)] if summed else []
+    return (*first, *(Batch(places, share, selects=False, drawn=True) for places in chosen), *alone)
+
+
+def lattices(analysis: Analysis, parts: Sequence[Batch], law: str, wanted: Wanted) -> tuple[Lattice, ...]:
+    """The lattice of each batch; it is the batch that says whether its count selects groups."""
+    return tuple(
+        lower(
+            replace(analysis, measured=tuple(analysis.measured[place] for place in batch.places)),
+            batch.epsilon,
+            replace(wanted, selects=batch.selects),
+            law=law,
+        )
+        for batch in parts
+    )
+
+
+def joined(found: Sequence[Lattice], parts: Sequence[Batch]) -> Lattice:
+    """All lattices as one, estimates in the order of the plan; sensitivity and selection are those of the first."""
+    if len(found) == 1:
+        return found[0]
+    together: dict[Part, int] = {}
+    coordinates: list[Coordinate] = []
+    features: list[Feature] = []
+    estimates: dict[int, Estimate] = {}
+    for lattice, batch in zip(found, parts, strict=True):
+        first, offset = len(coordinates), len(features)
+        places = [together.setdefault(part, len(together)) for part in lattice.parts]
+        for each in lattice.coordinates:
+            terms = tuple((places[part], factor) for part, factor in each.terms)
+            coordinates.append(replace(each, terms=terms))
+        known = range(len(lattice.coordinates)) if lattice.features is None else range(len(lattice.features))
+        features += [tuple((place + first, factor) for place, factor in lattice.weights(each)) for each in known]
+        for place, estimate in zip(batch.places, lattice.estimates, strict=True):
+            estimates[place] = moved(estimate, offset)
+    ordered = tuple(estimates[place] for place in sorted(estimates))
+    same = all(lattice.features is None for lattice in found)
+    return replace(
+        found[0],
+        parts=tuple(together),
+        coordinates=tuple(coordinates),
+        estimates=ordered,
+        features=None if same else tuple(features),
+    )

@@ -1,0 +1,87 @@
+"""Expressions over an answer's rows. What was released may be larger than arithmetic on whole numbers goes: a number
+that is, is passed on as it is and compared with constants, and whatever else is computed of it is NULL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from dpsql.plan.expressions import Bools, Call, Column, Expr, Literal, Slot, Vector, evaluate
+from dpsql.plan.functions.rules import INTEGERS
+from dpsql.schema.columns import Type
+from dpsql.schema.intervals import Interval
+
+At = Callable[[Column | Slot], Vector]
+"""The values of a column of the rows, or of a group's key or aggregate."""
+
+_WITH_CONSTANTS = ("lt", "le", "gt", "ge", "eq", "ne", "distinct", "not_distinct", "in")
+
+
+def value(expr: Expr, at: At, size: int) -> Vector:
+    """An expression's values. A column alone is as it was shown, however large its numbers are."""
+    if isinstance(expr, Column | Slot):
+        return at(expr)
+    found = evaluate(expr, lambda leaf: held(at(leaf), limits_of(leaf)), size)
+    lost = [_beyond(at(leaf), limits_of(leaf)) for leaf in _computed_with(expr)]
+    if not any(each.any() for each in lost):
+        return found
+    return Vector(found.values, found.where_valid() & ~np.logical_or.reduce(lost))
+
+
+def too_large(expr: Expr, at: At) -> frozenset[str]:
+    """The columns some of whose whole numbers are too large for what is computed of them."""
+    leaves = () if isinstance(expr, Column | Slot) else _computed_with(expr)
+    return frozenset(leaf.name for leaf in leaves if _beyond(at(leaf), limits_of(leaf)).any())
+
+
+def limits_of(leaf: Column | Slot) -> Interval:
+    """Within what whole numbers are computed with."""
+    return leaf.fact.range if isinstance(leaf, Column) and leaf.type is Type.INTEGER else INTEGERS
+
+
+def held(vector: Vector, limits: Interval) -> Vector:
+    """Whole numbers held within limits, in 64 bits; anything else as it is."""
+    if not _whole(vector):
+        return vector
+    lower, upper = int(limits.lower), int(limits.upper)
+    if vector.values.dtype == np.int64:
+        return Vector(np.clip(vector.values, lower, upper), vector.valid)
+    return Vector(np.array([max(lower, min(upper, cell)) for cell in vector.values], dtype=np.int64), vector.valid)
+
+
+def _beyond(vector: Vector, limits: Interval) -> Bools:
+    if not _whole(vector):
+        return np.zeros(len(vector), dtype=bool)
+    outside = (vector.values < int(limits.lower)) | (vector.values > int(limits.upper))
+    return np.asarray(outside, dtype=bool) & vector.where_valid()
+
+
+def _whole(vector: Vector) -> bool:
+    values = vector.values
+    return values.dtype == np.int64 or (values.dtype == object and all(type(cell) is int for cell in values))
+
+
+def _computed_with(expr: Expr) -> Iterator[Column | Slot]:
+    """The columns whose numbers matter to the last digit. Held within their limits, they still compare as they are with
+    a constant between these, and are no more NULL than before."""
+    if isinstance(expr, Column | Slot):
+        yield expr
+    elif isinstance(expr, Call) and not _compares(expr):
+        for arg in expr.args:
+            yield from _computed_with(arg)
+
+
+def _compares(expr: Call) -> bool:
+    leaves = [arg for arg in expr.args if isinstance(arg, Column | Slot)]
+    if expr.function.name == "is_null":
+        return len(leaves) == 1
+    if expr.function.name not in _WITH_CONSTANTS or len(leaves) != 1:
+        return False
+    limits, others = limits_of(leaves[0]), [arg for arg in expr.args if arg is not leaves[0]]
+    return all(isinstance(arg, Literal) and _between(arg, limits) for arg in others)
+
+
+def _between(constant: Literal, limits: Interval) -> bool:
+    value = constant.value
+    return value is None or (isinstance(value, int | float) and limits.lower < value < limits.upper)

@@ -1,0 +1,54 @@
+"""What an aggregation reads: its argument, the rows that count for it, and the middle of its range."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from dpsql.core.exact import CountRows
+from dpsql.core.sensitivity import Measured
+from dpsql.plan.expressions import Expr
+from dpsql.schema.columns import Type
+from dpsql.schema.intervals import Interval, Number
+
+GridKey = tuple[Expr, str, Interval | None]
+"""Aggregations of one key are of the same contributions, and share a grid."""
+
+
+def grid_key(m: Measured, *, second: bool = False) -> GridKey:
+    """The key of an aggregation's first or second argument."""
+    expr = m.aggregation.second if second else m.aggregation.argument
+    assert expr is not None  # the caller has seen it
+    return expr, m.of, m.aggregation.per_unit
+
+
+def argument_of(m: Measured) -> Expr:
+    """The argument of an aggregation that has one."""
+    assert m.aggregation.argument is not None
+    return m.aggregation.argument
+
+
+def count_of(m: Measured) -> CountRows:
+    """The count that belongs to an aggregation: of all rows, or of those where the argument is not NULL."""
+    argument = m.aggregation.argument
+    return CountRows(argument if argument is not None and m.argument.nullable else None)
+
+
+def is_whole(expr: Expr) -> bool:
+    """Whether values are integers."""
+    return expr.type in (Type.INTEGER, Type.BOOLEAN)
+
+
+def middle(held: Interval) -> float:
+    """The middle of a range."""
+    return float(Fraction(held.lower) + Fraction(held.upper)) / 2
+
+
+def half(held: Interval) -> float:
+    """Half the width of a range."""
+    return float(Fraction(held.upper) - Fraction(held.lower)) / 2
+
+
+def centred_name(what: Expr, centre: Number) -> str:
+    """A sum of values less their centre, as explanations write it."""
+    text = f"{centre:.10g}"
+    return f"sum({what} - {text})" if not text.startswith("-") else f"sum({what} + {text[1:]})"

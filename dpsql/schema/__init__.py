@@ -1,0 +1,1 @@
+"""What an owner declares of tables; no row is read."""

@@ -1,0 +1,121 @@
+"""Dates and timestamps as integers: days and microseconds since 1970-01-01, in the years 1 to 9999.
+
+Text is read as DuckDB reads it (ISO 8601, single digits allowed), without time zones. Arrays of day numbers are taken
+apart in integer arithmetic, which neither fails nor warns on any number (one far outside these years gives nonsense).
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.schema.intervals import Interval
+
+Integers = NDArray[np.int64]
+
+_EPOCH = date(1970, 1, 1)
+_START = datetime(1970, 1, 1)  # timestamps here have no zone
+_MICROSECOND = timedelta(microseconds=1)
+
+MICROSECONDS_A_SECOND = 1_000_000
+MICROSECONDS_A_DAY = 86_400 * MICROSECONDS_A_SECOND
+DAYS = Interval((date.min - _EPOCH).days, (date.max - _EPOCH).days)
+"""Every date there is here."""
+MICROSECONDS = Interval(int(DAYS.lower) * MICROSECONDS_A_DAY, (int(DAYS.upper) + 1) * MICROSECONDS_A_DAY - 1)
+"""Every timestamp there is here."""
+
+_DATE = re.compile(r"\s*([0-9]{1,4})([-/])([0-9]{1,2})\2([0-9]{1,2})\s*")
+_TIMESTAMP = re.compile(
+    r"\s*([0-9]{1,4})([-/])([0-9]{1,2})\2([0-9]{1,2})"
+    r"(?:[ T]+([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]{1,6})[0-9]*)?)?)?\s*"
+)
+
+
+def day_number(value: date) -> int:
+    """Days since 1970-01-01 of a date."""
+    return (date(value.year, value.month, value.day) - _EPOCH).days
+
+
+def microsecond_number(value: datetime) -> int:
+    """Microseconds since 1970-01-01 00:00 of a timestamp, by its wall clock whatever its zone."""
+    return (value.replace(tzinfo=None) - _START) // _MICROSECOND
+
+
+def date_of(days: int) -> date:
+    """The date of a day number within DAYS."""
+    return _EPOCH + timedelta(days=days)
+
+
+def timestamp_of(microseconds: int) -> datetime:
+    """The timestamp of a number within MICROSECONDS."""
+    return _START + microseconds * _MICROSECOND
+
+
+def read_date(text: str) -> int | None:
+    """The day number of a written date, None for anything else."""
+    found = _DATE.fullmatch(text)
+    if found is None:
+        return None
+    try:
+        return day_number(date(int(found[1]), int(found[3]), int(found[4])))
+    except ValueError:
+        return None
+
+
+def read_timestamp(text: str) -> int | None:
+    """The microseconds of a written date, with or without a time of day; None for anything else."""
+    found = _TIMESTAMP.fullmatch(text)
+    if found is None:
+        return None
+    hour, minute, second = (int(part or 0) for part in found.group(5, 6, 7))
+    fraction = int((found[8] or "0").ljust(6, "0"))
+    try:
+        parts = (int(found[1]), int(found[3]), int(found[4]), hour, minute, second, fraction)
+        return microsecond_number(datetime(*parts))
+    except ValueError:
+        return None
+
+
+def show_date(days: int) -> str:
+    """YYYY-MM-DD."""
+    return date_of(days).isoformat()
+
+
+def show_timestamp(microseconds: int) -> str:
+    """YYYY-MM-DD HH:MM:SS, with the fraction of a second where there is one, without trailing zeros."""
+    text = timestamp_of(microseconds).isoformat(sep=" ")
+    return text.rstrip("0") if "." in text else text
+
+
+def civil(days: Integers) -> tuple[Integers, Integers, Integers]:
+    """Year, month and day of day numbers, in the Gregorian calendar without end.
+
+    Years are taken to begin in March, so that a leap day is the last of its year; 400 years are 146,097 days.
+    Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", 2013.
+    """
+    shifted = days + 719_468  # days since 0000-03-01
+    era = shifted // 146_097
+    of_era = shifted - era * 146_097
+    year = (of_era - of_era // 1_460 + of_era // 36_524 - of_era // 146_096) // 365
+    of_year = of_era - (365 * year + year // 4 - year // 100)
+    month = (5 * of_year + 2) // 153  # March is 0
+    day = of_year - (153 * month + 2) // 5 + 1
+    next_year = month >= 10
+    return year + 400 * era + next_year, month + 3 - 12 * next_year, day
+
+
+def month_number(days: Integers) -> Integers:
+    """The month that a day lies in, counted from January of year 0."""
+    year, month, _day = civil(days)
+    return 12 * year + month - 1
+
+
+def first_day(months: Integers) -> Integers:
+    """The day number on which a month, counted from January of year 0, begins (Hinnant, as above)."""
+    year = (months - 2) // 12  # begun in March
+    of_era = year % 400
+    day = 365 * of_era + of_era // 4 - of_era // 100 + (153 * ((months - 2) % 12) + 2) // 5
+    return year // 400 * 146_097 + day - 719_468

@@ -1,0 +1,418 @@
+"""What an owner says of a whole table: whose rows they are, how many of them count, whether it is public.
+
+`TableWords` is what was written. A unit is a column of the table, or a path that leads to another table's unit;
+`followed` turns the path into look-ups once all tables are known. No row is read here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import astuple, dataclass, field, replace
+from enum import StrEnum
+from itertools import pairwise
+from typing import Protocol
+
+from dpsql.core.unit import LARGEST_LIMIT
+from dpsql.errors import InvalidSchema, did_you_mean
+from dpsql.schema.words import briefly, items_of, names_and_signs, unique_of, whole_of
+
+MOST_STEPS = 16
+"""A path of more look-ups than this is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitWord:
+    """A unit as it was written: a column, or a path from it to the column `key` of another table. `own` is the name
+    of the column's own table, if that was written too."""
+
+    column: str
+    table: str = ""
+    key: str = ""
+    own: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.column or bool(self.table) != bool(self.key):
+            raise ValueError(f"not a column, nor a path to a column: {self}")
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Find the row of `table` (a folded name) whose `key` equals the value so far, and go on with its `column`."""
+
+    table: str
+    key: str
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Whose row it is: the value of `column`, followed through the look-ups."""
+
+    column: str
+    steps: tuple[Lookup, ...] = ()
+    owner: str = field(default="", compare=False)
+    """The column that holds the unit in the table at the end of the path, for messages."""
+
+    def __post_init__(self) -> None:
+        if len(self.steps) > MOST_STEPS:
+            raise ValueError(f"a unit is at most {MOST_STEPS} look-ups away: {self}")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of one unit may count, as far as declared: rows in the whole query, groups, and rows in each group."""
+
+    rows: int | None = None
+    groups: int | None = None
+    per_group: int | None = None
+
+    def __post_init__(self) -> None:
+        if not all(each is None or 1 <= each <= LARGEST_LIMIT for each in (self.rows, self.groups, self.per_group)):
+            raise ValueError(f"limits must be whole numbers from 1 to {LARGEST_LIMIT}: {self}")
+
+    def over(self, other: Limits) -> Limits:
+        """Both together; where both have a limit, this one's holds."""
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Limits(*(theirs if mine is None else mine for mine, theirs in pairs))
+
+
+_LIMITS = {  # the words, in the order of the fields of Limits
+    "max_rows": "rows of one unit",
+    "max_groups": "groups that one unit is in",
+    "max_rows_per_group": "rows of one unit in one group",
+}
+
+
+class Column(Protocol):
+    """What is asked here of a column."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> StrEnum: ...
+    @property
+    def storage(self) -> str: ...
+
+
+class Linked(Protocol):
+    """What is asked here of a table."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def by_name(self) -> Mapping[str, Column]: ...
+    @property
+    def unit_word(self) -> UnitWord | None: ...
+    @property
+    def public(self) -> bool: ...
+    @property
+    def unique(self) -> tuple[tuple[str, ...], ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TableWords:
+    """The owner's words about one table as a whole. None and empty: not said.
+
+    unique: sets of columns of which no two rows have the same values; max_matches: columns, each with the most rows
+    that have one value in it; partition: a column whose values part the rows: queries about different values cost
+    each row only one of them; version: a name for the data as they are, under which answers can be replayed.
+    """
+
+    unit: UnitWord | None = None
+    limits: Limits = Limits()
+    public: bool | None = None
+    unique: tuple[tuple[str, ...], ...] = ()
+    max_matches: tuple[tuple[str, int], ...] = ()
+    partition: str | None = None
+    version: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        unit: object = None,
+        max_rows: object = None,
+        max_groups: object = None,
+        max_rows_per_group: object = None,
+        public: object = None,
+        unique: object = None,
+        max_matches: object = None,
+        partition: object = None,
+        version: object = None,
+    ) -> TableWords:
+        """What a caller wrote, each word checked by itself. Raises InvalidSchema."""
+        limits = zip(_LIMITS, (max_rows, max_groups, max_rows_per_group), strict=True)
+        if public is not None and not isinstance(public, bool):
+            raise InvalidSchema(f"public must be True or False, got {briefly(public)}.")
+        return cls(
+            None if unit is None else unit_word_of(unit),
+            Limits(*(None if most is None else _limit(word, most) for word, most in limits)),
+            public,
+            () if unique is None else unique_of(unique),
+            tuple((name, _matches(name, most)) for name, most in items_of("max_matches", max_matches)),
+            None if partition is None else _partition(partition),
+            None if version is None else _version(version),
+        )
+
+    def over(self, other: TableWords) -> TableWords:
+        """Both together; where both say the same kind of thing, this one holds. Unique keys of both are unique."""
+        return TableWords(
+            self.unit or other.unit,
+            self.limits.over(other.limits),
+            other.public if self.public is None else self.public,
+            (*other.unique, *self.unique),
+            tuple({**dict(other.max_matches), **dict(self.max_matches)}.items()),
+            self.partition or other.partition,
+            self.version or other.version,
+        )
+
+    def check(self, table: str) -> None:
+        """Raises InvalidSchema where the words contradict each other."""
+        limits = [word for word, most in zip(_LIMITS, astuple(self.limits), strict=True) if most is not None]
+        if self.public and (self.unit or limits):
+            word = "unit" if self.unit else limits[0]
+            raise InvalidSchema(
+                f"{table} is declared public, so it has no {word}.",
+                hint=f"No row of a public table is anybody's. Leave out public if rows are people's, else {word}.",
+            )
+        if limits and not self.unit:
+            raise InvalidSchema(
+                f"{table}: {limits[0]} is declared without a unit.",
+                hint='Limits belong to a unit. Say which column tells whose row it is: unit="person_id".',
+            )
+        if self.partition and (self.public or self.unit):
+            raise InvalidSchema(
+                f"{table}: a partition is for private tables without a unit.",
+                hint="Rows of a public table cost nothing, and one person's rows may lie in several parts: leave out "
+                "partition.",
+            )
+        if self.max_matches and not self.public:
+            raise InvalidSchema(
+                f"{table}: max_matches is for public tables.",
+                hint="If no row of it is anybody's, write public=True too; rows of people are limited by max_rows.",
+            )
+
+    def resolved(self, table: str, columns: Mapping[str, Column]) -> TableWords:
+        """The words with columns (here by folded name) as they are stored. Raises InvalidSchema for a column that is
+        not there, a unit whose values have no operations, and words that contradict each other."""
+        self.check(table)
+
+        def stored(word: str, name: str) -> Column:
+            if name.casefold() not in columns:
+                near = did_you_mean(name, [each.name for each in columns.values()])
+                dotted = word == "unit" and self.unit is not None and self.unit.own
+                hint = f"A name with a dot is in double quotes: unit='\"{dotted}.{name}\"'." if dotted else ""
+                raise InvalidSchema(f'{word}: column "{name}" is not in {table}.{near}', hint=hint)
+            return columns[name.casefold()]
+
+        matches = [(stored("max_matches", name).name, most) for name, most in self.max_matches]
+        for name, times in Counter(name for name, _most in matches).items():
+            if times > 1:
+                raise InvalidSchema(f'max_matches: column "{name}" is declared twice, in different case.')
+        unique = [tuple(stored("unique", name).name for name in key) for key in self.unique]
+        once = {frozenset(key): key for key in unique}
+        unit = None if self.unit is None else stored("unit", self.unit.column)
+        if unit is not None and unit.type == "other":
+            raise InvalidSchema(
+                f'unit: column "{unit.name}" is stored as {unit.storage}, whose values cannot be told apart here.',
+                hint="A unit is a column of numbers, text, booleans, dates or timestamps.",
+            )
+        return replace(
+            self,
+            unit=replace(self.unit, column=unit.name) if self.unit and unit else None,
+            unique=tuple(once.values()),
+            max_matches=tuple(matches),
+            partition=None if self.partition is None else stored("partition", self.partition).name,
+        )
+
+
+TABLE_WORDS = ("unit", *_LIMITS, "public", "unique", "max_matches", "partition", "version")
+"""The names of the words, as `TableWords.of` takes them and as a file writes them."""
+
+
+def _limit(word: str, most: object) -> int:
+    return whole_of(word, most, LARGEST_LIMIT, f"Write the most {_LIMITS[word]} that may count: {word}=4.")
+
+
+def _matches(name: str, most: object) -> int:
+    hint = f'Write the most rows that have one value in "{name}": max_matches={{"{name}": 3}}.'
+    return whole_of(f"{name}: max_matches", most, LARGEST_LIMIT, hint)
+
+
+def _partition(word: object) -> str:
+    if isinstance(word, str) and word:
+        return str.__str__(word)
+    raise InvalidSchema(f"partition must be the name of a column, got {briefly(word)}.", hint='Write partition="day".')
+
+
+def _version(word: object) -> str:
+    """A name for the data, of text or a whole number."""
+    if isinstance(word, int) and not isinstance(word, bool):
+        return str(int(word))
+    if isinstance(word, str) and word.strip().casefold() == _CONTENT:
+        raise InvalidSchema(
+            f"version {briefly(word)} would not follow the content of the data: it is one name for whatever they are, "
+            "so a file that changed would be given its old answers.",
+            hint='Name the data as they are, version="2026-11", and name them anew when they change; or leave version '
+            "out.",
+        )
+    if isinstance(word, str) and 0 < len(word) <= _LONGEST_VERSION:
+        return str.__str__(word)
+    raise InvalidSchema(
+        f"version must be a text of at most {_LONGEST_VERSION} characters or a whole number, got {briefly(word)}.",
+        hint='Name the data as they are, version="2026-11", and name them anew when they change.',
+    )
+
+
+_LONGEST_VERSION = 200
+_CONTENT = "content"
+"""A word that says more than a name can hold: it is kept for versions that are taken from the data."""
+_PATH = re.compile("(n[.])?n(>n[.]n)?")
+
+
+def unit_word_of(word: object) -> UnitWord:
+    """A column's name or a path, `o_custkey -> customer.c_custkey`, with or without the own table's name before it.
+    Names with signs of the path's own are in double quotes. Raises InvalidSchema."""
+    if not isinstance(word, str):
+        raise InvalidSchema(f"unit must be the name of a column, or a path, got {briefly(word)}.", hint=_UNIT_HINT)
+    text = str.__str__(word).strip()
+    tokens = names_and_signs(text) if re.search('["]|[.]|->', text) else [("n", text)]  # one name may hold spaces
+    shape, names = "".join(sign for sign, _name in tokens), [name for sign, name in tokens if sign == "n"]
+    if not _PATH.fullmatch(shape) or not all(names):
+        raise InvalidSchema(f"unit {text!r} cannot be read: {_why_no_path(shape, names)}.", hint=_UNIT_HINT)
+    own = names.pop(0) if shape.startswith("n.") else ""
+    column, *path = names
+    table, key = path or ("", "")
+    return UnitWord(column, table, key, own)
+
+
+_UNIT_HINT = (
+    'Write a column, unit="person_id", or a path to the unit of another table, unit="o_custkey -> customer.c_custkey".'
+    '\nNames with spaces, dots or arrows are in double quotes: unit=\'"my key" -> "my table".id\'.'
+)
+
+
+def _why_no_path(shape: str, names: list[str]) -> str:
+    if "?" in shape:
+        return "a double quote is not closed"
+    if not all(names):
+        return "a name is empty"
+    if shape.count(">") > 1:
+        return "a path leads to one other table, and further by that table's own unit"
+    if "nn" in shape:
+        return "two names stand side by side"
+    if re.fullmatch("(n[.])?n>n", shape):
+        return f'it does not say which column of "{names[-1]}" is meant'
+    return "names, dots and arrows are not in order"
+
+
+def followed(name: str, tables: Mapping[str, Linked]) -> Unit | None:
+    """The unit of the table of that folded name, its path followed through the others. Raises InvalidSchema."""
+    chain = list(_chain(name, tables))
+    last = tables[chain[-1]].unit_word
+    unit = None if last is None else Unit(last.column, owner=last.column)
+    for here, there in reversed(list(pairwise(chain))):
+        assert unit is not None  # only a table that stands alone has none
+        unit = _stepped(tables[here], there, tables[there], unit)
+    return unit
+
+
+def _chain(name: str, tables: Mapping[str, Linked]) -> Iterator[str]:
+    """Folded names of the tables along a path: from this one to the one that has its unit in a column of its own."""
+    seen: dict[str, None] = {}
+    while True:
+        table, seen[name] = tables[name], None
+        yield name
+        word = table.unit_word
+        if word is not None and word.own and word.own.casefold() not in (name, table.name.casefold()):
+            raise InvalidSchema(
+                f'{table.name}: its unit is written as a column of "{word.own}".',
+                hint=f"A unit begins at a column of its own table: write {table.name}.{word.column}, or leave the "
+                "table's name out.",
+            )
+        if word is None or not word.table:
+            return
+        name = _target(table, word, tables)
+        if name in seen:
+            circle = [tables[each].name for each in (*list(seen)[list(seen).index(name) :], name)]
+            raise InvalidSchema(
+                f"the units of {' -> '.join(circle)} lead round in a circle.",
+                hint='One of these tables must have its unit in a column of its own: unit="person_id".',
+            )
+
+
+def _target(table: Linked, word: UnitWord, tables: Mapping[str, Linked]) -> str:
+    """The folded name of the table that a path leads to, which must have a unit and the key."""
+    name = word.table.casefold()
+    target = tables.get(name)
+    if target is None:
+        near = did_you_mean(word.table, [each.name for each in tables.values()])
+        raise InvalidSchema(
+            f'{table.name}: its unit leads to table "{word.table}", which is not here.{near}',
+            hint="Add that table before this one, or together with it.",
+        )
+    if target.public:
+        raise InvalidSchema(
+            f"{table.name}: its unit leads to {target.name}, which is public and so has no units.",
+            hint=f"Write the column that tells whose row it is, or leave out public of {target.name}.",
+        )
+    if target.unit_word is None:
+        raise InvalidSchema(
+            f"{table.name}: its unit leads to {target.name}, which declares no unit of its own.",
+            hint=f'Declare it there, unit="{word.key}", or write a column of {table.name} alone: unit="{word.column}".',
+        )
+    key = target.by_name.get(word.key.casefold())
+    if key is None:
+        near = did_you_mean(word.key, [each.name for each in target.by_name.values()])
+        raise InvalidSchema(
+            f'{table.name}: its unit leads to column "{word.key}", which is not in {target.name}.{near}'
+        )
+    column = table.by_name[word.column.casefold()]
+    if column.type != key.type and not {str(column.type), str(key.type)} <= {"integer", "real"}:
+        raise InvalidSchema(
+            f'{table.name}: "{column.name}" is {column.type} and {target.name}.{key.name} is {key.type}, so they are '
+            "never equal.",
+            hint=f'Declare both alike: types={{"{column.name}": ...}} or types={{"{key.name}": ...}}.',
+        )
+    if zones_differ([column, key]):
+        zoned, plain = (column, key) if has_zone(column.storage) else (key, column)
+        raise InvalidSchema(
+            f'{table.name}: "{zoned.name}" has a time zone and "{plain.name}" has none, so they are never equal.',
+            hint="A moment of a time zone and the time of a clock somewhere are two things: store both alike.",
+        )
+    return name
+
+
+def zones_differ(columns: Iterable[Column]) -> bool:
+    """Whether some of these columns are stored as times of a zone and others without one."""
+    return len({has_zone(each.storage) for each in columns if each.type == "timestamp"} - {None}) > 1
+
+
+def has_zone(storage: str) -> bool | None:
+    """Whether a column is stored as times of a zone; None where the cells tell."""
+    if storage.startswith(("object", "category")):
+        return None
+    return "tz=" in storage or (storage.startswith("datetime64[") and "," in storage)
+
+
+def _stepped(table: Linked, there: str, target: Linked, unit: Unit) -> Unit:
+    """The unit of a table whose path leads to a target with this unit."""
+    word = table.unit_word
+    assert word is not None
+    key = target.by_name[word.key.casefold()].name
+    if unit == Unit(key):  # the value is the unit itself: there is nothing to look up
+        return Unit(word.column, owner=unit.owner)
+    if (key,) not in target.unique:
+        raise InvalidSchema(
+            f"{table.name}: its unit leads through {target.name}.{key}, which is not declared unique.",
+            hint=f'A row must lead to one unit. If no two rows of {target.name} have the same "{key}", declare there '
+            f'unique=["{key}"].',
+        )
+    if len(unit.steps) == MOST_STEPS:
+        raise InvalidSchema(
+            f"{table.name}: its unit is more than {MOST_STEPS} tables away.",
+            hint="Add a column that tells whose row it is, and declare that.",
+        )
+    return Unit(word.column, (Lookup(there, key, unit.column), *unit.steps), unit.owner)

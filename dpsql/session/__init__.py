@@ -1,0 +1,1 @@
+"""The sentence: from a text to a result that is paid for."""

@@ -1,0 +1,97 @@
+"""The key of a question: two texts that ask the same thing in the same way have one, and no two others.
+
+Everything that decides what is released goes in: the plan with its tables' declared facts and versions, the integers
+that are wanted of the rows, which combinations of them have which noise, how groups are shown, values drawn and bounds
+chosen, what is charged, and what the released values mean for the answer. Places in the text do not, nor what is done
+with released values afterwards.
+
+Nothing here is named by how this version holds a release (`_measured` is the one place that knows): keys are in ledgers
+that people keep, and a version that holds it otherwise makes the same ones.
+"""
+
+from __future__ import annotations
+
+from dpsql.release.release import Release
+from dpsql.schema.columns import TableSchema
+from dpsql.session.canonical_forms import FORMS, NAMES
+from dpsql.session.canonical_text import NotCanonical, Writer
+
+KEY_VERSION = 2
+"""The number of the way in which keys are made; those of version 1 had none."""
+
+_KNOWN = "_canonical"
+
+
+def canonical(release: Release, *more: str | TableSchema | None) -> str | None:
+    """The key of what is released and of `more`, its version first; None where something in it has no canonical
+    form."""
+    found = release.__dict__.get(_KNOWN)
+    if found is None:
+        found = _digest_of(release)
+        object.__setattr__(release, _KNOWN, found)  # a release is planned once and asked for often
+    if not found:
+        return None
+    try:
+        held = Writer(FORMS, NAMES).digest((found.hex(), more))
+    except (NotCanonical, RecursionError):
+        return None
+    return f"{KEY_VERSION}:{held.hex()}"
+
+
+def _digest_of(release: Release) -> bytes:
+    """What is released, as 32 bytes; none where something in it has no canonical form."""
+    try:
+        return Writer(FORMS, NAMES).digest(_measured(release))
+    except (NotCanonical, RecursionError):
+        return b""
+
+
+def _measured(release: Release) -> tuple[object, ...]:
+    """What decides the law of what is released, and what the values mean: words and facts, in turn."""
+    lattice, levels, searches = release.lattice, release.levels, release.searches
+    return (
+        "plan",
+        release.query.plan,
+        "neighbours",
+        release.analysis.neighbours,
+        "exact",
+        release.exact,
+        "coordinates",
+        lattice.coordinates,
+        "noise",
+        tuple((share.places, share.noise, share.cost) for share in release.shares),
+        "levels",
+        None
+        if levels is None
+        else (
+            levels.sizes,
+            levels.wanted,
+            tuple((each.keys, each.share, each.noise, each.cost) for each in levels.measured),
+            levels.noisy,
+        ),
+        "groups",
+        (
+            None if release.threshold is None else (release.threshold, lattice.selection),
+            None if release.selector is None else (release.selector.law, release.selector.part),
+        ),
+        "draws",
+        release.draws,
+        "bounds",
+        None if searches is None else (searches.searches, searches.exact, release.strategy),
+        "values",
+        (lattice.features, lattice.estimates),
+        "cost",
+        (release.cost, release.allowed),
+    )
+
+
+def explain(release: Release) -> str:
+    """Why a release has no key; empty where it has one. For tests."""
+    try:
+        Writer(FORMS, NAMES).digest(_measured(release))
+    except (NotCanonical, RecursionError) as error:
+        return str(error) or type(error).__name__
+    return ""
+
+
+__all__ = ["KEY_VERSION", "canonical", "explain"]

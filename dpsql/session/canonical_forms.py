@@ -1,0 +1,171 @@
+"""The forms of all that a question is made of: tags and words that stay, beside classes and fields that may be renamed.
+
+A class or field that is renamed is renamed here, on the right of the tag or word. A new field that tells questions
+apart is added to its form; until it is, it is written under its own name (`canonical_text`). Tags and words are in the
+keys of ledgers that people keep: one that is changed makes every answer of that kind be paid again, which
+`tests/ledger/test_keys.py` shows by keys that it holds.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from dpsql.core.cost import Cost
+from dpsql.core.exact import (
+    CountDistinct,
+    CountRows,
+    CountUnits,
+    Edges,
+    ExactPlan,
+    GridCounts,
+    LatticeProduct,
+    LatticeShare,
+    LatticeSum,
+    UnitMean,
+    UnitTotal,
+)
+from dpsql.core.loss import Allowance
+from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SharedLaplace, SplitLaplace
+from dpsql.core.truncated_geometric import TruncatedGeometric
+from dpsql.core.unit import ContributionBound, Neighbours
+from dpsql.plan.expressions import Call, Column, Function, Literal
+from dpsql.plan.functions import FUNCTIONS
+from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Union
+from dpsql.plan.query import Aggregate, AggregateKind, Aggregation, GroupKey
+from dpsql.release.auto_bounds import Search
+from dpsql.release.choices import Draw
+from dpsql.release.parts import Chosen, Coordinate, Estimate, Moments
+from dpsql.release.points import Points
+from dpsql.schema.columns import ColumnSchema, TableSchema, Type
+from dpsql.schema.intervals import Interval
+from dpsql.schema.units import Limits, Lookup, Unit, UnitWord
+from dpsql.session.canonical_text import Form, NotCanonical, form
+
+
+def _name_of(function: Function) -> str:
+    """The name of a function, which decides its kernel: names are unique in the language, and a function that is not
+    the one that the language has by its name tells nothing by it. Raises NotCanonical for that."""
+    if FUNCTIONS.get(function.name) is not function:
+        raise NotCanonical(f"the language has another function {function.name}, or none")
+    return function.name
+
+
+_TABLES: dict[type, Form] = {
+    TableSchema: form(
+        "table",
+        *("name", "columns", "unit-said=unit_word", "unit", "limits", "public", "unique", "max-matches=max_matches"),
+        *("rows", "partition", "version"),
+    ),
+    ColumnSchema: form("column of a table", "name", "type", "nullable", "bounds", "keys", "storage", "auto"),
+    UnitWord: form("unit as said", "column", "table", "key", "own"),
+    Unit: form("unit", "column", "steps", apart=["owner"]),
+    Lookup: form("look-up", "table", "key", "column"),
+    Limits: form("limits", "rows", "groups", "per-group=per_group"),
+    Interval: form("interval", "lower", "upper"),
+}
+_EXPRESSIONS: dict[type, Form] = {  # what is known of a column's values follows from its table and the plan
+    Column: form("column", "name", "type", "table", apart=["fact", "shown"]),
+    Literal: form("constant", "value", "type"),
+    Call: form("call", "function", "args", "type", apart=["held", "size", "branches", "_hash"]),
+    Function: Form("function", {"name": _name_of}, frozenset(["name"]), enough=True),
+}
+_NODES: dict[type, Form] = {
+    Scan: form("scan", "table", "name", apart=["shown"]),
+    Filter: form("filter", "input", "predicate"),
+    Join: form("join", "left", "right", "keys", "outer", "matches", "present"),
+    Mark: form("mark", "input", "inner", "keys", "column", "condition", "of-list=of_list"),
+    Branch: form("branch", "input", "outputs"),
+    Union: form("union", "branches", "columns"),
+    PerUnit: form("per unit", "input", "keys", "aggregations", "columns", "alone"),
+    Aggregate: form("aggregate", "input", "keys", "aggregations", "sets"),
+    Aggregation: form(
+        "aggregation",
+        *("kind", "argument", "epsilon", "per-unit=per_unit", "second", "at", "of-units=of_units", "values"),
+        apart=["span"],
+    ),
+    GroupKey: form("key", "expression=expr", "values", "listed", apart=["span"]),
+}
+_PARTS: dict[type, Form] = {
+    ExactPlan: form("exact", "source", "keys", "every-cell=every_cell", "parts", "limits", "groups", "grids"),
+    ContributionBound: form("contribution", "rows", "groups", "per-group=per_group"),
+    CountRows: form("count of rows", "present"),
+    CountDistinct: form("count of values", "value"),
+    CountUnits: form("count of units", "present"),
+    LatticeSum: form("sum", "value", "lower", "upper", "origin", "steps=steps_per_unit", "least", "most", "whole"),
+    LatticeProduct: form("sum of products", "first", "second", "most", "whole"),
+    LatticeShare: form("sum of shares", "first", "second", "degrees", "index"),
+    UnitTotal: form("sum of totals", "of", "least", "most"),
+    UnitMean: form("sum of averages", "of", "least", "most"),
+    GridCounts: form("counts on a grid", "of", "points"),
+    Edges: form("edges", "value", "edges"),
+}
+_NOISE: dict[type, Form] = {
+    CubeLaplace: form("cube", "scale=exact_scale", "dimension"),
+    SplitLaplace: form("laplace", "scale=exact_scale", "dimension"),
+    SharedLaplace: form("laplace of shares", "scale=exact_scale", "dimension"),
+    DiscreteGaussian: form("gaussian", "variance", "dimension", apart=["guarantee", "rho"]),  # they are in the cost
+    TruncatedGeometric: form("truncated geometric", "epsilon", "delta", "groups", "least"),
+    Cost: form("cost", "epsilon", "delta", "rho", "hidden"),
+    Allowance: form("allowed", "epsilon", "delta", "rho"),
+}
+_MEASURED: dict[type, Form] = {
+    Coordinate: form(
+        "coordinate",
+        "terms",
+        "unit",
+        "undivided",
+        "noisy",
+        apart=["name", "row", "sensitivity", "l2_squared", "bound", "by_unit"],
+    ),
+    Estimate: form(
+        "estimate",
+        *("kind", "sum", "count", "centre", "range", "whole", "moments", "chosen"),
+        apart=["unrounded"],  # it follows from the plan
+    ),
+    Moments: form(
+        "moments",
+        *("half", "square", "product", "sum", "other-square=other_square", "centre", "other-half=other_half"),
+    ),
+    Chosen: form("chosen", "place", "many", "kind", "values", "origin", "step", "most", "listed", "points"),
+    Points: form("points", "lower", "upper", "most", "whole"),
+    Draw: form(
+        "draw",
+        *("kind", "grid", "points", "places", "wanted", "epsilon", "rows", "bounded", "one-group=one_group"),
+        *("mechanism", "cost", "noise"),
+        apart=["event"],
+    ),
+    Search: form("search", "column", "grid", "epsilon", "rows", "bounded", "mechanism", "worth", "cost"),
+}
+
+FORMS: dict[type, Form] = {**_TABLES, **_EXPRESSIONS, **_NODES, **_PARTS, **_NOISE, **_MEASURED}
+
+NAMES: dict[Enum, str] = {
+    Type.INTEGER: "integer",
+    Type.REAL: "real",
+    Type.BOOLEAN: "boolean",
+    Type.TEXT: "text",
+    Type.DATE: "date",
+    Type.TIMESTAMP: "timestamp",
+    Type.OTHER: "other",
+    Neighbours.UNBOUNDED: "unbounded",
+    Neighbours.BOUNDED: "bounded",
+    AggregateKind.COUNT: "count",
+    AggregateKind.SUM: "sum",
+    AggregateKind.AVG: "average",
+    AggregateKind.MIN: "least",
+    AggregateKind.MAX: "largest",
+    AggregateKind.DISTINCT: "count of different",
+    AggregateKind.VAR_POP: "variance",
+    AggregateKind.VAR_SAMP: "variance of a sample",
+    AggregateKind.STDDEV_POP: "deviation",
+    AggregateKind.STDDEV_SAMP: "deviation of a sample",
+    AggregateKind.COVAR_POP: "covariance",
+    AggregateKind.COVAR_SAMP: "covariance of a sample",
+    AggregateKind.CORR: "correlation",
+    AggregateKind.REGR_SLOPE: "slope",
+    AggregateKind.REGR_INTERCEPT: "intercept",
+    AggregateKind.REGR_R2: "determination",
+    AggregateKind.QUANTILE: "quantile",
+    AggregateKind.MODE: "mode",
+    AggregateKind.TOP_K: "most frequent",
+}

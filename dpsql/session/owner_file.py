@@ -1,0 +1,140 @@
+"""The owner's file: budget, neighbour relation and declared tables, in TOML."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dpsql.core.ledger.budget import Budget
+from dpsql.core.ledger.filters import ACCOUNTANTS
+from dpsql.core.unit import Neighbours
+from dpsql.errors import InvalidSchema, as_written, did_you_mean
+from dpsql.schema.columns import Declaration
+from dpsql.schema.text_format import TEXT_WORDS, TextFormat
+from dpsql.schema.units import TABLE_WORDS
+from dpsql.schema.words import about
+
+_TOP = ("budget", "neighbours", "tables")
+_BUDGET = ("epsilon", "delta", "accountant", "conversion_delta", "ledger", "analysts")
+_SHARE = ("epsilon", "delta", "conversion_delta")
+_TABLE = ("path", "neighbours", "columns", *TEXT_WORDS, *TABLE_WORDS)
+_COLUMN = ("type", "bounds", "keys", "nullable")
+
+
+@dataclass(frozen=True)
+class TableEntry:
+    """One table of the file: where its data are, if said, how they are written, if as text, and what is declared of it
+    and its columns."""
+
+    declaration: Declaration
+    path: Path | None = None
+    text: TextFormat = field(default_factory=TextFormat)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What an owner declares, for a Session. Every word of the file is known or refused."""
+
+    tables: Mapping[str, TableEntry] = field(default_factory=dict)
+    budget: Budget | None = None
+    neighbours: Neighbours | None = None
+    accountant: str | None = None
+    ledger: Path | None = None
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Schema:
+        """Read a TOML file; paths in it are relative to the file. Raises InvalidSchema, InvalidPrivacyParameter."""
+        file = Path(path)
+        try:
+            content = tomllib.loads(file.read_text(encoding="utf-8"))
+        except OSError:
+            raise InvalidSchema(f"no schema file {file} that can be read.") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InvalidSchema(f"{file.name} is not TOML: {error}.") from None
+        except RecursionError:
+            raise InvalidSchema(f"{file.name} is nested too deeply.") from None
+        return cls.from_dict(content, file.parent)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], folder: Path = Path()) -> Schema:
+        """The schema of parsed TOML."""
+        _known("the file", content, _TOP)
+        tables = {name: _table(name, entry, folder) for name, entry in _section("tables", content).items()}
+        section = _section("budget", content)
+        _known("[budget]", section, _BUDGET)
+        accountant, ledger = section.get("accountant"), section.get("ledger")
+        if accountant not in (None, *ACCOUNTANTS):
+            words = ", ".join(f'"{each}"' for each in ACCOUNTANTS)
+            raise InvalidSchema(f"[budget] accountant must be one of {words}, got {as_written(accountant)}.")
+        if ledger is not None and (not isinstance(ledger, str) or not ledger):
+            raise InvalidSchema("[budget] ledger must be the path of a file.")
+        relation = _relation(content, _section("tables", content))
+        return cls(tables, _budget(section), relation, accountant, None if ledger is None else folder / ledger)
+
+
+def _budget(section: Mapping[str, Any]) -> Budget | None:
+    if not set(section) - {"accountant", "ledger"}:
+        return None
+    shares = _section("analysts", section)
+    for name, share in shares.items():
+        if not isinstance(share, Mapping):
+            raise InvalidSchema(f"[budget.analysts] {name} must be a section, such as {{ epsilon = 1 }}.")
+        _known(f"[budget.analysts.{name}]", share, _SHARE)
+    return Budget(**_words(section), analysts={name: Budget(**_words(share)) for name, share in shares.items()})
+
+
+def _words(section: Mapping[str, Any]) -> dict[str, Any]:
+    return {"epsilon": section.get("epsilon"), **{word: section[word] for word in _SHARE[1:] if word in section}}
+
+
+def _relation(content: Mapping[str, Any], tables: Mapping[str, Any]) -> Neighbours | None:
+    """One relation for the file: at its top, or said alike by its tables."""
+    words = [content.get("neighbours"), *(entry.get("neighbours") for entry in tables.values())]
+    said = {Neighbours.of(word) for word in words if word is not None}
+    if len(said) > 1:
+        raise InvalidSchema("one file has one neighbour relation: its tables disagree.")
+    return said.pop() if said else None
+
+
+def _table(name: str, entry: Any, folder: Path) -> TableEntry:
+    where = f"[tables.{name}]"
+    if not isinstance(entry, Mapping):
+        raise InvalidSchema(f"{where} must be a table of settings.")
+    _known(where, entry, _TABLE)
+    path = entry.get("path")
+    if path is not None and not isinstance(path, str):
+        raise InvalidSchema(f"{where} path must be text.")
+    columns = _section("columns", entry)
+    for column, facts in columns.items():
+        if not isinstance(facts, Mapping):
+            raise InvalidSchema(f"{where} column {column} must be a table such as {{ bounds = [0, 100] }}.")
+        _known(f"{where} column {column}", facts, _COLUMN)
+    with about(where):
+        declaration = Declaration.of(
+            *({column: facts[word] for column, facts in columns.items() if word in facts} for word in _ORDER),
+            **{word: entry[word] for word in TABLE_WORDS if word in entry},
+        )
+        declaration.table.check(where)
+        return TableEntry(declaration, None if path is None else folder / path, TextFormat.of(where, entry))
+
+
+_ORDER = ("bounds", "keys", "type", "nullable")
+
+
+def _section(name: str, content: Mapping[str, Any]) -> Mapping[str, Any]:
+    section = content.get(name, {})
+    if not isinstance(section, Mapping):
+        raise InvalidSchema(f"[{name}] must be a section.")
+    return section
+
+
+def _known(where: str, content: Mapping[str, Any], words: tuple[str, ...]) -> None:
+    for word in content:
+        if word not in words:
+            raise InvalidSchema(
+                f'{where} has an unknown setting "{word}".{did_you_mean(word, words)}',
+                hint=f"Known: {', '.join(words)}.",
+            )

@@ -1,0 +1,245 @@
+"""prepare: SQL text, declared facts and a privacy loss -> a calibrated Release. No row is read, nothing is spent."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from dpsql.core.goal import Goal, confidence_of
+from dpsql.core.loss import Allowance, as_delta, as_epsilon, as_rho, show
+from dpsql.core.unit import Neighbours
+from dpsql.errors import DPSQLError, InternalError, InvalidPrivacyParameter, SQLSyntaxError
+from dpsql.release.goal import LAWS, reached
+from dpsql.release.plan import planned
+from dpsql.release.release import Release
+from dpsql.session.public_tables import PublicData
+from dpsql.session.trial import tried
+from dpsql.sql import plan_of
+from dpsql.sql.catalog import Catalog
+from dpsql.sql.parameters import Params, params_of
+
+if TYPE_CHECKING:
+    from dpsql.sql.bind import Bound
+    from dpsql.sql.options import Options
+
+_MOST_CACHED = 256
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a query may cost: the call's word, defaults for a call that says nothing, and the owner's limit.
+
+    The text's own OPTIONS can lower the call's word, or stand in its place where it says nothing; never raise it.
+    """
+
+    epsilon: Fraction | None
+    delta: Fraction | None
+    default_epsilon: Fraction | None = None
+    default_delta: Fraction = Fraction(0)
+    max_epsilon: Fraction | None = None
+    rho: Fraction | None = None
+    max_rho: Fraction | None = None
+    """The rho that converts to max_epsilon."""
+    goal: Goal | None = None
+    """What error the answers may have; the epsilons are then limits, not what is spent."""
+    confidence: Fraction | None = None
+    """Of the error, wherever that is said."""
+
+    @classmethod
+    def of(
+        cls,
+        epsilon: object,
+        delta: object,
+        rho: object,
+        error: object = None,
+        confidence: object = None,
+        **defaults: Any,
+    ) -> Terms:
+        """What a caller wrote. Raises InvalidPrivacyParameter."""
+        goal = None if error is None else Goal.of(error)
+        sure = None if confidence is None else confidence_of(confidence)
+        if epsilon is not None and rho is not None:
+            raise InvalidPrivacyParameter("a query is paid by epsilon or by rho, got both.", hint="Leave one out.")
+        return cls(
+            None if epsilon is None else as_epsilon(epsilon),
+            None if delta is None else as_delta(delta),
+            rho=None if rho is None else as_rho(rho),
+            goal=goal,
+            confidence=sure,
+            **defaults,
+        )
+
+    def goal_with(self, said: Goal | None) -> Goal | None:
+        """The call's goal, or the text's. Raises InvalidPrivacyParameter."""
+        if said is not None and self.goal is not None:
+            raise InvalidPrivacyParameter("both the text and the call say an error.", hint="Leave one out.")
+        goal = said or self.goal
+        if goal is None:
+            if self.confidence is not None:
+                raise InvalidPrivacyParameter(
+                    "confidence is that of an error, and none is asked for.", hint="Add error=5."
+                )
+            return None
+        if goal.confidence is not None and self.confidence is not None:
+            raise InvalidPrivacyParameter("both the text and the call say a confidence.", hint="Leave one out.")
+        if self.rho is not None:
+            raise InvalidPrivacyParameter(
+                "a query is paid by rho, or by what its error needs of epsilon, not both.", hint="Leave one out."
+            )
+        return replace(goal, confidence=goal.confidence or self.confidence)
+
+    def said(self, options: Options | None) -> tuple[Fraction | None, Fraction]:
+        """The text's epsilon, and what one query may spend of delta. Raises InvalidPrivacyParameter for a text that
+        says more than the call allows."""
+        said = (options.epsilon, options.delta) if options is not None else (None, None)
+        for name, word, allowed in (("epsilon", said[0], self.epsilon), ("delta", said[1], self.delta)):
+            if word is not None and allowed is not None and word > allowed:
+                raise InvalidPrivacyParameter(
+                    f"the text's {name} {show(word)} is above the {show(allowed)} that the call allows.",
+                    span=options.places.get(name) if options is not None else None,
+                    hint="OPTIONS can lower what a call allows, never raise it.",
+                )
+        return said[0], _first(said[1], self.delta, self.default_delta) or Fraction(0)
+
+    def allowance(self, options: Options | None) -> Allowance:
+        """What one query may cost. Raises InvalidPrivacyParameter."""
+        epsilon, delta = self.said(options)
+        if self.rho is None:
+            allowance = Allowance(as_epsilon(_first(epsilon, self.epsilon, self.default_epsilon)), delta)
+        elif epsilon is not None:
+            raise InvalidPrivacyParameter(
+                "the text says epsilon, and the call says rho.",
+                span=options.places.get("epsilon") if options is not None else None,
+                hint="Leave one out.",
+            )
+        else:
+            allowance = Allowance(None, delta, self.rho)
+        if self.max_epsilon is None:
+            return allowance
+        if self.rho is None and allowance.pure > self.max_epsilon:
+            raise InvalidPrivacyParameter(
+                f"epsilon {show(allowance.pure)} is above the {show(self.max_epsilon)} that one query may spend here."
+            )
+        if self.rho is not None and self.rho > (self.max_rho or 0):
+            most = f"rho {show(self.max_rho)}" if self.max_rho else "no rho"
+            raise InvalidPrivacyParameter(
+                f"rho {show(self.rho)} is more than one query may spend here: epsilon {show(self.max_epsilon)}, {most}."
+            )
+        return allowance
+
+
+def _first(*words: Fraction | None) -> Fraction | None:
+    return next((word for word in words if word is not None), None)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A release ready to run; `explain_only` when the text began with EXPLAIN PRIVACY."""
+
+    release: Release
+    explain_only: bool
+
+
+_cache: OrderedDict[object, Prepared] = OrderedDict()
+_lock = threading.Lock()
+
+
+def prepare(
+    sql: str,
+    catalog: Catalog,
+    neighbours: Neighbours,
+    terms: Terms,
+    *,
+    params: object = None,
+    strategy: str = "auto",
+    mechanism: str = "auto",
+) -> Prepared:
+    """Everything about an answer but the data. The same question under the same facts is planned once.
+
+    Its plan is tried over made-up rows before anything is charged for it (`trial`). Raises a QueryRefused,
+    InvalidArgument or InvalidPrivacyParameter, or an InternalError; the same on an empty table as on a full one.
+    """
+    sql = str.__str__(sql) if isinstance(sql, str) else sql  # a subclass could compare as it likes
+    given = params_of(params)
+    key = (sql, catalog.fingerprint, neighbours, terms, _typed(given), strategy, mechanism)
+    try:
+        with _lock:
+            found = _cache.get(key)
+            if found is not None:
+                _cache.move_to_end(key)
+    except TypeError:  # an argument of a wrong type, which is refused below
+        found = None
+    if found is not None:
+        return found
+    prepared = _prepared(sql, catalog, neighbours, terms, given, strategy=strategy, mechanism=mechanism)
+    tried(prepared.release, catalog.tables, catalog.public.stores if isinstance(catalog.public, PublicData) else {})
+    return _remember(key, prepared)
+
+
+def _prepared(
+    sql: str, catalog: Catalog, neighbours: Neighbours, terms: Terms, given: Params, *, strategy: str, mechanism: str
+) -> Prepared:
+    """A plan made, not tried yet. What it raises beside a DPSQLError is a fault of this code."""
+    failed = ""
+    try:
+        bound, explain_only, said = plan_of(sql, catalog, given)
+
+        def made(allowed: Allowance | None = None, law: str = mechanism) -> Release:
+            return planned(
+                bound.query,
+                neighbours,
+                lambda: allowed or terms.allowance(bound.options),
+                bound.options,
+                strategy=strategy,
+                mechanism=law,
+            )
+
+        goal = terms.goal_with(said)
+        release = made() if goal is None else _within(goal, terms, bound, made, mechanism)
+        return Prepared(release, explain_only)
+    except DPSQLError:
+        raise
+    except RecursionError:
+        raise SQLSyntaxError("the query is nested too deeply.") from None
+    except Exception as error:  # noqa: BLE001 - public tables are read in planning: no words of it are passed on
+        failed = type(error).__name__
+    raise InternalError(
+        f"no plan could be made ({failed}). Nothing was read of people's rows and nothing was charged.",
+        hint="This is a fault of dpsql, not of the query. Please report it.",
+    )
+
+
+def _within(
+    goal: Goal, terms: Terms, bound: Bound, made: Callable[[Allowance, str], Release], mechanism: str
+) -> Release:
+    """The release that reaches a goal at the least epsilon, which must not be more than is allowed."""
+    said, delta = terms.said(bound.options)
+    laws = LAWS if mechanism == "auto" and delta else (mechanism,)
+    release = reached(bound.query, lambda epsilon, law: made(Allowance(epsilon, delta), law), goal, laws)
+    release = replace(release, goal=goal)
+    caps = (terms.epsilon, terms.max_epsilon, said)
+    cap = min((each for each in caps if each is not None), default=None)
+    if cap is not None and release.allowed.pure > cap:
+        raise InvalidPrivacyParameter(
+            f"an answer {goal} costs epsilon {show(release.allowed.pure)}, and {show(cap)} is allowed.",
+            hint="Ask for a larger error, or allow more.",
+        )
+    return release
+
+
+def _typed(params: Params) -> tuple[object, ...]:
+    """The parameters as a cache's key: 1, 1.0 and TRUE are equal in Python, as 0.0 and -0.0, and are different
+    questions."""
+    return tuple((name, literal.type, repr(literal.value)) for name, literal in params)
+
+
+def _remember(key: object, prepared: Prepared) -> Prepared:
+    with _lock:
+        _cache[key] = prepared
+        while len(_cache) > _MOST_CACHED:
+            _cache.popitem(last=False)
+    return prepared

@@ -1,0 +1,110 @@
+"""query: one private answer about one or more DataFrames."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from dpsql.answer.explain import Explanation
+from dpsql.answer.result import Result
+from dpsql.core.unit import Neighbours
+from dpsql.errors import InvalidArgument
+from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.schema.columns import Declaration, TableSchema
+from dpsql.session.prepare import Terms, prepare
+from dpsql.session.public_tables import public_data, resolved
+from dpsql.session.run import finished, run
+from dpsql.session.table import Table, as_table
+from dpsql.sql.catalog import Catalog
+
+
+def query(
+    data: pd.DataFrame | Table | Mapping[str, pd.DataFrame | Table],
+    sql: str,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    params: Mapping[str, Any] | None = None,
+    bounds: Any = None,
+    keys: Any = None,
+    types: Any = None,
+    unit: Any = None,
+    max_rows: Any = None,
+    max_groups: Any = None,
+    neighbours: str = "unbounded",
+    strategy: str = "auto",
+    mechanism: str = "auto",
+    error: float | None = None,
+    confidence: float | None = None,
+) -> Result | Explanation:
+    """One private answer. Remembers nothing: epsilons add up over calls; `Session` keeps count and holds a budget.
+
+    data: a DataFrame (the query's one table name means it) or {"name": DataFrame or Table}; each row is one person's.
+    epsilon: what the whole query costs; delta: needed for GROUP BY with unknown keys and for Gaussian noise, spent only
+    there; what the text's own OPTIONS say may be less. rho: what it costs in zero-concentrated privacy, in place of
+    epsilon. params: values for `:name` in the text. bounds: column ->
+    (lower, upper); keys: column -> list of group values; types: column -> type; all declared
+    from what is known beforehand, never looked up in the data. unit: the column that says whose row it is (None: each
+    row is one person's), of which at most max_rows rows count, in at most max_groups groups. neighbours: "unbounded"
+    protects the presence of a person, "bounded" what a person's rows say (the number of rows, where each is a unit, is
+    then public). error: in place of epsilon, how far answers may be off, each with probability `confidence` (0.95 if
+    left out): the least epsilon that reaches it is found and spent (then epsilon, if given, is the most that may be).
+    strategy: "auto" or "split"; mechanism: "laplace", "gaussian", or "auto", whichever has less error.
+
+    Raises a QueryRefused (the question), InvalidPrivacyParameter, InvalidSchema or InvalidArgument, before any row is
+    read.
+    """
+    relation = Neighbours.of(neighbours)
+    terms = Terms.of(epsilon, delta, rho, error, confidence)
+    said = Declaration.of(bounds, keys, types, unit=unit, max_rows=max_rows, max_groups=max_groups)
+    sources = _sources(data, said)
+    tables = resolved(sources)
+    stores = {name: _store(source.frame, tables[name.casefold()]) for name, source in sources.items()}
+    catalog = Catalog(tables, any_name=not isinstance(data, Mapping), public=public_data(stores))
+    prepared = prepare(sql, catalog, relation, terms, params=params, strategy=strategy, mechanism=mechanism)
+    release = prepared.release
+    if prepared.explain_only:
+        return Explanation(release)
+    footer = f"spent {release.price} (calls add up; dpsql.Session keeps count)"
+    return finished(release, run(release, stores), footer)
+
+
+def _sources(data: object, said: Declaration) -> dict[str, Table]:
+    if isinstance(data, Mapping):
+        tables = {name: as_table(source) for name, source in data.items()}
+        if not tables or not all(isinstance(name, str) and name for name in tables):
+            raise InvalidArgument('data must map names to DataFrames, such as {"people": df}.')
+    else:
+        tables = {"df": as_table(data)}
+    if len({name.casefold() for name in tables}) < len(tables):
+        raise InvalidArgument("two tables have the same name; names match without regard to case.")
+    if said != Declaration() and len(tables) > 1:
+        raise InvalidArgument(
+            "bounds, keys, types, unit and limits are for one table; there are several.",
+            hint='Declare each: {"people": dpsql.Table(df, bounds=...), ...}.',
+        )
+    return {name: Table.of(table.frame, said.over(table.declaration)) for name, table in tables.items()}
+
+
+_stores: dict[int, ColumnStore] = {}
+_lock = threading.Lock()
+
+
+def _store(frame: pd.DataFrame, schema: TableSchema) -> ColumnStore:
+    """A store for this call. Text codes made for the same frame object before are kept as long as the frame lives and
+    its cells are the same memory."""
+    store = ColumnStore(frame, schema)
+    key = id(frame)
+    with _lock:
+        before = _stores.get(key)
+        if before is None:
+            weakref.finalize(frame, _stores.pop, key, None)
+        else:
+            store.share_caches(before)
+        _stores[key] = store
+    return store

@@ -1,0 +1,127 @@
+"""Replay: a question that was answered is answered with the same numbers again, at no cost.
+
+Releasing a value twice is post-processing of releasing it once (Dwork, Roth 2014, proposition 2.1); and a question that
+can be asked again for nothing need not be averaged over.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from weakref import WeakValueDictionary
+
+from dpsql.core.ledger.ledger import Ledger
+from dpsql.core.ledger.lines import Entry
+from dpsql.core.ledger.store import RESTORE, UNREADABLE
+from dpsql.core.samplers import fresh_key
+from dpsql.errors import LedgerError
+from dpsql.plan.query import scans_of
+from dpsql.release.integers import is_integer
+from dpsql.release.release import Release, Released
+from dpsql.schema.columns import TableSchema
+from dpsql.session.canonical import canonical
+from dpsql.session.released_text import from_bytes, to_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, as a hash. `lasting`: all its tables, and those that tell whose their rows are, have a declared
+    version, so the ledger keeps the answer."""
+
+    key: str
+    lasting: bool
+
+
+class Replay:
+    """The answers that a session has given, and those that its ledger keeps for all sessions.
+
+    session: a name for this session alone. Analysts are kept apart: what one has paid for is new to another.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.session = fresh_key().hex()
+        self._ledger = ledger
+        self._answers: dict[str, Released] = {}
+        self._unkept: set[str] = set()
+        self._turns: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()  # by key, while somebody has one
+        self._handing_out = threading.Lock()
+
+    def question(self, release: Release, tables: Mapping[str, TableSchema]) -> Question | None:
+        """The question of a release over these tables (by folded name); None for one that cannot be recognised.
+
+        Whose a row is follows from the tables that its unit's path is looked up in, which no scan of the plan reads:
+        they are asked about too, with their facts and versions."""
+        scans = list(scans_of(release.query.plan.input))
+        names = {step.table for scan in scans for step in (scan.table.unit.steps if scan.table.unit else ())}
+        on_the_way = [tables[name] for name in sorted(names)]
+        lasting = all(table.version is not None for table in [*(scan.table for scan in scans), *on_the_way])
+        key = canonical(release, self._ledger.analyst, None if lasting else self.session, *on_the_way)
+        return None if key is None else Question(key, lasting)
+
+    def recall(self, question: Question | None, release: Release) -> Released | None:
+        """The answer given before, if there was one. Raises LedgerError."""
+        self._ledger.check_process()
+        if question is None:
+            return None
+        if not question.lasting or question.key in self._unkept:
+            return self._answers.get(question.key)
+        payload = self._ledger.recall(question.key)
+        if payload is None:
+            return None
+        try:
+            released = from_bytes(payload)
+        except UNREADABLE:
+            released = None
+        if released is None or not _fits(released, release):
+            raise LedgerError("an answer that the ledger keeps cannot be read.", hint=RESTORE)
+        return released
+
+    def keep(
+        self, question: Question | None, released: Released, release: Release, charge: Entry, *, claimed: bool
+    ) -> tuple[Released, tuple[str, ...]]:
+        """Keep an answer. Returns what is to be shown, which is another's answer where that was kept first, and a note
+        where the ledger could not: it is paid for, and is given all the same."""
+        if question is None:
+            return released, ()
+        if not question.lasting:
+            self._answers[question.key] = released
+            return released, ()
+        try:
+            kept = self._ledger.keep(question.key, to_bytes(released), charge, claimed=claimed)
+        except LedgerError as error:
+            self._answers[question.key] = released
+            self._unkept.add(question.key)
+            if claimed:
+                self._ledger.drop(charge)
+            note = f"the ledger could not keep this answer ({error.message}); later sessions will pay again."
+            return released, (note,)
+        self._unkept.discard(question.key)
+        before = None if kept else self.recall(question, release)
+        return released if before is None else before, ()
+
+    def turn(self, question: Question | None) -> AbstractContextManager[object]:
+        """One thread of this session at a time, for each question: who comes second finds the answer of the first. None
+        waits for nobody.
+
+        A plain lock: whenever a KeyboardInterrupt comes, `with` lets go of it, which steps in Python could not
+        promise."""
+        self._ledger.check_process()
+        if question is None:
+            return nullcontext()
+        with self._handing_out:  # two threads find one lock
+            found = self._turns.setdefault(question.key, threading.Lock())
+        return found  # noqa: RET504 - out here: an interrupt between call and return in there could keep the lock
+
+
+def _fits(released: Released, release: Release) -> bool:
+    """Whether it can be the answer: as many bounds, keys and values, and integers of what is whole."""
+    searches = () if release.searches is None else release.searches.searches
+    if len(released.bounds) != len(searches):
+        return False
+    settled = release.settled(released.bounds)
+    whole = {place for place, each in enumerate(settled.estimates) if is_integer(each)}
+    if not whole.issuperset(released.integers):
+        return False
+    return (len(released.keys), len(released.values)) == (len(release.query.plan.keys), settled.width)

@@ -1,0 +1,53 @@
+"""The run of a release that is paid for: execute and privatise. Nothing of the data leaves but through noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dpsql.answer.result import Result, result_of
+from dpsql.core.samplers import fresh_key
+from dpsql.errors import InternalError
+from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.executor import PandasExecutor
+from dpsql.release.release import Release, Released
+from dpsql.schema.intervals import Interval
+from dpsql.session.public_tables import public_stores
+from dpsql.session.trial import tried
+
+
+def run(release: Release, stores: Mapping[str, ColumnStore]) -> Released:
+    """The released values of a release over the tables' stores.
+
+    Executors are total; should anything fail all the same while exact values are held, its own words could quote
+    one, so they are not passed on. Where the query has chosen bounds, its plan with them is tried as all plans are
+    before they are paid for (`trial`); what fails there stays charged.
+    Raises InternalError.
+    """
+    released: Released | None = None
+    failed = ""
+    try:
+        executor = PandasExecutor(stores)
+        bounds: tuple[Interval, ...] = ()
+        if release.searches is not None:
+            bounds = release.searches.choose(executor.execute(release.searches.exact, fresh_key()))
+        settled = release.settled(bounds)
+        if release.searches is not None:  # planned anew, so tried anew; by what is released, and no row
+            tried(settled, {name.casefold(): store.schema for name, store in stores.items()}, public_stores(stores))
+        released = settled.privatise(executor.execute(settled.exact, fresh_key()))
+        released = replace(released, bounds=bounds)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it may have seen a row
+        failed = type(error).__name__
+    if released is None:  # raised out here, so that nothing of the failure hangs on the error as its context
+        raise InternalError(
+            f"the run failed ({failed}). What it cost stays spent, since rows had been read.",
+            hint="This is a fault of dpsql or of the machine (memory?), not of the query. Please report it.",
+        )
+    return released
+
+
+def finished(
+    release: Release, released: Released, footer: str, *, notes: tuple[str, ...] = (), replayed: bool = False
+) -> Result:
+    """The Result of released values: what the query does with them, and the words below the table."""
+    return result_of(release.settled(released.bounds), released, footer, notes=notes, replayed=replayed)

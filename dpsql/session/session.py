@@ -1,0 +1,352 @@
+"""Session: tables, a budget, and the sentence that a query is: prepare, replay or charge, execute, privatise, keep,
+finish."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, NoReturn, Self
+
+import pandas as pd
+
+from dpsql.answer.explain import Explanation
+from dpsql.answer.result import Result
+from dpsql.core.conversion import rho_for
+from dpsql.core.cost import FREE
+from dpsql.core.ledger.account import Part
+from dpsql.core.ledger.budget import Budget
+from dpsql.core.ledger.exceeded import Asked
+from dpsql.core.ledger.filters import Remaining, Spent
+from dpsql.core.ledger.ledger import Ledger
+from dpsql.core.ledger.lines import Entry
+from dpsql.core.loss import as_delta, as_epsilon, show
+from dpsql.core.parallel import parts_of
+from dpsql.core.unit import Neighbours
+from dpsql.errors import InvalidArgument, InvalidSchema, LedgerError, UnknownGroups, as_written
+from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.release.groups import within_delta
+from dpsql.release.release import Release, Released
+from dpsql.schema.words import about
+from dpsql.session.opening import Wanted, check, opened
+from dpsql.session.owner_file import Schema
+from dpsql.session.prepare import Prepared, Terms, prepare
+from dpsql.session.public_tables import public_data, resolved
+from dpsql.session.replay import Question, Replay
+from dpsql.session.run import finished, run
+from dpsql.session.table import Table, as_table
+from dpsql.session.table_units import units_of, units_read
+from dpsql.sources.frames import read_table
+from dpsql.sql.catalog import Catalog
+
+
+class Session:
+    """Private questions about some tables, out of one budget.
+
+    tables: name -> DataFrame or `dpsql.Table`. schema: a `dpsql.Schema` (the owner's file); its tables with a path are
+    read. budget: `Budget(epsilon, delta)`; a schema's budget may be tightened here, not widened. accountant: how costs
+    add up: "basic" (sums of epsilons and deltas), "zcdp" (sums of rhos, converted), or "auto" (default: a query is
+    admitted if either would admit it). neighbours: "unbounded" (default) or "bounded", for all queries. max_epsilon:
+    the most that one query may spend. epsilon, delta: what a query spends that does not say.
+
+    ledger: a file that keeps what was spent, for this and later sessions, and other processes; made where there is
+    none; a session that names one may leave out the budget and take the file's. analyst: whose queries these are, for
+    budgets with shares. anchor: an earlier `ledger_anchor`: the ledger has to hold what it held then.
+
+    A query that was answered before is answered again with the same numbers, at no cost (`query`). Frames are held as
+    shallow copies: what pandas writes to them later does not change the session's tables. Thread-safe. Raises
+    InvalidSchema, InvalidArgument, InvalidPrivacyParameter, LedgerError.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, pd.DataFrame | Table] | None = None,
+        *,
+        schema: Schema | None = None,
+        budget: Budget | None = None,
+        accountant: str | None = None,
+        neighbours: str | None = None,
+        max_epsilon: float | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        ledger: str | os.PathLike[str] | None = None,
+        analyst: str | None = None,
+        anchor: str | None = None,
+    ) -> None:
+        self._epsilon = None if epsilon is None else as_epsilon(epsilon)
+        self._delta = Fraction(0) if delta is None else as_delta(delta)
+        self._max_epsilon = None if max_epsilon is None else as_epsilon(max_epsilon, "max_epsilon")
+        self._stores: dict[str, ColumnStore] = {}
+        self._catalog = Catalog({})
+        if tables is not None and not isinstance(tables, Mapping):
+            raise InvalidArgument(
+                f"tables must map names to DataFrames, got {type(tables).__name__}.", hint='Write {"people": df}.'
+            )
+        wanted = Wanted(budget, accountant, neighbours)
+        check(wanted, schema)
+        self._take({name: as_table(source) for name, source in (tables or {}).items()}, schema)
+        self._ledger = opened(wanted, schema, path=ledger, analyst=analyst, anchor=anchor)  # last: it makes a file
+        try:
+            self._notes = self._unsaid = self._ledger.take_units(units_of(self._catalog.tables))
+        except BaseException:
+            self._ledger.close()
+            raise
+        self._replay = Replay(self._ledger)
+        at = self.budget.filter(self.accountant).conversion
+        self._max_rho = rho_for(self._max_epsilon, at) if self._max_epsilon is not None and at else None
+
+    def add(self, name: str, source: pd.DataFrame | Table) -> None:
+        """One more table. A name is taken once: a table cannot be put in another's place. Raises InvalidSchema, or
+        LedgerError where the ledger holds another privacy unit of it."""
+        self._take({name: as_table(source)}, None, self._ledger)
+
+    def query(
+        self,
+        sql: str,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        params: Mapping[str, Any] | None = None,
+        fresh: bool = False,
+        strategy: str = "auto",
+        mechanism: str = "auto",
+        error: float | None = None,
+        confidence: float | None = None,
+    ) -> Result | Explanation:
+        """Answer a query with noise, charged to the budget before any row is read.
+
+        epsilon, delta: what the whole query may cost; `delta` is spent only where it is needed. rho: what it may cost
+        in zero-concentrated privacy, in place of epsilon. error: in place of epsilon too, how far answers may be off,
+        each with probability `confidence` (0.95 if left out): the least epsilon that reaches it is found and spent
+        (then epsilon, if given, is the most that may be). params: values for `:name` in the text. strategy: "auto" or
+        "split"; mechanism: "laplace", "gaussian", or "auto", whichever has less error. Text that begins with EXPLAIN
+        PRIVACY gives the Explanation.
+
+        A query that this session has answered at the same loss is answered with the same numbers again, free; over
+        tables with a declared version also one that any session of the ledger has answered. fresh: draw anew, and pay.
+
+        Raises a QueryRefused, InvalidPrivacyParameter, InvalidArgument, BudgetExceeded or LedgerError; all with nothing
+        charged.
+        """
+        if not isinstance(fresh, bool):
+            raise InvalidArgument(f"fresh must be True or False, got {as_written(fresh)}.")
+        terms = (epsilon, delta, rho, error, confidence)
+        prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism)
+        if prepared.explain_only:
+            return self._explanation(prepared)
+        release = prepared.release
+        question = self._replay.question(release, self._catalog.tables)
+        notes: tuple[str, ...] = ()
+        with self._replay.turn(None if fresh else question):
+            released = None if fresh else self._replay.recall(question, release)
+            replayed = released is not None
+            if released is None:
+                released, replayed, notes = self._drawn(release, str.__str__(sql), question, fresh=fresh)
+        if replayed:
+            return finished(release, released, self._footer(release, "answered before: spent nothing"), replayed=True)
+        notes, self._unsaid = (*self._unsaid, *notes), ()
+        return finished(release, released, self._footer(release, f"spent {release.price}"), notes=notes)
+
+    def explain(
+        self,
+        sql: str,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        params: Mapping[str, Any] | None = None,
+        strategy: str = "auto",
+        mechanism: str = "auto",
+        error: float | None = None,
+        confidence: float | None = None,
+    ) -> Explanation:
+        """What `query` would do and cost. Free; reads no row; refuses what `query` would refuse, save for the
+        budget."""
+        terms = (epsilon, delta, rho, error, confidence)
+        prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism)
+        return self._explanation(prepared)
+
+    def remaining_queries(
+        self,
+        sql: str,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        params: Mapping[str, Any] | None = None,
+        strategy: str = "auto",
+        mechanism: str = "auto",
+        error: float | None = None,
+        confidence: float | None = None,
+    ) -> int | float:
+        """How many more queries of this cost the budget admits, each drawn anew; `math.inf` for one that costs nothing.
+        Free. Raises what `explain` raises."""
+        terms = (epsilon, delta, rho, error, confidence)
+        prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism)
+        most = self._ledger.most(prepared.release.cost, self._parts(prepared.release))
+        return math.inf if most is None else most
+
+    @property
+    def budget(self) -> Budget:
+        """The most that all answers together may cost."""
+        return self._ledger.budget
+
+    @property
+    def accountant(self) -> str:
+        """How costs add up: "auto", "basic" or "zcdp"."""
+        return self._ledger.rules.accountant
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The neighbour relation of every query here."""
+        return self._ledger.neighbours
+
+    @property
+    def spent(self) -> Spent:
+        """What all answers so far have cost together: the smaller epsilon of the filters that still hold, with its
+        delta, and the sum of rhos."""
+        return self._ledger.spent
+
+    @property
+    def remaining(self) -> Remaining:
+        """What the next query may have: the largest pure epsilon, the delta of steps, and the largest rho."""
+        return self._ledger.remaining
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables."""
+        return tuple(table.name for table in self._catalog.tables.values())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was to be said when the ledger was opened, such as that a file of an earlier format has taken the
+        privacy units of this session. The first answer says it too."""
+        return self._notes
+
+    @property
+    def catalog(self) -> Catalog:
+        """The declared facts of the tables."""
+        return self._catalog
+
+    def ledger(self) -> tuple[Entry, ...]:
+        """Every charge so far: when, whose, the query's text, its cost."""
+        return self._ledger.entries
+
+    @property
+    def ledger_anchor(self) -> str:
+        """The number and hash of the ledger's last line. Kept elsewhere, it shows later that nothing was taken away:
+        `Session(..., ledger=path, anchor=...)`."""
+        return self._ledger.anchor
+
+    def export_ledger(self) -> str:
+        """The ledger as JSON: rules, every line and its hash, numbers as exact fractions."""
+        return self._ledger.to_json()
+
+    def close(self) -> None:
+        """Let go of the ledger's file."""
+        self._ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _prepare(self, sql: str, asked: tuple[float | None, ...], **how: Any) -> Prepared:
+        terms = Terms.of(
+            *asked,
+            default_epsilon=self._epsilon,
+            default_delta=self._delta,
+            max_epsilon=self._max_epsilon,
+            max_rho=self._max_rho,
+        )
+        try:
+            return prepare(sql, self._catalog, self.neighbours, terms, **how)
+        except UnknownGroups as refusal:
+            raise within_delta(refusal, self._ledger.remaining.delta) from None
+
+    def _drawn(
+        self, release: Release, sql: str, question: Question | None, *, fresh: bool
+    ) -> tuple[Released, bool, tuple[str, ...]]:
+        """Charge and draw an answer, or take that which another session was given meanwhile: whether it was so, and
+        notes. A charge that comes to no answer stays, and whoever waited for it asks anew."""
+        ledger, parts = self._ledger, self._parts(release)
+        also = "" if release.choice is None else f", mechanism={release.choice.chosen!r}"
+        asked = Asked(by_rho=release.allowed.rho is not None, also=also, within=release.goal is not None)
+        units = units_read(release.query, self._catalog.tables)
+        claimed = not fresh and question is not None and question.lasting
+        how: dict[str, Any] = {"events": release.events, "parts": parts, "asked": asked, "units": units}
+        try:
+            if question is not None and claimed:
+                charge = ledger.claim(question.key, release.cost, sql, **how)
+            else:
+                charge = ledger.charge(release.cost, sql, **how)
+            if charge is None:
+                before = self._replay.recall(question, release)
+                assert before is not None  # there is an answer, or this has raised
+                return before, True, ()
+            released = run(release, self._stores)
+            shown, notes = self._replay.keep(question, released, release, charge, claimed=claimed)
+        except BaseException:  # an interrupt may come before the charge is known here
+            if question is not None and claimed:
+                ledger.give_up(question.key)
+            raise
+        return shown, False, notes
+
+    def _parts(self, release: Release) -> tuple[Part, ...]:
+        return parts_of(release.query.plan.input, self._replay.session)
+
+    def _explanation(self, prepared: Prepared) -> Explanation:
+        release = prepared.release
+        return Explanation(release, self._ledger.after(release.cost, self._parts(release)))
+
+    def _footer(self, release: Release, spent: str) -> str:
+        parts = self._parts(release)
+        ledger, cost = self._ledger, release.cost
+        left, most = ledger.after(FREE, parts) or ledger.remaining, ledger.most(cost, parts)
+        delta = f", delta {show(left.delta)} of {show(ledger.whole_delta)}" if ledger.whole_delta else ""
+        more = "" if most is None else f" · {most or 'no'} more {'query' if most == 1 else 'queries'} like this"
+        short = ledger.short_of(cost, parts) if most == 0 else ""
+        more += f": too little {short}" if short else ""
+        return f"{spent} · left epsilon {show(left.epsilon)} of {show(ledger.whole)}{delta}{more}"
+
+    def _take(self, tables: Mapping[Any, Table], schema: Schema | None, ledger: Ledger | None = None) -> None:
+        """Add tables, and those of the schema that have a path; all of them or, where one is refused (by the ledger
+        too, where there is one already), none."""
+        entries = {name.casefold(): entry for name, entry in schema.tables.items()} if schema else {}
+        found: dict[str, Table] = {}
+        for name, table in tables.items():
+            if not isinstance(name, str) or not name:
+                raise InvalidSchema(f"a table's name must be text, got {as_written(name)}.")
+            if name.casefold() in self._catalog.tables or name.casefold() in map(str.casefold, found):
+                raise InvalidSchema(f'there is a table "{name}" already.')
+            said = table.declaration
+            if name.casefold() in entries:
+                said = said.over(entries[name.casefold()].declaration)
+            with about(name):
+                found[name] = Table.of(table.frame, said)
+        for name, entry in (schema.tables if schema else {}).items():
+            if name.casefold() not in map(str.casefold, found) and entry.path is not None:
+                frame, said = read_table(entry.path, entry.declaration, entry.text)
+                with about(name):
+                    found[name] = Table.of(frame, said)
+        linked = resolved(found, self._catalog.tables)
+        if ledger is not None:
+            ledger.check_units(units_of(linked))
+        for name, table in found.items():
+            self._stores[name] = ColumnStore(table.frame, linked[name.casefold()])
+        self._catalog = Catalog(linked, public=public_data(self._stores))
+
+    def __copy__(self) -> NoReturn:
+        raise LedgerError("a session cannot be copied: each copy could spend the whole budget.")
+
+    def __deepcopy__(self, _memo: object) -> NoReturn:
+        self.__copy__()
+
+    def __reduce__(self) -> NoReturn:
+        raise LedgerError("a session cannot be pickled: each copy could spend the whole budget.")
+
+    def __repr__(self) -> str:
+        return f"Session(tables={list(self.tables)}, budget={self.budget}, spent={self.spent})"

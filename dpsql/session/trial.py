@@ -1,0 +1,147 @@
+"""The trial of a plan: it is run over made-up rows, to the last line of its answer, before it is paid for.
+
+What a query's shape alone can cause, such as a failure of a form that was accepted and has no way to be run, is found
+so while nothing is charged. Proof that a trial says nothing of people: it has the plan, which follows from declared
+facts, public tables as they are, and in place of all others tables of no row and of one made-up row, which follow from
+their schemas. Stores of people's rows are not within its reach.
+
+Its work is bounded: public lists of groups are cut to a few values each, since their length is not part of a plan's
+shape, save whether there is none, one or more, and whether NULL is listed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpsql.answer.result import rendered, result_of
+from dpsql.core.exact import ExactPlan, ExactTable, Grid
+from dpsql.errors import InternalError
+from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.executor import executed
+from dpsql.executors.pandas.made_up import made_up_key, made_up_stores
+from dpsql.plan.domains import vector_of
+from dpsql.plan.query import scans_of
+from dpsql.release.quiet import quiet, quiet_searches
+from dpsql.release.release import Release
+from dpsql.schema.columns import ColumnSchema, Key, TableSchema
+from dpsql.schema.intervals import Interval
+from dpsql.session.released_text import from_bytes, to_bytes
+
+_MOST_CELLS = 4
+"""Groups of a trial."""
+
+
+Tables = Mapping[str, TableSchema]
+
+
+def tried(release: Release, tables: Tables, public: Mapping[str, ColumnStore]) -> None:
+    """Run a release over made-up rows. tables: the schemas by folded name; public: the stores of public tables.
+
+    Raises InternalError where anything fails."""
+    failed = ""
+    step = _Step("its plan")
+    try:
+        _try(release, _read(release, tables), public, step)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the query cannot be answered
+        failed = type(error).__name__
+    if failed:
+        raise InternalError(
+            f"the query is accepted, but {step.name} fails ({failed}), as a trial over made-up rows shows, before any "
+            "row of the tables is read.",
+            hint="This is a fault of dpsql, not of the query. Please report it.",
+        )
+
+
+@dataclass
+class _Step:
+    """What is being tried, for the message of a failure."""
+
+    name: str
+
+
+def _try(release: Release, tables: Tables, public: Mapping[str, ColumnStore], step: _Step) -> None:
+    alike = all(table.public for table in tables.values())
+    shown: set[object] = set()
+    for rows in (1,) if alike else (1, 0):
+        stores = _stores(tables, public, rows)
+        step.name = "its run"
+        bounds: tuple[Interval, ...] = ()
+        settled = release
+        if release.searches is not None:
+            bounds = quiet_searches(release.searches).choose(executed(release.searches.exact, stores))
+            settled = release.settled(bounds)
+        settled = _with_few_groups(settled)
+        found = [executed(settled.exact, stores)]
+        if rows and not found[0].groups and not settled.exact.every_cell:
+            found.append(_one_group(settled.exact))
+        for exact in found:
+            if (bounds, exact.groups) not in shown:  # as many groups are shown in the same way
+                shown.add((bounds, exact.groups))
+                _release(settled, exact, bounds, step)
+
+
+def _release(settled: Release, found: ExactTable, bounds: tuple[Interval, ...], step: _Step) -> None:
+    """All that is made of exact integers, here of made-up ones."""
+    step.name = "its noise"
+    released = replace(quiet(settled).privatise(found), bounds=bounds)
+    step.name = "keeping its answer"
+    released = from_bytes(to_bytes(released))
+    step.name = "what is done with its answer"
+    result = result_of(settled, released, "")
+    step.name = "showing its answer"
+    list(result)
+    rendered(result)
+
+
+def _read(release: Release, tables: Tables) -> Tables:
+    """The tables that a release reads, and those that paths to their units lead through."""
+    found = {scan.table.name.casefold(): scan.table for scan in scans_of(release.query.plan.input)}
+    for table in tuple(found.values()):
+        for each in table.unit.steps if table.unit is not None else ():
+            found.setdefault(each.table, tables[each.table])
+    return found
+
+
+def _stores(tables: Tables, public: Mapping[str, ColumnStore], rows: int) -> dict[str, ColumnStore]:
+    """A store for each: public tables as they are, all others with so many made-up rows, none or one."""
+    return {
+        name: public[name] if table.public and name in public else made_up_stores(table)[rows]
+        for name, table in tables.items()
+    }
+
+
+def _with_few_groups(release: Release) -> Release:
+    """The release with its public lists of groups cut, so that there are few of them."""
+    keys = release.exact.keys
+    sizes = [len(key.values) for key in keys if key.values is not None]
+    if math.prod(sizes) <= _MOST_CELLS:
+        return release
+    most = min(max(sizes), _MOST_CELLS)
+    while math.prod(min(size, most) for size in sizes) > _MOST_CELLS:
+        most -= 1
+    cut = tuple(replace(key, values=_cut(key.values, most)) for key in keys)
+    levels = release.levels
+    if levels is not None:
+        levels = replace(levels, sizes=tuple(min(size, most) for size in levels.sizes))
+    return replace(release, exact=replace(release.exact, keys=cut), levels=levels)
+
+
+def _cut(values: tuple[Key, ...] | None, most: int) -> tuple[Key, ...] | None:
+    """The first of the values, and NULL if it is among them and there is room for two."""
+    if values is None or len(values) <= most:
+        return values
+    kept = values[:most]
+    return (*kept[:-1], None) if most > 1 and None not in kept and None in values else kept
+
+
+def _one_group(plan: ExactPlan) -> ExactTable:
+    """A group of unknown keys, made up: what the one row would be in, had no condition left it out."""
+    cells = [made_up_key(ColumnSchema("", key.expr.type)) if not key.values else key.values[0] for key in plan.keys]
+    keys = tuple(vector_of([cell], key.expr.type) for cell, key in zip(cells, plan.keys, strict=True))
+    none = np.zeros(0, dtype=np.int64)
+    parts = np.zeros((len(plan.parts), 1), dtype=np.int64)
+    return ExactTable(keys, parts, 1, tuple(Grid(none, none, none) for _ in plan.grids))

@@ -1,0 +1,123 @@
+"""Frames and files: what columns they have (from dtypes alone, no row is read), and text files read by declared
+types."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api.extensions import ExtensionDtype
+
+from dpsql.errors import InvalidSchema
+from dpsql.schema.columns import Declaration, Stored, Type
+from dpsql.schema.text_format import TEXT_ENDINGS, TextFormat
+from dpsql.schema.words import Pair
+from dpsql.sources.text_files import read_text
+
+
+def stored_columns(frame: pd.DataFrame) -> list[Stored]:
+    """Names, types and nullability by dtype. dtypes count as public: one NULL turns an int64 column into float64,
+    so declare types where even that must not show. Raises InvalidSchema for names that are not text."""
+    for name in frame.columns:
+        if not isinstance(name, str):
+            raise InvalidSchema(f"column names must be text, got {name!r}.", hint="Rename it: df.rename(columns=str).")
+        if "\0" in name:
+            raise InvalidSchema("a column name holds a NUL character.")
+    dtypes = list(frame.dtypes)
+    return [_stored(name, dtype) for name, dtype in zip(frame.columns, dtypes, strict=True)]
+
+
+def _stored(name: str, dtype: object) -> Stored:
+    storage = "category" if isinstance(dtype, pd.CategoricalDtype) else str(dtype)
+    return Stored(name, _type_of(dtype), _can_hold_null(dtype), storage)
+
+
+_BY_KIND = {
+    "b": Type.BOOLEAN,
+    "i": Type.INTEGER,
+    "u": Type.INTEGER,
+    "f": Type.REAL,
+    "M": Type.TIMESTAMP,
+    "O": Type.TEXT,
+}
+_BY_ARROW_NAME = {
+    "bool": Type.BOOLEAN,
+    "int": Type.INTEGER,
+    "uint": Type.INTEGER,
+    "halffloat": Type.REAL,
+    "float": Type.REAL,
+    "double": Type.REAL,
+    "decimal": Type.REAL,
+    "string": Type.TEXT,
+    "large_string": Type.TEXT,
+    "date": Type.DATE,
+    "timestamp": Type.TIMESTAMP,
+    "null": Type.TEXT,  # as a column of objects that are all None
+}
+
+
+_NULLABLE = (pd.arrays.BooleanArray, pd.arrays.IntegerArray, pd.arrays.FloatingArray)
+
+
+def _type_of(dtype: object) -> Type:
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _type_of(dtype.categories.dtype)
+    if isinstance(dtype, np.dtype):
+        return _BY_KIND.get(dtype.kind, Type.OTHER)
+    if isinstance(dtype, pd.StringDtype):
+        return Type.TEXT
+    if isinstance(dtype, pd.ArrowDtype):
+        return _arrow_type(dtype.pyarrow_dtype)
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return Type.TIMESTAMP
+    if isinstance(dtype, ExtensionDtype) and dtype.construct_array_type() in _NULLABLE:
+        return _BY_KIND[dtype.kind]
+    return Type.OTHER
+
+
+def _arrow_type(stored: Any) -> Type:
+    """By the name of an Arrow type: "decimal128(10, 2)" is a decimal."""
+    name = re.split("[^a-z_]", str(stored))[0]
+    if name == "dictionary":
+        return _arrow_type(stored.value_type)
+    if name == "timestamp" and stored.tz and not _is_zone(stored.tz):
+        return Type.OTHER
+    return _BY_ARROW_NAME.get(name, Type.OTHER)
+
+
+def _is_zone(name: str) -> bool:
+    """Whether a time zone is known here; Arrow takes any name for one."""
+    try:
+        pd.DatetimeTZDtype("us", name)
+    except Exception:  # noqa: BLE001 - of many kinds
+        return False
+    return True
+
+
+def _can_hold_null(dtype: object) -> bool:
+    return not (isinstance(dtype, np.dtype) and dtype.kind in "biu")
+
+
+def read_table(path: Path, said: Declaration, form: TextFormat | None = None) -> tuple[pd.DataFrame, Declaration]:
+    """A file as a frame, and its declaration with the types that decide how it was read.
+
+    A text file has no types of its own: its cells are text, cast by declared type; a column without a declared type is
+    what its bounds are (real numbers, dates or timestamps), without bounds text. So one odd cell changes nothing but
+    itself. Raises InvalidSchema.
+    """
+    if path.suffix.casefold() not in TEXT_ENDINGS:
+        raise InvalidSchema(f"{path.name}: only .csv files can be read (and .tsv, .txt); load others with pandas.")
+    types = {name: _type_within(bounds) for name, bounds in said.bounds.items()}
+    return read_text(path, form or TextFormat()), replace(said, types={**types, **said.types})
+
+
+def _type_within(bounds: Pair | str) -> Type:
+    """The type of values between two bounds."""
+    if isinstance(bounds, str) or not isinstance(bounds[0], date):
+        return Type.REAL
+    return Type.TIMESTAMP if any(isinstance(each, datetime) for each in bounds) else Type.DATE

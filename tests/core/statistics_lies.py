@@ -1,0 +1,526 @@
+"""Lies planted in what answers statistics, draws and searches, each beside a check that it fails.
+
+A lie is a monkeypatch of dpsql; its check passes on the honest engine. `test_planted_lies` runs them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpsql.core import mechanisms, quantiles, samplers, sensitivity
+from dpsql.core.cost import Cost
+from dpsql.core.exact import SHARE_STEPS
+from dpsql.core.sensitivity import Contribution, Measured
+from dpsql.core.unit import ONE_ROW, Neighbours
+from dpsql.executors.pandas import columns, kept_rows, moments, points
+from dpsql.executors.pandas import executor as engine
+from dpsql.plan.expressions import Vector
+from dpsql.release import choices as release_draws
+from dpsql.release import plan as release_planned
+from dpsql.release.auto_bounds import Search
+from dpsql.release.choices import Draw
+from dpsql.release.design import choose as release_lattice
+from dpsql.release.design import coordinates
+from dpsql.schema.intervals import Interval
+from dpsql.session import prepare
+from dpsql.session.replay import Replay
+from tests.core import test_draws_neighbours as draws
+from tests.core import test_statistics_neighbours as statistics
+from tests.core.checks import B, U
+from tests.core.unit_checks import G22, R2, R3
+from tests.executors.pandas import test_moments as answers
+from tests.lies import Check, Lie, Patch
+from tests.release import test_auto_bounds as searches
+
+# Sensitivities of squares, products, shares and different values
+
+
+def _each_added(patch: Patch, name: str, change: Callable[[Any, Any], Any]) -> None:
+    """Change what is said of the coordinates whose name begins so."""
+    honest = coordinates.Builder._add
+
+    def add(self: Any, called: str, terms: Any, unit: float, by: Any) -> int:
+        return honest(self, called, terms, unit, change(self, by) if called.startswith(name) else by)
+
+    patch.setattr(coordinates.Builder, "_add", add)
+
+
+def _halved(_builder: Any, by: Any) -> Any:
+    held = by.row.range
+    return replace(by, row=Contribution(Interval(held.lower // 2, held.upper // 2), by.row.sure))
+
+
+def halve_the_sensitivity_of_squares(patch: Patch) -> None:
+    _each_added(patch, "sum of squares", _halved)
+
+
+def halve_the_sensitivity_of_products(patch: Patch) -> None:
+    _each_added(patch, "sum of products", _halved)
+
+
+def take_products_for_positive(patch: Patch) -> None:
+    """u v in [0, 1]: half the reach of a row that changes."""
+    _each_added(
+        patch,
+        "sum of products",
+        lambda _, by: replace(by, row=Contribution(Interval(0, by.row.range.upper), by.row.sure)),
+    )
+
+
+def take_squares_as_they_are(patch: Patch) -> None:
+    """2 u^2 in place of 2 u^2 - 1, at the same sensitivity."""
+    honest = coordinates.Builder._add
+
+    def add(self: Any, called: str, terms: Any, unit: float, by: Any) -> int:
+        return honest(self, called, terms[:1] if called.startswith("sum of squares") else terms, unit, by)
+
+    patch.setattr(coordinates.Builder, "_add", add)
+
+
+def count_different_values_once_a_unit(patch: Patch) -> None:
+    """As if a unit had one row."""
+    _each_added(patch, "distinct", lambda _, by: replace(by, bound=ONE_ROW))
+
+
+def count_null_as_a_different_value(patch: Patch) -> None:
+    def add(self: Any, start: int, stop: int, groups: Any) -> None:
+        codes = self._read(start, stop)
+        kept = (groups < self._cells) & (codes >= 0)
+        self._found.append((codes[kept], groups[kept]))
+
+    patch.setattr(points.DistinctPart, "add", add)
+
+
+def round_shares_to_the_nearest(patch: Patch) -> None:
+    """Each by itself: they add up to more than a row."""
+
+    def shares(steps: Any, degree: int) -> Any:
+        y = steps / SHARE_STEPS
+        weights = {0: (1 + 0 * y,), 1: (1 - y, y), 2: ((1 - y) ** 2, 2 * y * (1 - y), y**2)}[degree]
+        return [np.rint(each * SHARE_STEPS).astype(np.int64) for each in weights]
+
+    patch.setattr(moments, "_shares", shares)
+
+
+def round_shares_up(patch: Patch) -> None:
+    """The shares of the second value, all but the last, which takes the rest of nothing."""
+    honest = moments.share_steps
+
+    def steps(part: Any, first: Vector, second: Vector) -> Any:
+        return [each + 1 for each in honest(part, first, second)]
+
+    patch.setattr(moments, "share_steps", steps)
+
+
+def share_a_row_that_comes_twice_once(patch: Patch) -> None:
+    """The vector of shares is said to move by one row, whatever a unit has."""
+    _encoded(patch, lambda lattice: replace(lattice, l1=SHARE_STEPS))
+
+
+def forget_that_a_changed_row_leaves_its_shares(patch: Patch) -> None:
+    honest = release_lattice.encoded
+
+    def encoded(analysis: Any) -> Any:
+        bounded = analysis.neighbours.name == "BOUNDED"
+        return [replace(each, l1=each.l1 // 2) if bounded else each for each in honest(analysis)]
+
+    patch.setattr(release_lattice, "encoded", encoded)
+
+
+def _encoded(patch: Patch, change: Callable[[Any], Any]) -> None:
+    honest = release_lattice.encoded
+    patch.setattr(release_lattice, "encoded", lambda analysis: [change(each) for each in honest(analysis)])
+
+
+def give_every_coordinate_the_whole_epsilon(patch: Patch) -> None:
+    """As if any vector were one of shares."""
+
+    def calibrate(reach: Any, epsilon: Fraction) -> mechanisms.CubeLaplace:
+        scale = Fraction(reach.steps) / epsilon / reach.dimension
+        return mechanisms.CubeLaplace(scale, reach.dimension)
+
+    patch.setattr(mechanisms.CubeLaplace, "calibrate", staticmethod(calibrate))
+
+
+def draw_five_percent_too_little(patch: Patch) -> None:
+    for name in ("cube_laplace", "discrete_laplace"):
+        honest = getattr(samplers, name)
+        patch.setattr(samplers, name, lambda scale, *rest, honest=honest: honest(scale * Fraction(95, 100), *rest))
+
+
+# Rows and NULL
+
+
+def count_pairs_by_their_first(patch: Patch) -> None:
+    """Rows with NULL in the second argument are counted."""
+    patch.setattr(sensitivity, "_where", lambda value, _other: value)
+
+
+def forget_that_the_second_may_be_null(patch: Patch) -> None:
+    """The number of pairs is taken for public where the first argument is never NULL."""
+    honest = sensitivity._measure_pair
+
+    def measure(*args: Any) -> Measured:
+        found = honest(*args)
+        return replace(found, count=Contribution(found.count.range, sure=True))
+
+    patch.setattr(sensitivity, "_measure_pair", measure)
+
+
+def leave_products_unclipped(patch: Patch) -> None:
+    def steps(part: Any, *vectors: Vector) -> Any:
+        sides = (part.first, part.second)
+        left, right = (
+            2 * ((vector.values.astype(float) - float(of.lower)) / (float(of.upper) - float(of.lower))) - 1
+            for of, vector in zip(sides, vectors, strict=True)
+        )
+        return np.nan_to_num(np.rint(left * right * part.most), posinf=0, neginf=0).astype(np.int64)
+
+    patch.setattr(engine, "moment_steps", steps)
+    patch.setattr(columns, "_enforce", lambda vector, _column: vector)
+
+
+def count_all_rows_of_a_unit(patch: Patch) -> None:
+    """No unit is held to its limits."""
+
+    def choose(_plan: Any, rows: Any, codes: Any, *_: Any) -> kept_rows.Chosen:
+        return kept_rows.Chosen(rows.units.numbers(), codes, codes)
+
+    patch.setattr(engine, "choose_rows", choose)
+
+
+def leave_out_rows_by_their_places(patch: Patch) -> None:
+    honest = kept_rows.RowHashes.__call__
+
+    def hashes(self: Any, asked: Any) -> Any:
+        return asked.astype(np.uint64), honest(self, asked)[1]
+
+    patch.setattr(kept_rows.RowHashes, "__call__", hashes)
+
+
+# Draws
+
+
+def double_the_rate_of_draws(patch: Patch) -> None:
+    honest = Draw.rate.fget  # type: ignore[attr-defined]
+    patch.setattr(Draw, "rate", property(lambda self: 2 * honest(self)))
+
+
+def _drawn_as(patch: Patch, **lie: Any) -> None:
+    honest = Draw.draw
+    patch.setattr(Draw, "draw", lambda self, counts: honest(replace(self, **lie), counts))
+
+
+def draw_as_if_each_unit_had_one_row(patch: Patch) -> None:
+    _drawn_as(patch, rows=1)
+
+
+def draw_as_if_rows_were_added_only(patch: Patch) -> None:
+    _drawn_as(patch, bounded=False)
+
+
+def count_values_as_if_rows_were_added_only(patch: Patch) -> None:
+    _noise_for(patch, lambda m, analysis: (m, replace(analysis, neighbours=Neighbours.UNBOUNDED)))
+
+
+def count_values_as_if_each_unit_had_one_row(patch: Patch) -> None:
+    _noise_for(patch, lambda m, analysis: (replace(m, bound=ONE_ROW), analysis))
+
+
+def _noise_for(patch: Patch, change: Callable[[Any, Any], tuple[Any, Any]]) -> None:
+    honest = release_draws._noise_of_counts
+    patch.setattr(release_draws, "_noise_of_counts", lambda m, analysis, *price: honest(*change(m, analysis), *price))
+
+
+def draw_as_if_no_row_changed_its_group(patch: Patch) -> None:
+    _drawn_as(patch, one_group=True)
+
+
+def give_every_value_of_the_top_the_whole_epsilon(patch: Patch) -> None:
+    honest = Draw.rate.fget  # type: ignore[attr-defined]
+    patch.setattr(Draw, "rate", property(lambda self: honest(self) * len(self.places)))
+
+
+def give_every_level_the_whole_epsilon(patch: Patch) -> None:
+    honest = release_draws.quantiles
+    patch.setattr(
+        release_draws,
+        "quantiles",
+        lambda counts, qs, epsilon, **more: honest(counts, qs, epsilon * len(qs).bit_length(), **more),
+    )
+
+
+def score_ranks_by_the_number_of_rows(patch: Patch) -> None:
+    """A quantile's target moves with n, and its spread is taken for that of a count."""
+    patch.setattr(quantiles, "rank_spread", lambda *_: Fraction(1, 2))
+
+
+def draw_permute_and_flip_for_the_exponential(patch: Patch) -> None:
+    """At a quarter of its rho."""
+    honest = release_draws.draws_of
+
+    def made(*args: Any, **more: Any) -> Any:
+        found, *rest = honest(*args, **more)
+        return tuple(replace(each, mechanism="permute_and_flip") for each in found), *rest
+
+    for module in _holding("draws_of"):
+        patch.setattr(module, "draws_of", made)
+
+
+def _holding(name: str) -> list[Any]:
+    """The modules of the release that have a name."""
+    from dpsql.release import release
+
+    found = [release]
+    try:
+        from dpsql.release import calibrate as release_calibrate  # type: ignore[attr-defined]
+    except ImportError:
+        pass
+    else:
+        found.append(release_calibrate)
+    return [module for module in found if hasattr(module, name)]
+
+
+def pay_draws_by_epsilon_squared_over_16(patch: Patch) -> None:
+    """Half the rho of an exponential mechanism."""
+    honest = release_draws.root_below
+    patch.setattr(release_draws, "root_below", lambda square: honest(2 * square))
+
+
+def draw_for_the_groups_as_they_came(patch: Patch) -> None:
+    """Not for those that are shown: hidden ones push them aside."""
+    honest = Draw.run
+    patch.setattr(Draw, "run", lambda self, grid, shown: honest(self, grid, np.arange(len(shown))))
+
+
+def count_the_rows_that_are_there(patch: Patch) -> None:
+    """Only values that occur can be chosen."""
+    honest = release_draws.gaps_of
+
+    def gaps(counts: Any) -> Any:
+        return np.where(counts > 0, honest(counts), 10**6)
+
+    patch.setattr(release_draws, "gaps_of", gaps)
+
+
+def leave_the_cost_of_draws_out(patch: Patch) -> None:
+    _planned(
+        patch,
+        lambda made: replace(
+            made, cost=replace(made.cost, epsilon=_less(made.cost, [draw.cost for draw in made.draws]))
+        ),
+    )
+
+
+# Searches
+
+
+def _less(cost: Cost, parts: list[Cost]) -> Fraction | None:
+    return None if cost.epsilon is None else cost.epsilon - sum((part.epsilon or 0 for part in parts), Fraction(0))
+
+
+def _planned(patch: Patch, change: Callable[[Any], Any]) -> None:
+    honest = prepare.planned
+    patch.setattr(prepare, "planned", lambda *args, **more: change(honest(*args, **more)))
+
+
+def leave_the_cost_of_the_search_out(patch: Patch) -> None:
+    _planned(
+        patch,
+        lambda made: (
+            made
+            if made.searches is None
+            else replace(made, cost=replace(made.cost, epsilon=_less(made.cost, [made.searches.cost])))
+        ),
+    )
+
+
+def plan_with_all_that_was_asked_for_after_a_search(patch: Patch) -> None:
+    """The rest of epsilon is not reduced by what the search costs, which is charged to nobody."""
+    patch.setattr(release_planned, "_rest", lambda allowed: allowed)
+    leave_the_cost_of_the_search_out(patch)
+
+
+def _searching(patch: Patch, **lie: Any) -> None:
+    honest = Search.place
+    patch.setattr(Search, "place", lambda self, beyond, steps: honest(replace(self, **lie), beyond, steps))
+
+
+def search_as_if_each_unit_had_one_row(patch: Patch) -> None:
+    _searching(patch, rows=1)
+
+
+def search_as_if_rows_were_added_only(patch: Patch) -> None:
+    _searching(patch, bounded=False)
+
+
+def give_every_column_the_whole_of_the_search(patch: Patch) -> None:
+    honest = Search.place
+
+    def place(self: Any, beyond: Any, steps: Any) -> int:
+        return honest(replace(self, epsilon=2 * self.epsilon), beyond, steps)
+
+    patch.setattr(Search, "place", place)
+
+
+def count_both_sides_at_once(patch: Patch) -> None:
+    """|x| > B for either side: a row is in both choices."""
+    honest = Search.choose
+
+    def choose(self: Any, counts: Any) -> Any:
+        return honest(self, counts + counts[::-1])
+
+    patch.setattr(Search, "choose", choose)
+
+
+def choose_among_what_is_there(patch: Patch) -> None:
+    """No bound beyond the largest value: the grid is read from the data."""
+    honest = Search.place
+
+    def place(self: Any, beyond: Any, steps: Any) -> int:
+        return honest(self, np.where(beyond > 0, beyond, np.where(beyond.cumsum() == beyond.sum(), 10**6, 0)), steps)
+
+    patch.setattr(Search, "place", place)
+
+
+def search_at_zero_twice(patch: Patch) -> None:
+    """Penalties that depend on the number of rows."""
+    honest = Search.place
+
+    def place(self: Any, beyond: Any, steps: Any) -> int:
+        return honest(self, beyond, tuple(step * (1 + int(beyond[0])) for step in steps))
+
+    patch.setattr(Search, "place", place)
+
+
+def forget_what_was_answered(patch: Patch) -> None:
+    patch.setattr(Replay, "recall", lambda *_: None)
+
+
+def search_anew_for_an_answer_that_is_kept(patch: Patch) -> None:
+    """The bounds of a replayed answer are not those that it was made with."""
+    honest = Replay.recall
+
+    def recall(self: Any, question: Any, release: Any) -> Any:
+        found = honest(self, question, release)
+        return found if found is None else replace(found, bounds=tuple(Interval(0, 1) for _ in found.bounds))
+
+    patch.setattr(Replay, "recall", recall)
+
+
+# What catches them
+
+
+def forgetting(run: Callable[[], Any]) -> Check:
+    """A check out of nothing that is remembered."""
+
+    def check() -> None:
+        _forget()
+        try:
+            run()
+        finally:
+            _forget()
+
+    return check
+
+
+def _forget() -> None:
+    for held in (draws.law_of, draws.renyis, searches.laws_of, searches.executor_of, statistics.executor_of):
+        held.cache_clear()
+    prepare._cache.clear()
+    statistics.KEPT.clear()
+
+
+def rule(sql: str, relation: str = U, **how: Any) -> Check:
+    return forgetting(lambda: statistics.check_query(sql, relation, universe=statistics.TIGHT, **how))
+
+
+def of_people(sql: str, limits: dict[str, int]) -> Check:
+    from tests.core import unit_checks
+
+    def run() -> None:
+        statistics.check_people(sql, limits, {}, unit_checks.databases_of(unit_checks.INTEGERS, 1, 3))
+
+    return forgetting(run)
+
+
+def drawing(sql: str, relation: str = U, **how: Any) -> Check:
+    return forgetting(lambda: draws.check_draws(sql, relation, **how))
+
+
+def searching(sql: str, relation: str = U, **how: Any) -> Check:
+    return forgetting(lambda: searches.check_search(sql, relation, **how))
+
+
+def replaying() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        searches.check_replay(Path(folder))
+
+
+SPLIT: dict[str, Any] = {"strategy": "split"}
+TWICE = "(SELECT * FROM t UNION ALL SELECT * FROM t)"
+LIES: list[tuple[Lie, Check]] = [
+    (halve_the_sensitivity_of_squares, rule("SELECT VAR_POP(x) FROM t")),
+    (halve_the_sensitivity_of_squares, rule("SELECT b, STDDEV(p) FROM t GROUP BY b", B)),
+    (halve_the_sensitivity_of_products, rule("SELECT COVAR_POP(x, p) FROM t", **SPLIT)),
+    (take_products_for_positive, rule("SELECT COVAR_POP(x, p) FROM t", B, **SPLIT)),
+    (take_squares_as_they_are, rule("SELECT VAR_POP(x) FROM t")),
+    (count_different_values_once_a_unit, rule(
+        "SELECT COUNT(DISTINCT s) FROM (SELECT s FROM t UNION ALL SELECT g FROM t)")),
+    (count_different_values_once_a_unit, of_people("SELECT COUNT(DISTINCT y) FROM e", R3)),
+    (count_null_as_a_different_value, forgetting(lambda: [
+        answers.check_integers(sql, answers.rows_at_random(40)) for sql in answers.QUERIES if "DISTINCT" in sql])),
+    (round_shares_to_the_nearest, forgetting(lambda: answers.test_every_row_is_divided_to_the_last_step(
+        "SELECT CORR(x, p) FROM t", 9))),
+    (round_shares_up, rule("SELECT CORR(x, p) FROM t")),
+    (share_a_row_that_comes_twice_once, rule(f"SELECT CORR(x, p) FROM {TWICE}")),
+    (forget_that_a_changed_row_leaves_its_shares, rule("SELECT CORR(x, p) FROM t", B)),
+    (give_every_coordinate_the_whole_epsilon, rule("SELECT VAR_POP(x) FROM t")),
+    (draw_five_percent_too_little, forgetting(statistics.check_noise_of_statistics)),
+    (count_pairs_by_their_first, forgetting(answers.check_answers_of_statistics)),
+    (forget_that_the_second_may_be_null, forgetting(lambda: statistics.check_query(
+        "SELECT COVAR_POP(x, n) FROM t", B, **SPLIT))),
+    (leave_products_unclipped, forgetting(lambda: statistics.check_query("SELECT COVAR_POP(x, p) FROM t", U, **SPLIT))),
+    (count_all_rows_of_a_unit, of_people("SELECT VAR_POP(y), STDDEV(k) FROM e", R2)),
+    (count_all_rows_of_a_unit, forgetting(draws.check_unit_of_many_rows)),
+    (count_all_rows_of_a_unit, forgetting(searches.check_a_unit_of_many_rows)),
+    (leave_out_rows_by_their_places, of_people("SELECT CORR(y, k) FROM e", R2)),
+    (leave_out_rows_by_their_places, forgetting(draws.test_order_of_rows_does_not_matter)),
+    (double_the_rate_of_draws, drawing("SELECT MODE(k) FROM t")),
+    (double_the_rate_of_draws, drawing("SELECT MIN(i) FROM t", rho=0.5)),
+    (draw_as_if_each_unit_had_one_row, forgetting(draws.check_unit_of_many_rows)),
+    (draw_as_if_each_unit_had_one_row, forgetting(lambda: draws.check_people(
+        "SELECT y, MODE(k) FROM e GROUP BY y", G22, {}))),
+    (draw_as_if_rows_were_added_only, drawing("SELECT MODE(i) FROM t", B)),
+    (draw_as_if_rows_were_added_only, drawing("SELECT b, MEDIAN(i) FROM t GROUP BY b", B)),
+    (draw_as_if_no_row_changed_its_group, drawing("SELECT b, QUANTILE_CONT(i, 0) FROM t GROUP BY b", B, epsilon=8)),
+    (give_every_value_of_the_top_the_whole_epsilon, drawing("SELECT APPROX_TOP_K(i, 2) FROM t", most=3, rho=0.5)),
+    (count_values_as_if_rows_were_added_only, drawing("SELECT APPROX_TOP_K(i, 2) FROM t", B)),
+    (count_values_as_if_rows_were_added_only, drawing("SELECT APPROX_TOP_K(i, 3) FROM t", B, rho=0.5)),
+    (count_values_as_if_each_unit_had_one_row, forgetting(lambda: draws.check_people(
+        "SELECT APPROX_TOP_K(k, 2) FROM e", R3, {}))),
+    (give_every_level_the_whole_epsilon, drawing("SELECT QUANTILE_CONT(i, 0), QUANTILE_CONT(i, 1) FROM t", B)),
+    (score_ranks_by_the_number_of_rows, drawing("SELECT QUANTILE_CONT(i, 0) FROM t")),
+    (draw_permute_and_flip_for_the_exponential, drawing("SELECT MODE(k) FROM t", rho=0.5)),
+    (pay_draws_by_epsilon_squared_over_16, drawing("SELECT MODE(k) FROM t", rho=0.02)),
+    (draw_for_the_groups_as_they_came, forgetting(draws.check_hidden_groups)),
+    (count_the_rows_that_are_there, drawing("SELECT MODE(k) FROM t")),
+    (leave_the_cost_of_draws_out, forgetting(draws.check_costs_of_releases)),
+    (leave_the_cost_of_the_search_out, searching("SELECT SUM(x) FROM t")),
+    (plan_with_all_that_was_asked_for_after_a_search, searching("SELECT SUM(x) FROM t")),
+    (search_as_if_each_unit_had_one_row, forgetting(searches.check_a_unit_of_many_rows)),
+    (search_as_if_rows_were_added_only, searching("SELECT SUM(x) FROM t", B)),
+    (give_every_column_the_whole_of_the_search, searching("SELECT SUM(x), SUM(n) FROM t")),
+    (count_both_sides_at_once, searching("SELECT SUM(x) FROM t")),
+    (choose_among_what_is_there, searching("SELECT SUM(x) FROM t")),
+    (search_at_zero_twice, searching("SELECT SUM(n) FROM t")),
+    (forget_what_was_answered, forgetting(replaying)),
+    (search_anew_for_an_answer_that_is_kept, forgetting(replaying)),
+]  # fmt: skip

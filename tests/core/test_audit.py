@@ -1,0 +1,201 @@
+"""A black-box audit: many releases of one query about two neighbouring tables, and what they tell apart.
+
+An event is chosen on one half of the draws and its probabilities are certified on the other by Clopper-Pearson, so the
+lower bound of epsilon holds whatever the mechanism is (Jagielski, Ullman, Oprea, NeurIPS 2020). It must not exceed the
+claim, and it must come near it: an audit without power finds nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import beta
+
+import dpsql
+from dpsql.release.release import Release
+from tests.core.checks import B, Row, Shape, U, calibrated, releases, run_exactly
+
+DRAWS = 100_000
+CONFIDENCE = 1 - 1e-6
+"""Of one certificate. Above the customary 99.99 %, so that sound mechanisms raise no alarm in hundreds of runs."""
+
+
+def clopper_pearson(hits: Any, draws: int, confidence: float) -> tuple[Any, Any]:
+    """Lower and upper limits of probabilities, each one-sided at (1 - confidence) / 2."""
+    alpha = (1 - confidence) / 2
+    hits = np.asarray(hits)
+    lower = np.where(hits == 0, 0.0, beta.ppf(alpha, np.maximum(hits, 1), draws - hits + 1))
+    upper = np.where(hits == draws, 1.0, beta.ppf(1 - alpha, hits + 1, np.maximum(draws - hits, 1)))
+    return lower, upper
+
+
+def certified_epsilon(one: Any, other: Any, confidence: float = CONFIDENCE, delta: float = 0.0) -> float:
+    """A lower bound of epsilon from a statistic's values under two neighbours, shape (statistics, draws) each.
+
+    Events are {statistic >= t} and {statistic <= t}, told in both directions. (epsilon, delta): log((p - delta) / q).
+    """
+    half = one.shape[1] // 2
+    best: tuple[float, Callable[[], tuple[Any, Any]]] = (-math.inf, lambda: (0, 0))
+    for a, b in ((one, other), (other, one)):
+        for sign in (1, -1):
+            for row in range(len(a)):
+                x, y = sign * a[row], sign * b[row]
+                cuts = np.unique(np.quantile(np.concatenate([x[:half], y[:half]]), np.linspace(0.001, 0.999, 200)))
+                low, _ = clopper_pearson((x[:half, None] >= cuts).sum(axis=0), half, confidence)
+                _, high = clopper_pearson((y[:half, None] >= cuts).sum(axis=0), half, confidence)
+                gain = np.log(np.maximum(low - delta, 1e-300) / high)
+                place = int(np.argmax(gain))
+                if gain[place] > best[0]:
+
+                    def event(x: Any = x, y: Any = y, cut: float = float(cuts[place])) -> tuple[Any, Any]:
+                        return (x[half:] >= cut).sum(), (y[half:] >= cut).sum()
+
+                    best = (float(gain[place]), event)
+    hits, misses = best[1]()
+    rest = one.shape[1] - half
+    low, _ = clopper_pearson(hits, rest, confidence)
+    _, high = clopper_pearson(misses, rest, confidence)
+    return math.log(max(float(low) - delta, 1e-300) / float(high))
+
+
+def statistics(draws: Any, first: Any, second: Any, units: Any) -> Any:
+    """What a reader of a release may look at, shape (statistics, draws): how much nearer it lies to the second table's
+    exact answer than to the first's, by three norms, and each of its numbers."""
+    x, v, w = (each / units for each in (draws, first, second))
+    toward, away = np.abs(x - v), np.abs(x - w)
+    cube = (toward.max(axis=2) - away.max(axis=2)).sum(axis=1)
+    plain = (toward - away).sum(axis=(1, 2))
+    square = (toward**2 - away**2).sum(axis=(1, 2))
+    return np.stack([cube, plain, square, *x.reshape(len(x), -1).T])
+
+
+SHAPE = Shape(
+    {"x": "float64", "p": "int64", "n": "Int64", "g": object},
+    {"bounds": {"x": (-1, 3), "p": (20, 30), "n": (0, 5)}, "keys": {"g": ["a", "b"]}},
+)
+LOW, HIGH = (-1.0, 20, 0, "a"), (3.0, 30, 5, "a")
+EMPTY: list[Row] = []
+
+AUDITS = [
+    ("count", "SELECT COUNT(*) FROM t", U, EMPTY, [HIGH], {}),
+    ("count, bounded", "SELECT COUNT(*) FROM t WHERE x > 0", B, [LOW], [HIGH], {}),
+    ("nullable count, bounded", "SELECT COUNT(n) FROM t", B, [(0.0, 25, None, "a")], [LOW], {}),
+    ("sum", "SELECT SUM(x) FROM t", U, EMPTY, [HIGH], {}),
+    ("sum far from 0", "SELECT SUM(p) FROM t", U, EMPTY, [HIGH], {}),
+    ("sum, bounded", "SELECT SUM(p) FROM t", B, [LOW], [HIGH], {}),
+    ("filtered sum, bounded", "SELECT SUM(p) FROM t WHERE x > 0", B, [LOW], [HIGH], {}),
+    ("average", "SELECT AVG(x) FROM t", U, EMPTY, [HIGH], {}),
+    ("average of the least", "SELECT AVG(x) FROM t", U, EMPTY, [LOW], {}),
+    ("average, split", "SELECT AVG(x) FROM t", U, EMPTY, [HIGH], {"strategy": "split"}),
+    ("average, bounded", "SELECT AVG(p) FROM t", B, [LOW], [HIGH], {}),
+    ("average of a nullable column, bounded", "SELECT AVG(n) FROM t", B, [LOW], [HIGH], {}),
+    ("three columns", "SELECT COUNT(*), AVG(x), SUM(p) FROM t", U, [LOW], [LOW, HIGH], {}),
+    ("three columns, split", "SELECT COUNT(*), AVG(x), SUM(p) FROM t", U, [LOW], [LOW, HIGH], {"strategy": "split"}),
+    ("counts by group", "SELECT g, COUNT(*) FROM t GROUP BY g", U, EMPTY, [LOW], {}),
+    ("counts by group, bounded", "SELECT g, COUNT(*) FROM t GROUP BY g", B, [LOW], [(*LOW[:3], "b")], {}),
+    ("averages by group, bounded", "SELECT g, AVG(x) FROM t GROUP BY g", B, [HIGH], [(*HIGH[:3], "b")], {}),
+    ("averages inside a group, bounded", "SELECT g, AVG(x) FROM t GROUP BY g", B, [LOW], [HIGH], {}),
+    ("sums by group, split, bounded", "SELECT g, SUM(p), AVG(x) FROM t GROUP BY g", B, [HIGH], [(*HIGH[:3], "b")],
+     {"strategy": "split"}),
+]  # fmt: skip
+
+
+def audited(made: Release, schema: Any, first: list[Row], second: list[Row], *, delta: float = 0.0) -> float:
+    exact = [run_exactly(made, schema, SHAPE.frame(rows)) for rows in (first, second)]
+    units = np.array([each.unit for each in made.coordinates])
+    answers = [(made.coordinate_steps(each.parts).astype(float) * units[:, None]).T for each in exact]
+    drawn = [releases(made, each, DRAWS) for each in exact]
+    looked_at = [statistics(each, *answers, units) for each in drawn]
+    return certified_epsilon(*looked_at, delta=delta)
+
+
+@pytest.mark.parametrize(
+    ("sql", "relation", "first", "second", "options"), [each[1:] for each in AUDITS], ids=[each[0] for each in AUDITS]
+)
+@pytest.mark.parametrize(
+    "epsilon", [1, pytest.param(0.5, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)]
+)
+def test_neighbours_cannot_be_told_apart_better_than_claimed(
+    sql: str, relation: str, first: list[Row], second: list[Row], options: dict[str, Any], epsilon: float
+):
+    schema = SHAPE.schema()
+    made = calibrated(schema, sql, relation, epsilon=epsilon, **options)
+    found = audited(made, schema, first, second)
+    assert made.cost.epsilon == pytest.approx(epsilon)
+    assert made.cost.delta == 0
+    assert found <= epsilon
+    power = 0.3 if epsilon != 1 or options else 0.8  # where epsilon is split, the best event is a rare one
+    assert found >= power * epsilon, "the audit has no power"
+
+
+def test_gaussian_noise_keeps_epsilon_and_delta():
+    schema = SHAPE.schema()
+    for sql in ("SELECT COUNT(*) FROM t", "SELECT COUNT(*), AVG(x), SUM(p) FROM t"):
+        made = calibrated(schema, sql, U, epsilon=1, delta=0.01, mechanism="gaussian")
+        found = audited(made, schema, [], [HIGH], delta=0.01)
+        assert 0 < found <= 1
+
+
+@pytest.mark.parametrize("options", [{}, {"mechanism": "gaussian"}], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("relation", [U, B])
+@pytest.mark.parametrize("epsilon", [0.5, 2])
+@pytest.mark.parametrize("outputs", ["COUNT(*)", "AVG(x)", "COUNT(*), SUM(p), COUNT(n)"])
+def test_a_group_of_one_is_shown_with_probability_delta_at_most(
+    outputs: str, epsilon: float, relation: str, options: dict[str, Any]
+):
+    shape = Shape(SHAPE.dtypes, {"bounds": SHAPE.declared["bounds"]})
+    schema = shape.schema()
+    delta = 0.02
+    made = calibrated(
+        schema, f"SELECT g, {outputs} FROM t GROUP BY g", relation, epsilon=epsilon, delta=delta, **options
+    )
+    exact = run_exactly(made, schema, shape.frame([HIGH]))
+    shown = int((~np.isnan(releases(made, exact, DRAWS)[:, 0, 0])).sum())
+    shares = (2 if relation == B else 1) * (2 if options else 1)
+    low, high = clopper_pearson(shown, DRAWS, CONFIDENCE)
+    assert low <= delta / shares
+    assert made.cost.delta == pytest.approx(delta)
+    if outputs != "COUNT(*)":  # a fine lattice: the threshold gives away next to nothing
+        assert high >= (0.5 if options else 0.9) * delta / shares
+
+
+def test_counts_as_a_caller_sees_them():
+    """Through `dpsql.query` alone: 10,000 public groups of one row, or of none, are as many releases of one count."""
+    one = pd.DataFrame({"k": np.arange(10_000)})
+    sql = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"
+    draws = []
+    for frame in (one.iloc[:0], one):
+        runs = [dpsql.query(frame, sql, epsilon=1, bounds={"k": (0, 9_999)}).df for _ in range(10)]
+        assert all((run["k"] == one["k"]).all() for run in runs)
+        draws.append(np.concatenate([run["n"].to_numpy(dtype=float) for run in runs])[None])
+    found = certified_epsilon(*draws)
+    assert 0.8 <= found <= 1
+
+
+def test_averages_and_counts_as_a_caller_sees_them():
+    one = pd.DataFrame({"k": np.arange(10_000), "x": 3.0})
+    sql = "SELECT k, AVG(x) AS m, COUNT(*) AS n, SUM(x) AS s FROM t GROUP BY k"
+    for options in ({}, {"strategy": "split"}):
+        draws = []
+        for frame in (one.iloc[:0], one):
+            facts: dict[str, Any] = {"bounds": {"k": (0, 9_999), "x": (-1, 3)}}
+            runs = [dpsql.query(frame, sql, epsilon=1, **facts, **options).df for _ in range(5)]
+            joined = pd.concat(runs)
+            n, s = joined["n"].to_numpy(dtype=float), joined["s"].to_numpy(dtype=float)
+            centred = (s - n) / 2  # of (1, 1) for the row, (0, 0) without it
+            nearer = np.maximum(abs(n), abs(centred)) - np.maximum(abs(n - 1), abs(centred - 1))
+            taxi = abs(n) + abs(centred) - abs(n - 1) - abs(centred - 1)
+            draws.append(np.stack([n, s, nearer, taxi, joined["m"].fillna(9).to_numpy(dtype=float)]))
+        assert 0.5 <= certified_epsilon(*draws) <= 1
+
+
+def test_the_certificate_finds_noise_that_is_too_small():
+    """Laplace noise of scale 0.75 where 1 is claimed: epsilon is 1.33."""
+    rng = np.random.default_rng(1)
+    one, other = rng.laplace(1, 0.75, (1, DRAWS)), rng.laplace(0, 0.75, (1, DRAWS))
+    assert certified_epsilon(one, other) > 1.2
