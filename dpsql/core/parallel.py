@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from dpsql.core.ledger.account import Part
-from dpsql.plan.expressions import Call, Column, Expr, Literal
+from dpsql.plan.expressions import Call, Column, Expr, Literal, conjuncts
 from dpsql.plan.nodes import Scan, Source, filters_of, scans_of
 from dpsql.schema.columns import Type
 
@@ -25,8 +25,6 @@ def parts_of(source: Source, session: str) -> tuple[Part, ...]:
     private = [scan for scan in scans_of(source) if not scan.table.public]
     if len(private) != 1 or private[0].table.partition is None:
         return ()
-    from dpsql.sql.same_unit import conjuncts  # it brings the parser, which a start need not wait for
-
     (scan,) = private
     table = scan.table
     column = table.by_name[str(table.partition).casefold()]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dpsql.errors import InvalidArgument, as_written
+from dpsql.schema.numbers import LARGEST_LIMIT
 
 
 class Neighbours(StrEnum):
@@ -28,10 +29,6 @@ class Neighbours(StrEnum):
             f"neighbours must be 'unbounded' or 'bounded', got {as_written(word)}.",
             hint="'unbounded' protects the presence of a person, 'bounded' what a person's row says.",
         )
-
-
-LARGEST_LIMIT = 10**9
-"""Limits of a unit's rows and groups go no further."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,15 +120,6 @@ class Function:
     def __repr__(self) -> str:
         return self.name
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _function_named, (self.name,)
-
-
-def _function_named(name: str) -> Function:
-    from dpsql.plan.functions import FUNCTIONS  # the functions are made of this module
-
-    return FUNCTIONS[name]
-
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -389,3 +380,10 @@ def folded(expr: Call) -> Call | Literal:
     return Literal(
         None if missing else vector.values[0].item() if vector.values.dtype != object else vector.values[0], expr.type
     )
+
+
+def conjuncts(expr: Expr) -> list[Expr]:
+    """The terms of an AND, in order."""
+    if isinstance(expr, Call) and expr.function.name == "and":
+        return [part for arg in expr.args for part in conjuncts(arg)]
+    return [expr]

@@ -14,8 +14,8 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Protocol
 
-from dpsql.core.unit import LARGEST_LIMIT
 from dpsql.errors import InvalidSchema, did_you_mean
+from dpsql.schema.numbers import LARGEST_LIMIT
 from dpsql.schema.words import briefly, items_of, names_and_signs, unique_of, whole_of
 
 MOST_STEPS = 16

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
-from dpsql.plan.expressions import Column, Expr, Fact
+from dpsql.plan.expressions import Column, Expr, Fact, conjuncts
 from dpsql.plan.nodes import Scan, scans_of
 from dpsql.plan.query import Query
 from dpsql.schema.columns import Type
@@ -22,7 +22,7 @@ from dpsql.sql.parse import Statement, span_of
 from dpsql.sql.private import PrivateSelect
 from dpsql.sql.released import ReleasedSelect
 from dpsql.sql.row_wise import RowWise
-from dpsql.sql.same_unit import People, Step, beside_no_match, conjuncts, rows_of
+from dpsql.sql.same_unit import People, Step, beside_no_match, rows_of
 from dpsql.sql.scalars import ScalarBinder
 from dpsql.sql.scopes import Answered, Scope, renamed_scope, together
 from dpsql.sql.select_list import aggregate_in, is_aggregating, is_grouping

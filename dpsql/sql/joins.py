@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from dpsql.errors import Span, UnsupportedSQL
-from dpsql.plan.expressions import Column, Expr, Literal, columns
+from dpsql.plan.expressions import Column, Expr, Literal, columns, conjuncts
 from dpsql.plan.nodes import Filter, Join, Pair, Source
 from dpsql.schema.columns import Type
-from dpsql.sql.same_unit import People, Rows, SameUnit, Step, conjuncts, equality, implied, nullable, places_of
+from dpsql.sql.same_unit import People, Rows, SameUnit, Step, equality, implied, nullable, places_of
 
 
 def assembled(people: People, predicate: Expr | None) -> Rows:

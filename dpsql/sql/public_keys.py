@@ -14,13 +14,13 @@ import numpy as np
 
 from dpsql.errors import UnsupportedSQL
 from dpsql.plan.domains import vector_of
-from dpsql.plan.expressions import Call, Column, Expr, call, columns, evaluate
+from dpsql.plan.expressions import Call, Column, Expr, call, columns, conjuncts, evaluate
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Filter, Join, Mark, Scan, Source, filters_of
 from dpsql.schema.columns import Key
 from dpsql.sql.catalog import PublicValues
 from dpsql.sql.joins import assembled
-from dpsql.sql.same_unit import People, Rows, Step, all_of, conjuncts, equality, places_of, rows_of
+from dpsql.sql.same_unit import People, Rows, Step, all_of, equality, places_of, rows_of
 from dpsql.sql.scopes import Scope
 
 Read = TypeVar("Read")

@@ -12,7 +12,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dpsql.errors import Span
-from dpsql.plan.expressions import Call, Column, Expr, Fact, Literal, between_integers, call, columns, rebuild
+from dpsql.plan.expressions import (
+    Call,
+    Column,
+    Expr,
+    Fact,
+    Literal,
+    between_integers,
+    call,
+    columns,
+    conjuncts,
+    rebuild,
+)
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Join, Mark, PerUnit, Scan, Source, Union, inputs_of, scan_of, scans_of
 from dpsql.schema.columns import ColumnSchema, TableSchema, value_range
@@ -173,13 +184,6 @@ def beside_no_match(people: People, present: Column) -> Scope:
         return held if made is None else made
 
     return people.scope.over(beside)
-
-
-def conjuncts(expr: Expr) -> list[Expr]:
-    """The terms of an AND, in order."""
-    if isinstance(expr, Call) and expr.function.name == "and":
-        return [part for arg in expr.args for part in conjuncts(arg)]
-    return [expr]
 
 
 def all_of(terms: list[Expr]) -> Expr | None:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
-from dpsql.plan.expressions import Column, Expr, Fact, Literal, Slot, call, columns, unfiltered
+from dpsql.plan.expressions import Column, Expr, Fact, Literal, Slot, call, columns, conjuncts, unfiltered
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Filter, Mark, Pair, Source, scans_of
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import BOOLEAN
 from dpsql.sql.joins import assembled, not_on_the_unit
 from dpsql.sql.parse import span_of
-from dpsql.sql.same_unit import People, Rows, SameUnit, all_of, columns_of, conjuncts, equality, places_of
+from dpsql.sql.same_unit import People, Rows, SameUnit, all_of, columns_of, equality, places_of
 from dpsql.sql.select_list import is_star, items_of
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core.unit import LARGEST_LIMIT
 from dpsql.errors import InvalidSchema
 from dpsql.schema.columns import Declaration, Stored, TableSchema, Type, link, resolve
+from dpsql.schema.numbers import LARGEST_LIMIT
 from dpsql.schema.units import MOST_STEPS, TABLE_WORDS, Limits, Lookup, TableWords, Unit, UnitWord, unit_word_of
 from dpsql.sources.frames import read_table, stored_columns
 

@@ -762,11 +762,11 @@ def test_every_refusal_by_name_has_an_example():
 
 def test_limits_are_those_of_the_code():
     from dpsql.core.contribution import MOST_FAN_OUT
-    from dpsql.core.unit import LARGEST_LIMIT
     from dpsql.executors.pandas.pairing import MOST_PAIRS
     from dpsql.plan.domains import MOST_UNDECLARED
     from dpsql.plan.functions.text import MOST_CHARACTERS as LONGEST_TEXT
     from dpsql.schema.columns import MOST_KEYS
+    from dpsql.schema.numbers import LARGEST_LIMIT
     from dpsql.sql.bind import MOST_SUBQUERIES, MOST_TABLES
     from dpsql.sql.grouping import MOST_SETS
     from dpsql.sql.scalars import MOST_DEPTH, MOST_SIZE

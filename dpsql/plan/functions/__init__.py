@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Mapping
 
 from dpsql.plan.expressions import Function
@@ -40,3 +41,15 @@ FUNCTIONS: Mapping[str, Function] = {
     )
     for function in room.FUNCTIONS
 }
+
+
+def function_named(name: str) -> Function:
+    """The record of a function. Raises KeyError."""
+    return FUNCTIONS[name]
+
+
+def _by_name(function: Function) -> tuple[object, tuple[str]]:
+    return function_named, (function.name,)
+
+
+copyreg.pickle(Function, _by_name)  # type: ignore[arg-type]  # its stub wants a callable first
