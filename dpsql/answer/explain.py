@@ -16,7 +16,9 @@ from dpsql.answer.words import percent, short, unit_of
 from dpsql.core.conversion import epsilon_of
 from dpsql.core.ledger.filters import Remaining
 from dpsql.core.unit import Neighbours
-from dpsql.plan.query import AggregateKind, Output, format_plan, scan_of
+from dpsql.plan.aggregates import AggregateKind
+from dpsql.plan.nodes import scan_of
+from dpsql.plan.query import Output, format_plan
 from dpsql.release.expected_error import reference
 from dpsql.release.intervals.averages import average_at_worst
 from dpsql.release.intervals.intervals import aggregate_interval

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dpsql.answer.points import points_apart
 from dpsql.answer.words import numbered
+from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.expressions import Slot
-from dpsql.plan.query import AggregateKind, Output
+from dpsql.plan.query import Output
 from dpsql.release.choices import EXACT, Draw
 from dpsql.release.intervals.intervals import constant_half_width
 from dpsql.release.parts import Coordinate, Estimate

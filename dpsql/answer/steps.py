@@ -11,8 +11,10 @@ from dpsql.answer.words import delta_of, numbered, short, shown, threshold_of, u
 from dpsql.core.cost import Cost
 from dpsql.core.exact import of_units
 from dpsql.core.loss import show
+from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.expressions import columns
-from dpsql.plan.query import AggregateKind, Output, filters_of, scans_of
+from dpsql.plan.nodes import filters_of, scans_of
+from dpsql.plan.query import Output
 from dpsql.release.choices import Draw
 from dpsql.release.design.subcounts import name_of
 from dpsql.release.levels import Levels

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 
 from dpsql.answer.parts import of_one_level
+from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.expressions import Expr, IntervalEnd, Report, walk
-from dpsql.plan.query import AggregateKind
 from dpsql.release.auto_bounds import Bounded
 from dpsql.release.finish import Answer
 from dpsql.release.intervals.conditions import sources

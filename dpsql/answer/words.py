@@ -8,7 +8,7 @@ from bisect import bisect_left
 
 from dpsql.core.loss import show
 from dpsql.plan.expressions import Literal
-from dpsql.plan.query import scans_of
+from dpsql.plan.nodes import scans_of
 from dpsql.release.release import Release
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval

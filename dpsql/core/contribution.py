@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from dpsql.core.stability import Stability, stability
 from dpsql.core.unit import ContributionBound
 from dpsql.errors import InternalError, InvalidPrivacyParameter, MissingBounds, UnsupportedSQL
-from dpsql.plan.nodes import Source, nodes_of, row_scans_of, scans_of
-from dpsql.plan.query import Aggregate, scan_of
+from dpsql.plan.nodes import Source, nodes_of, row_scans_of, scan_of, scans_of
+from dpsql.plan.query import Aggregate
 from dpsql.schema.numbers import LARGEST_LIMIT
 from dpsql.schema.units import Limits
 

@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.unit import ContributionBound
+from dpsql.plan.aggregates import MOST_POINTS
 from dpsql.plan.expressions import Expr, Vector
-from dpsql.plan.query import MOST_POINTS, GroupKey, Source
+from dpsql.plan.nodes import Source
+from dpsql.plan.query import GroupKey
 from dpsql.schema.intervals import Number
 
 NO_KEY = bytes(32)

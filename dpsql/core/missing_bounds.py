@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dpsql.errors import MissingBounds
+from dpsql.plan.aggregates import PAIRS, RANKED, SPREADS, AggregateKind, Aggregation
 from dpsql.plan.expressions import Column, Expr, Literal, Slot, call, columns, rebuild
 from dpsql.plan.facts import Known, fact
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Source, scans_of
-from dpsql.plan.query import PAIRS, RANKED, SPREADS, AggregateKind, Aggregation
 from dpsql.schema.calendar import MICROSECONDS_A_DAY, read_timestamp
 from dpsql.schema.columns import Type
 

@@ -15,12 +15,13 @@ from dpsql.core.contribution import Bounds, bounds_of
 from dpsql.core.missing_bounds import missing_bounds
 from dpsql.core.stability import stability
 from dpsql.core.unit import ONE_ROW, ContributionBound, Neighbours, Sensitivity
+from dpsql.plan.aggregates import CHOSEN, PAIRS, SPREADS, AggregateKind, Aggregation
 from dpsql.plan.expressions import Expr, Fact, call
 from dpsql.plan.expressions import Literal as ExprLiteral
 from dpsql.plan.facts import Known, fact, known_of
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Source
-from dpsql.plan.query import CHOSEN, PAIRS, SPREADS, Aggregate, AggregateKind, Aggregation
+from dpsql.plan.query import Aggregate
 from dpsql.schema.intervals import Interval, Number, point
 
 if TYPE_CHECKING:

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Column, Expr
 from dpsql.schema.columns import TableSchema
-
-if TYPE_CHECKING:
-    from dpsql.plan.query import Aggregation
 
 Pair = tuple[Expr, Expr]
 """Expressions over the left and the right side that are to be equal."""

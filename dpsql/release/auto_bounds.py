@@ -31,10 +31,12 @@ from dpsql.core.exponential import Chooser, exponential, permute_and_flip
 from dpsql.core.loss import Allowance, root_below
 from dpsql.core.sensitivity import Analysis
 from dpsql.core.unit import ContributionBound, Neighbours
+from dpsql.plan.aggregates import CHOSEN, RANKED, AggregateKind
 from dpsql.plan.expressions import Call, Column, Expr, Literal, call, call_of
 from dpsql.plan.facts import Known, fact
 from dpsql.plan.functions import FUNCTIONS
-from dpsql.plan.query import CHOSEN, RANKED, Aggregate, AggregateKind, Query, scans_of
+from dpsql.plan.nodes import scans_of
+from dpsql.plan.query import Aggregate, Query
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval, Number
 

@@ -31,7 +31,8 @@ from dpsql.core.quantiles import extreme_rank, fixed_rank_spread, quantiles, ran
 from dpsql.core.sensitivity import Analysis, Contribution, Measured
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidPrivacyParameter, UnsupportedSQL
-from dpsql.plan.query import MOST_POINTS, RANKED, Aggregate, AggregateKind, GroupKey
+from dpsql.plan.aggregates import MOST_POINTS, RANKED, AggregateKind
+from dpsql.plan.query import Aggregate, GroupKey
 from dpsql.release.parts import Chosen, Estimate, squared
 from dpsql.release.points import Points
 from dpsql.release.values import argument_of

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.expressions import DTYPES, Literal, Vector
-from dpsql.plan.query import AggregateKind
 from dpsql.release.parts import Chosen, Estimate
 
 Floats = NDArray[np.float64]

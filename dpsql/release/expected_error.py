@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.plan.query import AggregateKind
+from dpsql.plan.aggregates import AggregateKind
 from dpsql.release.estimate import estimate
 from dpsql.release.parts import Estimate, Lattice
 

@@ -10,8 +10,9 @@ from fractions import Fraction
 from dpsql.core.goal import Goal
 from dpsql.core.loss import LARGEST_EPSILON, SMALLEST_EPSILON, show
 from dpsql.errors import DPSQLError, InvalidArgument, InvalidPrivacyParameter, QueryRefused, UnsupportedSQL
+from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.expressions import Call, Expr, Report, Slot, walk
-from dpsql.plan.query import AggregateKind, Query
+from dpsql.plan.query import Query
 from dpsql.release.intervals.intervals import constant_half_width
 from dpsql.release.release import Release
 

@@ -19,7 +19,8 @@ from dpsql.errors import (
     as_written,
 )
 from dpsql.plan.expressions import columns, unfiltered
-from dpsql.plan.query import MOST_DERIVED_CELLS, Query, scans_of
+from dpsql.plan.nodes import scans_of
+from dpsql.plan.query import MOST_DERIVED_CELLS, Query
 from dpsql.schema.columns import MOST_KEYS
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.plan.query import AggregateKind
+from dpsql.plan.aggregates import AggregateKind
 from dpsql.release.parts import Estimate, Lattice
 
 Floats = NDArray[np.float64]

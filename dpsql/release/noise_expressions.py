@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.expressions import Call, Expr, Literal, Slot
-from dpsql.plan.query import AggregateKind
 from dpsql.release.intervals.widths import Chords, half_widths, shares_of
 from dpsql.release.release import Release, Released
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from dpsql.core.exact import Part
 from dpsql.core.sensitivity import Analysis, Contribution, l2_squared_of_change
 from dpsql.core.unit import ONE_ROW, ContributionBound, Neighbours
-from dpsql.plan.query import AggregateKind
+from dpsql.plan.aggregates import AggregateKind
 from dpsql.release.points import Points
 from dpsql.schema.columns import Key, Type
 from dpsql.schema.intervals import Interval

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.plan.aggregates import AggregateKind, Aggregation
 from dpsql.plan.expressions import DTYPES, Column, Expr, Slot, Vector, blank, columns, walk
 from dpsql.plan.order import order_of
-from dpsql.plan.query import AggregateKind, Aggregation, Finish, Stage
+from dpsql.plan.query import Finish, Stage
 from dpsql.release.finish import Answer, Places, arranged, kept, ranked, shown_output, whole_slots
 from dpsql.release.integers import as_array
 from dpsql.release.intervals.conditions import Reader, conditions, of_having

@@ -28,10 +28,11 @@ from dpsql.core.loss import Allowance
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SharedLaplace, SplitLaplace
 from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.core.unit import ContributionBound, Neighbours
+from dpsql.plan.aggregates import AggregateKind, Aggregation
 from dpsql.plan.expressions import Call, Column, Function, Literal
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Union
-from dpsql.plan.query import Aggregate, AggregateKind, Aggregation, GroupKey
+from dpsql.plan.query import Aggregate, GroupKey
 from dpsql.release.auto_bounds import Search
 from dpsql.release.choices import Draw
 from dpsql.release.parts import Chosen, Coordinate, Estimate, Moments

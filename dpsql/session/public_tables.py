@@ -19,10 +19,11 @@ from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.executors.pandas.groups import key_codes
 from dpsql.executors.pandas.inner_aggregates import renumber
 from dpsql.executors.pandas.joining import key_of
+from dpsql.plan.aggregates import AggregateKind, Aggregation
 from dpsql.plan.domains import MOST_TEXT, cells_of
 from dpsql.plan.expressions import Expr, Vector
 from dpsql.plan.nodes import Source
-from dpsql.plan.query import MOST_DERIVED_CELLS, AggregateKind, Aggregation, GroupKey
+from dpsql.plan.query import MOST_DERIVED_CELLS, GroupKey
 from dpsql.schema.columns import ColumnSchema, Key, TableSchema, Type, link, resolve
 from dpsql.schema.intervals import Interval
 from dpsql.schema.words import about

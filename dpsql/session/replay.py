@@ -17,7 +17,7 @@ from dpsql.core.ledger.lines import Entry
 from dpsql.core.ledger.store import RESTORE, UNREADABLE
 from dpsql.core.samplers import fresh_key
 from dpsql.errors import LedgerError
-from dpsql.plan.query import scans_of
+from dpsql.plan.nodes import scans_of
 from dpsql.release.integers import is_integer
 from dpsql.release.release import Release, Released
 from dpsql.schema.columns import TableSchema

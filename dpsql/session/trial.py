@@ -24,7 +24,7 @@ from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.executor import executed
 from dpsql.executors.pandas.made_up import made_up_key, made_up_stores
 from dpsql.plan.domains import vector_of
-from dpsql.plan.query import scans_of
+from dpsql.plan.nodes import scans_of
 from dpsql.release.quiet import quiet, quiet_searches
 from dpsql.release.release import Release
 from dpsql.schema.columns import ColumnSchema, Key, TableSchema

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
-from dpsql.plan.query import PAIRS, AggregateKind
+from dpsql.plan.aggregates import PAIRS, AggregateKind
 from dpsql.sql.dialect import Named
 from dpsql.sql.parse import span_of
 

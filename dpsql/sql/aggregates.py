@@ -7,8 +7,8 @@ from fractions import Fraction
 from sqlglot import exp
 
 from dpsql.errors import SQLSyntaxError, TypeMismatch, UnsupportedSQL
+from dpsql.plan.aggregates import CHOSEN, EXACT, PAIRS, SPREADS, AggregateKind, Aggregation
 from dpsql.plan.expressions import Column, Expr, Literal, Report, Slot
-from dpsql.plan.query import CHOSEN, EXACT, PAIRS, SPREADS, AggregateKind, Aggregation
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
 from dpsql.sql.aggregate_calls import Written, is_aggregate, name_of, written

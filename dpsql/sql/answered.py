@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dpsql.plan.aggregates import CHOSEN, AggregateKind
 from dpsql.plan.expressions import Column, Expr, Fact, Slot, between_integers
-from dpsql.plan.query import CHOSEN, AggregateKind, Query
+from dpsql.plan.query import Query
 from dpsql.schema.calendar import DAYS, MICROSECONDS
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import EVERYTHING, Interval

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Protocol
 
 from dpsql.errors import Span, UnknownTable, did_you_mean
+from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Expr
 from dpsql.plan.nodes import Source
-from dpsql.plan.query import Aggregation
 from dpsql.schema.columns import Key, TableSchema, Type
 
 

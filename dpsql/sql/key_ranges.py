@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from dpsql.plan.aggregates import CHOSEN, RANKED, AggregateKind, Aggregation
 from dpsql.plan.domains import Domains
 from dpsql.plan.expressions import Call, Expr, Literal, call, call_of, columns
 from dpsql.plan.facts import fact
 from dpsql.plan.functions import FUNCTIONS
-from dpsql.plan.query import CHOSEN, RANKED, AggregateKind, Aggregation
 from dpsql.schema.columns import Type
 
 _UNRANGED = frozenset({AggregateKind.COUNT, AggregateKind.DISTINCT}) | (CHOSEN - RANKED)

@@ -9,10 +9,12 @@ from typing import NoReturn
 from sqlglot import exp
 
 from dpsql.errors import RawColumn, Span, SQLSyntaxError, TypeMismatch, UnknownGroups, UnsupportedSQL
+from dpsql.plan.aggregates import CHOSEN, MOST_POINTS, PAIRS, AggregateKind, Aggregation
 from dpsql.plan.domains import Domains
 from dpsql.plan.expressions import Column, Expr, IntervalEnd, Literal, Report, Slot, rebuild, walk
 from dpsql.plan.facts import known_of
-from dpsql.plan.query import CHOSEN, MOST_POINTS, PAIRS, Aggregate, AggregateKind, Aggregation, GroupKey, Query, Source
+from dpsql.plan.nodes import Source
+from dpsql.plan.query import Aggregate, GroupKey, Query
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
 from dpsql.sql.aggregate_calls import called

@@ -11,11 +11,11 @@ import math
 from sqlglot import exp
 
 from dpsql.errors import TypeMismatch, UnsupportedSQL
+from dpsql.plan.aggregates import AggregateKind, Aggregation
 from dpsql.plan.domains import Domains
 from dpsql.plan.expressions import Column, Expr, Fact, between_integers, rebuild
 from dpsql.plan.facts import Known, fact, known_of
 from dpsql.plan.nodes import Filter, PerUnit, Source
-from dpsql.plan.query import AggregateKind, Aggregation
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import INFINITY, Interval
 from dpsql.sql.joins import assembled

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dpsql.errors import UnknownGroups
+from dpsql.plan.aggregates import MOST_POINTS, Aggregation
 from dpsql.plan.domains import Domains
 from dpsql.plan.expressions import Expr, Literal, call, columns
 from dpsql.plan.facts import fact
 from dpsql.plan.functions import FUNCTIONS
-from dpsql.plan.query import MOST_DERIVED_CELLS, MOST_POINTS, Aggregation
+from dpsql.plan.query import MOST_DERIVED_CELLS
 from dpsql.schema.columns import Type
 
 

@@ -35,7 +35,7 @@ from dpsql.executors.pandas.evaluation import evaluator
 from dpsql.plan import facts
 from dpsql.plan.expressions import Expr, Fact, Vector
 from dpsql.plan.facts import known_of
-from dpsql.plan.query import filters_of
+from dpsql.plan.nodes import filters_of
 from dpsql.release.release import Release
 from dpsql.schema.columns import Declaration, TableSchema, resolve
 from dpsql.session import prepare

@@ -23,8 +23,8 @@ from dpsql.core.loss import Allowance
 from dpsql.core.mechanisms import DiscreteGaussian
 from dpsql.core.unit import Neighbours
 from dpsql.errors import BudgetExceeded, DPSQLError
+from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.expressions import Vector
-from dpsql.plan.query import AggregateKind
 from dpsql.release.laws import crossover
 from dpsql.release.release import Release
 from dpsql.session import prepare

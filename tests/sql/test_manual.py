@@ -19,11 +19,12 @@ from sqlglot import exp
 import dpsql
 from dpsql.errors import DPSQLError, QueryRefused, UnsupportedSQL
 from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.plan.aggregates import EXACT, MOST_POINTS, PAIRS, SPREADS
 from dpsql.plan.expressions import Call, Expr, Function, walk
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.functions.dates import NODES as PART_NODES
 from dpsql.plan.functions.dates import PARTS, UNITS
-from dpsql.plan.query import EXACT, MOST_DERIVED_CELLS, MOST_POINTS, PAIRS, SPREADS, Query
+from dpsql.plan.query import MOST_DERIVED_CELLS, Query
 from dpsql.session.public_tables import public_data, resolved
 from dpsql.sql import plan_of
 from dpsql.sql.aggregate_calls import AGGREGATES

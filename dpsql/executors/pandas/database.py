@@ -28,9 +28,10 @@ from dpsql.executors.pandas.pairing import (
     with_presence,
 )
 from dpsql.executors.pandas.relations import Part, Places, Relation, Units, merged_units, units_of_codes
+from dpsql.plan.aggregates import AggregateKind, Aggregation
 from dpsql.plan.expressions import DTYPES, Column, Expr, Vector
 from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Source, Union, inputs_of, scans_of
-from dpsql.plan.query import AggregateKind, Aggregation, GroupKey
+from dpsql.plan.query import GroupKey
 from dpsql.schema.columns import TableSchema, Type
 from dpsql.schema.units import Unit
 

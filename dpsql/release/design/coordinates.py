@@ -20,7 +20,7 @@ from dpsql.core.exact import (
 )
 from dpsql.core.sensitivity import Analysis, Contribution, Measured
 from dpsql.core.unit import ContributionBound, Neighbours
-from dpsql.plan.query import PAIRS, SPREADS, AggregateKind
+from dpsql.plan.aggregates import PAIRS, SPREADS, AggregateKind
 from dpsql.release.design.grids import FURTHER_OUT, MOST_OF_UNITS, Fineness, Grid, far
 from dpsql.release.design.subcounts import around_the_count
 from dpsql.release.parts import Coordinate, Estimate, Lattice, Moments, squared, together

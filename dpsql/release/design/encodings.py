@@ -15,8 +15,8 @@ from itertools import product
 from dpsql.core.exact import SHARE_STEPS, LatticeShare, LatticeSum
 from dpsql.core.sensitivity import Analysis, Contribution, Measured
 from dpsql.core.unit import Neighbours
+from dpsql.plan.aggregates import PAIRS, SPREADS, AggregateKind
 from dpsql.plan.expressions import Expr, Fact
-from dpsql.plan.query import PAIRS, SPREADS, AggregateKind
 from dpsql.release.parts import Coordinate, Estimate, Feature, Lattice, Moments
 from dpsql.release.values import count_of, half, middle
 from dpsql.schema.intervals import Interval, point

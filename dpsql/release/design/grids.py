@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from dpsql.core.exact import LARGEST_STEP_COUNT, LatticeSum
 from dpsql.core.sensitivity import Measured
+from dpsql.plan.aggregates import PAIRS, SPREADS
 from dpsql.plan.expressions import Fact
-from dpsql.plan.query import PAIRS, SPREADS
 from dpsql.release.values import GridKey, grid_key, is_whole
 
 _FINEST = 44

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from dpsql.accuracy.truncated import tail_of
 from dpsql.accuracy.truncated_sums import tail_of_sum
 from dpsql.core.mechanisms import Noise
+from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.expressions import Call, Column, Expr, IntervalEnd, Literal, Report, Slot, Vector, call, evaluate, walk
 from dpsql.plan.functions import FUNCTIONS
-from dpsql.plan.query import AggregateKind
 from dpsql.release.choices import EXACT
 from dpsql.release.estimate import estimate
 from dpsql.release.intervals.given import Weights, Window, coordinates_of, weights_of

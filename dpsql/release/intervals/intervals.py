@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.plan.aggregates import SPREADS, AggregateKind
 from dpsql.plan.expressions import Call, Expr, Fact, IntervalEnd, Literal, Report, Slot, walk
-from dpsql.plan.query import SPREADS, AggregateKind
 from dpsql.release.integers import around, outward
 from dpsql.release.intervals.averages import average_interval
 from dpsql.release.intervals.given import (

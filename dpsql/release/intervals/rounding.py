@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.expressions import Expr, Slot
-from dpsql.plan.query import AggregateKind
 from dpsql.release.noise_expressions import Linear, form_of
 from dpsql.release.release import Release, Released
 

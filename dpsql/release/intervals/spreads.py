@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.plan.query import SPREADS, AggregateKind
+from dpsql.plan.aggregates import SPREADS, AggregateKind
 from dpsql.release.intervals.widths import half_widths
 from dpsql.release.parts import Estimate, Moments
 from dpsql.release.release import Release, Released

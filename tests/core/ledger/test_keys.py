@@ -23,8 +23,8 @@ import dpsql
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.unit import Neighbours
 from dpsql.plan import functions
+from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.nodes import Filter, Scan
-from dpsql.plan.query import AggregateKind
 from dpsql.release.release import Release
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 from dpsql.session import canonical, canonical_forms

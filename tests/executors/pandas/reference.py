@@ -31,7 +31,8 @@ from dpsql.core.exact import (
     Part,
 )
 from dpsql.plan.expressions import Call, Column, Expr, Literal
-from dpsql.plan.query import GroupKey, filters_of
+from dpsql.plan.nodes import filters_of
+from dpsql.plan.query import GroupKey
 from dpsql.schema.columns import Type
 
 Row = Mapping[str, Any]
