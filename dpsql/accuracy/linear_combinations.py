@@ -30,7 +30,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.tails import cube_quantile, gaussian_tail, solve
+from dpsql.accuracy.pairs import cube_quantile, solve
+from dpsql.core.tails import gaussian_tail
 
 Floats = NDArray[np.float64]
 

@@ -83,7 +83,7 @@ def _normal(t: Floats) -> Floats:
 
 
 def _laplace(b: float) -> Callable[[Floats], Floats]:
-    """Of X + b Y, as `tails.laplace_pair_tail`."""
+    """Of X + b Y, as `pairs.laplace_pair_tail`."""
     if b > _EQUAL:
         return lambda t: np.log1p(t / 2) - t
     return lambda t: np.log1p(-b * b * np.exp(-t * (1 / b - 1))) - math.log1p(-b * b) - t

@@ -10,10 +10,8 @@ import math
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core import samplers, tails
@@ -65,13 +63,6 @@ class Noise(Protocol):
 
     def upper_tail(self, t: int) -> Decimal:
         """An upper bound of P(X >= t) for one coordinate and t >= 1; exact but for rounding up."""
-
-    def half_width(self, level: float) -> float:
-        """The least t with P(|X| <= t) >= level for one coordinate."""
-
-    def half_widths(self, weights: NDArray[np.float64], level: float) -> NDArray[np.float64]:
-        """t with P(|sum of weights times coordinates| <= t) >= level, for each of m combinations of different
-        coordinates; weights have shape (k, m)."""
 
     def loss(self, reach: Reach) -> Cost:
         """What the noise costs for a vector of this reach; at most what the law was calibrated to."""
@@ -134,14 +125,6 @@ class CubeLaplace:
     def upper_tail(self, t: int) -> Decimal:
         return tails.cube_upper_tail(self.exact_scale, self.dimension, t)
 
-    def half_width(self, level: float) -> float:
-        if self.dimension == 1:
-            return _laplace_half_width(self.exact_scale, level)
-        return tails.cube_quantile(self.dimension, level) * self.scale + 1
-
-    def half_widths(self, weights: NDArray[np.float64], level: float) -> NDArray[np.float64]:
-        return _linear("cube", self.dimension, weights, level, self.scale)
-
     def loss(self, reach: Reach) -> Cost:
         return Cost.of(Fraction(reach.steps) / self.exact_scale)
 
@@ -180,12 +163,6 @@ class SplitLaplace:
 
     def upper_tail(self, t: int) -> Decimal:
         return tails.cube_upper_tail(self.exact_scale, 1, t)
-
-    def half_width(self, level: float) -> float:
-        return _laplace_half_width(self.exact_scale, level)
-
-    def half_widths(self, weights: NDArray[np.float64], level: float) -> NDArray[np.float64]:
-        return _linear("laplace", self.dimension, weights, level, self.scale)
 
     def loss(self, reach: Reach) -> Cost:
         return Cost.of(Fraction(_whole_l1(reach)) / self.exact_scale)
@@ -252,12 +229,6 @@ class DiscreteGaussian:
         # CKS 2020, proposition 25: P(X >= t) <= P(N(0, variance) >= t - 1) for whole t.
         return Decimal(tails.gaussian_tail((t - 1) / self.scale)) * (1 + Decimal("1e-9"))
 
-    def half_width(self, level: float) -> float:
-        return tails.gaussian_half_width(self.variance, level)
-
-    def half_widths(self, weights: NDArray[np.float64], level: float) -> NDArray[np.float64]:
-        return _linear("gaussian", self.dimension, weights, level, self.scale)
-
     def loss(self, reach: Reach) -> Cost:
         rho = reach.l2_squared / (2 * self.variance)
         pair = self.guarantee
@@ -283,33 +254,3 @@ def _gaussian_variance(variance: float) -> float:
     weights = [math.exp(-x * x / (2 * variance)) for x in range(1, 20)]
     squares = math.fsum(x * x * weight for x, weight in enumerate(weights, start=1))
     return 2 * squares / (1 + 2 * math.fsum(weights))
-
-
-def _laplace_half_width(scale: Fraction, level: float) -> float:
-    """The least whole t with P(|X| > t) = 2 a^(t + 1) / (1 + a) <= 1 - level."""
-    a = math.exp(-1 / scale)
-    t = math.ceil(math.log(2 / ((1 - level) * (1 + a))) * float(scale) - 1 - 1e-9)
-    return float(max(0, t))
-
-
-def _linear(law: str, dimension: int, weights: NDArray[np.float64], level: float, scale: float) -> NDArray[np.float64]:
-    """Half-widths of combinations of coordinates: those of the law on the line, and a step more for each coordinate,
-    since the lattice is not the line."""
-    sizes = np.abs(weights)
-    if len(sizes) == 2 and law != "gaussian":
-        wide = tails.of_pairs(sizes, _table(law, dimension, level))
-    else:
-        from dpsql.accuracy.linear_combinations import half_widths  # only some intervals need it
-
-        wide = half_widths(law, dimension, sizes, level)
-    return np.asarray(wide * scale + sizes.sum(axis=0), dtype=np.float64)
-
-
-@lru_cache(maxsize=256)
-def _table(law: str, dimension: int, level: float) -> NDArray[np.float64]:
-    """The half-widths of pairs with the weights 1 and the table's ratios: all at once where they are as exact so."""
-    from dpsql.accuracy.linear_combinations import EXACT_LEVELS, half_widths  # as above
-
-    if not EXACT_LEVELS[0] <= level <= EXACT_LEVELS[1]:
-        return tails.quantile_table(law, dimension, level)
-    return half_widths(law, dimension, tails.pair_weights(), level)

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.accuracy.widths import half_width
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Concentrated, Event, Pure
 from dpsql.core.exact import Edges, Grid, GridCounts, LatticeSum
@@ -105,7 +106,7 @@ class Draw:
                 one_group=self.one_group,
             )
         if self.noise is not None:  # no count is off by more than that, so none taken is behind by twice as much
-            return 2 * math.ceil(self.noise.half_width(float(1 - beta / self.points)))
+            return 2 * math.ceil(half_width(self.noise, float(1 - beta / self.points)))
         return extreme_rank(self.points, self.rate, beta)
 
     def draw(self, counts: NDArray[Any]) -> NDArray[Any]:

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core import tails
+from dpsql.accuracy import widths
+from dpsql.accuracy.pairs import of_pairs, pair_weights
 from dpsql.core.conversion import rho_for
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Concentrated, Event, Pure
@@ -55,17 +56,6 @@ class LevelNoise:
         """Its standard deviation, in steps."""
         return math.sqrt(self.spread)
 
-    def half_width(self, level: float) -> float:
-        """As of `Noise`."""
-        return float(self.half_widths(np.ones((1, 1)), level)[0])
-
-    def half_widths(self, weights: NDArray[np.float64], level: float) -> NDArray[np.float64]:
-        """As of `Noise`; the lattices of the measured levels are as fine as their noise is wide."""
-        size = np.abs(weights)
-        found = tails.of_pairs(size, _pairs(self, level)) if len(size) == 2 else self._exact(size, level)
-        slack = sum(factor * count for factor, count in self.terms if count == 1) * 2.0**-20
-        return np.asarray(found + slack * size.sum(axis=0))
-
     def _exact(self, size: NDArray[np.float64], level: float) -> NDArray[np.float64]:
         from dpsql.accuracy.levels import half_widths  # only intervals need it
 
@@ -75,7 +65,21 @@ class LevelNoise:
 @lru_cache(maxsize=256)
 def _pairs(noise: LevelNoise, level: float) -> NDArray[np.float64]:
     """The half-widths of the table's pairs."""
-    return noise._exact(tails.pair_weights(), level)
+    return noise._exact(pair_weights(), level)
+
+
+@widths.half_width.register
+def _(noise: LevelNoise, level: float) -> float:
+    return float(widths.half_widths(noise, np.ones((1, 1)), level)[0])
+
+
+@widths.half_widths.register
+def _(noise: LevelNoise, weights: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+    """The lattices of the measured levels are as fine as their noise is wide."""
+    size = np.abs(weights)
+    found = of_pairs(size, _pairs(noise, level)) if len(size) == 2 else noise._exact(size, level)
+    slack = sum(factor * count for factor, count in noise.terms if count == 1) * 2.0**-20
+    return np.asarray(found + slack * size.sum(axis=0))
 
 
 @dataclass(frozen=True)

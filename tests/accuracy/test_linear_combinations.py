@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from dpsql.accuracy import pairs
 from dpsql.accuracy.linear_combinations import fewer, half_widths
-from dpsql.core import tails
 
 LEVELS = [0.05, 0.5, 0.9, 0.95, 0.999, 1 - 1e-6, 1 - 1e-9]
 FINE = 1 + 1.2e-4  # where no weight is rounded up
@@ -113,15 +113,15 @@ def test_pairs_have_the_tails_of_pairs(level: float) -> None:
     weights = np.stack([np.ones_like(ratios), ratios])
     widths = half_widths("laplace", 2, weights, level)
     for ratio, t in zip(ratios.tolist(), widths.tolist(), strict=True):
-        exact = tails.solve(lambda x, r=ratio: tails.laplace_pair_tail(r, x), 1 - level)
+        exact = pairs.solve(lambda x, r=ratio: pairs.laplace_pair_tail(r, x), 1 - level)
         assert exact <= t <= exact * FINE
     for dimension in (2, 7, 20):
         widths = half_widths("cube", dimension, weights, level)
-        tail = tails.cube_pair_tail(dimension)
+        tail = pairs.cube_pair_tail(dimension)
         for ratio, t in zip(ratios.tolist(), widths.tolist(), strict=True):
-            exact = tails.solve(lambda x, r=ratio: tail(r, x), 1 - level)  # noqa: B023 - called at once
+            exact = pairs.solve(lambda x, r=ratio: tail(r, x), 1 - level)  # noqa: B023 - called at once
             assert exact <= t <= exact * COARSE
-        assert widths[0] == pytest.approx(tails.cube_quantile(dimension, level), rel=2e-4)
+        assert widths[0] == pytest.approx(pairs.cube_quantile(dimension, level), rel=2e-4)
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsql.accuracy import linear_combinations
+from dpsql.accuracy import linear_combinations, pairs
 from dpsql.accuracy.truncated_sums import FINE, tail_of_sum
-from dpsql.core import tails
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SplitLaplace
 from dpsql.release.intervals.conditions import conditions, of_having
 from dpsql.release.intervals.given import Window
@@ -26,8 +25,8 @@ T = np.array([0.0, 0.01, 0.3, 1, 2.5, 7, 20, 45])
 @pytest.mark.parametrize("dimension", [2, 3, 6])
 def test_tails_of_pairs_are_those_of_the_table(dimension: int, ratio: float):
     for noise, tail in (
-        (CubeLaplace(SCALE, dimension), tails.cube_pair_tail(dimension)),
-        (SplitLaplace(SCALE, dimension), tails.laplace_pair_tail),
+        (CubeLaplace(SCALE, dimension), pairs.cube_pair_tail(dimension)),
+        (SplitLaplace(SCALE, dimension), pairs.laplace_pair_tail),
     ):
         found = tail_of_sum(noise, (ratio, 1.0))
         assert found is not None

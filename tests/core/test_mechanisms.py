@@ -18,7 +18,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpsql.core import mechanisms, tails
+from dpsql.accuracy import pairs, widths
+from dpsql.accuracy.widths import half_width, half_widths
+from dpsql.core import tails
 from dpsql.core.conversion import delta_of_rho, rho_for
 from dpsql.core.cost import Cost
 from dpsql.core.loss import PrivacyLoss
@@ -159,7 +161,7 @@ def test_upper_tail_keeps_its_digits_at_the_largest_scales():
     for dimension in (1, 2, 4):
         scale = Fraction(2**60)
         computed = float(tails.cube_upper_tail(scale, dimension, 40 * 2**60))
-        continuous = tails.cube_pair_tail(dimension)(0.0, 40.0) / 2
+        continuous = pairs.cube_pair_tail(dimension)(0.0, 40.0) / 2
         assert computed == pytest.approx(continuous, rel=1e-9)
 
 
@@ -253,7 +255,7 @@ def assert_covers(inside: Any, level: float, *, most: float = 0.005):
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
 def test_half_width_covers_one_coordinate(name: str, noise: Noise, level: float):
     draws = noise.draw(DRAWS)
-    width = noise.half_width(level)
+    width = half_width(noise, level)
     for coordinate in draws:
         assert_covers(np.abs(coordinate) <= width, level)
 
@@ -263,7 +265,7 @@ def test_half_widths_cover_two_coordinates(name: str, noise: Noise):
     draws = noise.draw(DRAWS).astype(np.float64)
     factors = [(1.0, 0.0), (1.0, 1e-4), (1.0, 0.3), (1.0, -0.8), (1.0, 1.0), (0.02, 5.0), (0.0, 2.0), (0.0, 0.0)]
     for first, second in factors:
-        width = float(noise.half_widths(np.array([[first], [second]]), 0.95)[0])
+        width = float(half_widths(noise, np.array([[first], [second]]), 0.95)[0])
         error = np.abs(first * draws[0] + second * draws[1])
         if first or second:
             assert_covers(error <= width, 0.95)
@@ -283,17 +285,17 @@ def narrowest(weights: Any, level: float) -> int:
 def test_half_width_on_integers_is_the_narrowest(epsilon: Fraction, level: float):
     x = np.arange(-1200, 1201)
     laplace = np.exp(-np.abs(x) * float(epsilon))
-    assert CubeLaplace(1 / epsilon, 1).half_width(level) == narrowest(laplace / laplace.sum(), level)
-    assert SplitLaplace(1 / epsilon, 3).half_width(level) == narrowest(laplace / laplace.sum(), level)
+    assert half_width(CubeLaplace(1 / epsilon, 1), level) == narrowest(laplace / laplace.sum(), level)
+    assert half_width(SplitLaplace(1 / epsilon, 3), level) == narrowest(laplace / laplace.sum(), level)
     normal = np.exp(-(x**2) * float(epsilon) / 2)
-    assert gaussian(1 / epsilon).half_width(level) == narrowest(normal / normal.sum(), level)
+    assert half_width(gaussian(1 / epsilon), level) == narrowest(normal / normal.sum(), level)
 
 
 def test_a_laplace_at_epsilon_one_jumps_from_92_to_97_percent():
     a = math.exp(-1)
     inside = [1 - 2 * a ** (t + 1) / (1 + a) for t in (2, 3)]
     assert [round(100 * p, 1) for p in inside] == [92.7, 97.3]
-    assert CubeLaplace(Fraction(1), 1).half_width(0.95) == 3
+    assert half_width(CubeLaplace(Fraction(1), 1), 0.95) == 3
 
 
 # Quantiles of sums
@@ -313,29 +315,29 @@ def pair_tail_by_quadrature(dimension: int, ratio: float, t: float) -> float:
 @pytest.mark.parametrize("dimension", [2, 3, 5])
 def test_pair_tail_against_quadrature(dimension: int):
     for ratio, t in itertools.product((0.01, 0.3, 0.7, 1.0), (0.5, 2.0, 6.0)):
-        computed = tails.cube_pair_tail(dimension)(ratio, t)
+        computed = pairs.cube_pair_tail(dimension)(ratio, t)
         assert computed == pytest.approx(pair_tail_by_quadrature(dimension, ratio, t), rel=1e-4, abs=1e-9)
 
 
 def test_laplace_pair_tail_against_its_formula():
     for b, t in itertools.product((0.2, 0.5, 0.9), (0.5, 3.0)):
         exact = (math.exp(-t) - b * b * math.exp(-t / b)) / (1 - b * b)
-        assert tails.laplace_pair_tail(b, t) == pytest.approx(exact, rel=1e-12)
-    assert tails.laplace_pair_tail(1.0, 3.0) == pytest.approx(2.5 * math.exp(-3), rel=1e-12)
-    assert tails.laplace_pair_tail(1 - 2e-6, 3.0) == pytest.approx(2.5 * math.exp(-3), rel=1e-5)
+        assert pairs.laplace_pair_tail(b, t) == pytest.approx(exact, rel=1e-12)
+    assert pairs.laplace_pair_tail(1.0, 3.0) == pytest.approx(2.5 * math.exp(-3), rel=1e-12)
+    assert pairs.laplace_pair_tail(1 - 2e-6, 3.0) == pytest.approx(2.5 * math.exp(-3), rel=1e-5)
 
 
 @pytest.mark.parametrize(("law", "dimension"), [("cube", 2), ("cube", 3), ("cube", 5), ("cube", 8), ("laplace", 2)])
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
-@pytest.mark.parametrize("made", [tails.quantile_table, mechanisms._table])
+@pytest.mark.parametrize("made", [pairs.quantile_table, widths._table])
 def test_interpolated_quantiles_are_never_too_small_and_close(made: Any, law: str, dimension: int, level: float):
     table = made(law, dimension, level)
     tail: Callable[[float, float], float]
-    tail = tails.cube_pair_tail(dimension) if law == "cube" else tails.laplace_pair_tail
+    tail = pairs.cube_pair_tail(dimension) if law == "cube" else pairs.laplace_pair_tail
     ratios = np.concatenate([np.random.default_rng(SEED).uniform(0, 1, 25), [0, 1e-9, 1e-4, 0.0078, 0.99999, 1]])
     for ratio in ratios.tolist():
-        exact = tails.solve(lambda t, r=ratio: tail(r, t), 1 - level)  # type: ignore[misc]
-        found = float(tails.quantiles(np.array([ratio]), table)[0])
+        exact = pairs.solve(lambda t, r=ratio: tail(r, t), 1 - level)  # type: ignore[misc]
+        found = float(pairs.quantiles(np.array([ratio]), table)[0])
         assert exact <= found <= exact * (1 + 3e-4), ratio
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpsql.accuracy.widths import half_width
 from dpsql.core import samplers
 from dpsql.release.finish import finish
 from dpsql.release.intervals.intervals import interval
@@ -137,7 +138,7 @@ def test_counts_get_the_narrowest_whole_interval():
     assert found[1] == 6  # +/- 3 at epsilon 1: 97.3 %, where +/- 2 has 92.7 %
     assert abs(found[0] - 0.973) < 5 * math.sqrt(0.973 * 0.027 / DRAWS)
     assert made.noise is not None
-    assert made.noise.half_width(0.95) == 3
+    assert half_width(made.noise, 0.95) == 3
 
 
 @pytest.mark.parametrize("value", [24, 25])
@@ -147,7 +148,7 @@ def test_whole_sums_with_noise_in_half_steps_are_covered(value: int):
     schema, frame = SHAPE.schema(), table(21).assign(p=value)
     made = calibrated(schema, "SELECT SUM(p) FROM t", B, epsilon=5.196)
     assert made.noise is not None
-    assert made.noise.half_width(0.95) * made.coordinates[-1].unit == 5.5
+    assert half_width(made.noise, 0.95) * made.coordinates[-1].unit == 5.5
     released = Released((), made.privatise(stacked(run_exactly(made, schema, frame), 4 * DRAWS)).values)
     low, high = interval(made, released, made.query.finish.outputs[0].expr, 0.95)  # type: ignore[misc]
     exact = 21 * value

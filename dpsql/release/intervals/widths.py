@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.accuracy import widths as noise_widths
 from dpsql.release.release import Release
 
 Floats = NDArray[np.float64]
@@ -32,8 +33,8 @@ def half_widths(release: Release, places: Sequence[int | None], weights: Floats,
     share = release.share_of(next(iter(by_coordinate)))
     assert share is not None  # noisy coordinates have one
     if len(by_coordinate) == 1:
-        return np.abs(next(iter(by_coordinate.values()))) * share.noise.half_width(level)
-    return share.noise.half_widths(np.stack(list(by_coordinate.values())), level)
+        return np.abs(next(iter(by_coordinate.values()))) * noise_widths.half_width(share.noise, level)
+    return noise_widths.half_widths(share.noise, np.stack(list(by_coordinate.values())), level)
 
 
 def noisy_coordinates(release: Release, places: Sequence[int | None]) -> int:
