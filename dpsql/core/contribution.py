@@ -5,19 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from dpsql.core.stability import Stability, stability
 from dpsql.core.unit import ContributionBound
 from dpsql.errors import InternalError, InvalidPrivacyParameter, MissingBounds, UnsupportedSQL
 from dpsql.plan.nodes import Source, nodes_of, row_scans_of, scan_of, scans_of
+from dpsql.plan.options import Options
 from dpsql.plan.query import Aggregate
 from dpsql.schema.numbers import LARGEST_LIMIT
 from dpsql.schema.units import Limits
-
-if TYPE_CHECKING:
-    from dpsql.sql.options import Options
-
 
 MOST_FAN_OUT = 10_000
 """Rows that public tables may make of each row, at any place of a query: more are refused here, for what would become

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from dpsql.core.contribution import Bounds, bounds_of
 from dpsql.core.missing_bounds import missing_bounds
@@ -21,11 +21,9 @@ from dpsql.plan.expressions import Literal as ExprLiteral
 from dpsql.plan.facts import Known, fact, known_of
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Source
+from dpsql.plan.options import Options
 from dpsql.plan.query import Aggregate
 from dpsql.schema.intervals import Interval, Number, point
-
-if TYPE_CHECKING:
-    from dpsql.sql.options import Options
 
 Of = Literal["rows", "total", "mean", "presence", "choice"]
 _ONE = Bounds(ONE_ROW, ONE_ROW, enforced=False, declared=False)

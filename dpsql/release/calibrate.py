@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Approx, Concentrated, Event, Pure
@@ -16,6 +15,7 @@ from dpsql.core.selection import threshold
 from dpsql.core.sensitivity import Analysis
 from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, UnknownGroups, UnsupportedSQL, as_written
+from dpsql.plan.options import Options
 from dpsql.plan.query import Query
 from dpsql.release.choices import Draw, Family, draws_of
 from dpsql.release.design.coordinates import Wanted
@@ -25,9 +25,6 @@ from dpsql.release.levels import levels_of
 from dpsql.release.parts import Lattice
 from dpsql.release.release import Release, Selector
 from dpsql.release.split import Batch, Share, batches, joined, lattices
-
-if TYPE_CHECKING:
-    from dpsql.sql.options import Options
 
 STRATEGIES = ("auto", "split")
 MECHANISMS = ("auto", "laplace", "gaussian")

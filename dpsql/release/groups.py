@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from dpsql.core.loss import show
 from dpsql.core.sensitivity import Analysis
@@ -20,11 +19,9 @@ from dpsql.errors import (
 )
 from dpsql.plan.expressions import columns, unfiltered
 from dpsql.plan.nodes import scans_of
+from dpsql.plan.options import Options
 from dpsql.plan.query import MOST_DERIVED_CELLS, Query
 from dpsql.schema.columns import MOST_KEYS
-
-if TYPE_CHECKING:
-    from dpsql.sql.options import Options
 
 PUBLIC, LAPLACE, GAUSSIAN, GEOMETRIC = (
     "PUBLIC_GROUPS",

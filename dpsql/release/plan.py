@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from dpsql.core.loss import Allowance
 from dpsql.core.mechanisms import DiscreteGaussian
@@ -14,15 +13,12 @@ from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidPrivacyParameter, MissingBounds, QueryRefused
 from dpsql.plan.expressions import Column
 from dpsql.plan.facts import known_of
+from dpsql.plan.options import Options
 from dpsql.plan.query import Query
 from dpsql.release.auto_bounds import SHARE, clamped, clipped, loose_columns, searches_of, widest
 from dpsql.release.calibrate import calibrate
 from dpsql.release.release import Release
 from dpsql.schema.intervals import Interval
-
-if TYPE_CHECKING:
-    from dpsql.sql.options import Options
-
 
 _WIDEST = 2**64
 

@@ -13,6 +13,7 @@ from dpsql.core.goal import Goal, confidence_of
 from dpsql.core.loss import Allowance, as_delta, as_epsilon, as_rho, show
 from dpsql.core.unit import Neighbours
 from dpsql.errors import DPSQLError, InternalError, InvalidPrivacyParameter, SQLSyntaxError
+from dpsql.plan.options import Options
 from dpsql.release.goal import LAWS, reached
 from dpsql.release.plan import planned
 from dpsql.release.release import Release
@@ -24,7 +25,6 @@ from dpsql.sql.parameters import Params, params_of
 
 if TYPE_CHECKING:
     from dpsql.sql.bind import Bound
-    from dpsql.sql.options import Options
 
 _MOST_CACHED = 256
 

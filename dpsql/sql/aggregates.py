@@ -9,11 +9,12 @@ from sqlglot import exp
 from dpsql.errors import SQLSyntaxError, TypeMismatch, UnsupportedSQL
 from dpsql.plan.aggregates import CHOSEN, EXACT, PAIRS, SPREADS, AggregateKind, Aggregation
 from dpsql.plan.expressions import Column, Expr, Literal, Report, Slot
+from dpsql.plan.options import AggregateOptions
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
 from dpsql.sql.aggregate_calls import Written, is_aggregate, name_of, written
 from dpsql.sql.dialect import Named
-from dpsql.sql.options import AggregateOptions, read_aggregate_options
+from dpsql.sql.options import read_aggregate_options
 from dpsql.sql.parse import span_of
 from dpsql.sql.scalars import ScalarBinder
 

@@ -9,6 +9,7 @@ from sqlglot import exp
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.plan.expressions import Column, Expr, Fact, conjuncts
 from dpsql.plan.nodes import Scan, scans_of
+from dpsql.plan.options import Options
 from dpsql.plan.query import Query
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import BOOLEAN
@@ -16,7 +17,7 @@ from dpsql.sql import worded as _worded  # noqa: F401 - its rules register thems
 from dpsql.sql.allow import check
 from dpsql.sql.answered import answered, unread
 from dpsql.sql.catalog import Catalog
-from dpsql.sql.options import Options, read_options
+from dpsql.sql.options import read_options
 from dpsql.sql.parameters import Params, check_all_used
 from dpsql.sql.parse import Statement, span_of
 from dpsql.sql.private import PrivateSelect

@@ -7,10 +7,11 @@ limits, or the table: those are compared later, and `places` says where in the t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from sqlglot import exp
@@ -18,6 +19,7 @@ from sqlglot import exp
 from dpsql.core.loss import as_delta, as_epsilon, show
 from dpsql.errors import InvalidPrivacyParameter, Span, SQLSyntaxError, UnsupportedSQL, did_you_mean
 from dpsql.plan.functions.rules import LARGEST_INTEGER
+from dpsql.plan.options import AggregateOptions, GroupSelection, Options, ReportFormat
 from dpsql.schema.intervals import Interval, Number
 from dpsql.sql.dialect import Named, PrivacyClause
 from dpsql.sql.parse import span_of
@@ -29,89 +31,14 @@ Check = Callable[[str, Any, Span | None], object]
 """Name, value and place to the value as it is held."""
 
 
-class GroupSelection(StrEnum):
-    """How it is decided which groups are shown."""
-
-    PUBLIC_GROUPS = "PUBLIC_GROUPS"
-    LAPLACE_THRESHOLD = "LAPLACE_THRESHOLD"
-    GAUSSIAN_THRESHOLD = "GAUSSIAN_THRESHOLD"
-    TRUNCATED_GEOMETRIC = "TRUNCATED_GEOMETRIC"
-
-
-class ReportFormat(StrEnum):
-    """How a cell shows an aggregate together with its noise interval."""
-
-    JSON = "JSON"
-
-
-@dataclass(frozen=True)
-class Options:
-    """What a WITH DIFFERENTIAL_PRIVACY clause says; None where it is silent. Checked when made.
-
-    `places` holds where each value stands in the text; it is no part of what is compared.
-    Raises InvalidPrivacyParameter for an epsilon or delta, SQLSyntaxError for the rest.
-    """
-
-    epsilon: Fraction | None = None
-    delta: Fraction | None = None
-    privacy_unit_column: str | None = None
-    max_groups_contributed: int | None = None
-    max_rows_contributed: int | None = None
-    group_selection_strategy: GroupSelection | None = None
-    min_privacy_units_per_group: int | None = None
-    group_selection_epsilon: Fraction | None = None
-    places: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        _check(self)
-        if self.group_selection_strategy is GroupSelection.PUBLIC_GROUPS:
-            self._refuse_selection_of_public_groups()
-        if self.epsilon is not None and (self.group_selection_epsilon or 0) > self.epsilon:
-            raise InvalidPrivacyParameter(
-                f"group_selection_epsilon is a part of epsilon, so it cannot be more than {show(self.epsilon)}.",
-                span=self.places.get("group_selection_epsilon"),
-            )
-
-    def _refuse_selection_of_public_groups(self) -> None:
-        for name in ("min_privacy_units_per_group", "group_selection_epsilon"):
-            if getattr(self, name) is not None:
-                raise SQLSyntaxError(
-                    f"{name} has no meaning with PUBLIC_GROUPS: all public groups are shown.",
-                    span=self.places.get(name),
-                    hint=f"Leave out {name}, or choose another group_selection_strategy.",
-                )
-
-
-@dataclass(frozen=True)
-class AggregateOptions:
-    """The named arguments of one aggregate; None for those it does not have. Checked when made, as Options are."""
-
-    contribution_bounds_per_row: Interval | None = None
-    contribution_bounds_per_group: Interval | None = None
-    epsilon: Fraction | None = None
-    report_format: ReportFormat | None = None
-    places: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        _check(self)
-        if self.contribution_bounds_per_row is not None and self.contribution_bounds_per_group is not None:
-            raise SQLSyntaxError(
-                "contribution_bounds_per_row and contribution_bounds_per_group cannot hold at once.",
-                span=list(self.places.values())[-1] if self.places else None,
-                hint="Give the bounds of a row's value, or those of what one privacy unit adds to a group.",
-            )
-
-
 def read_options(node: PrivacyClause, sql: str) -> Options:
     """The options of a clause of the text. Raises SQLSyntaxError, InvalidPrivacyParameter."""
-    values, places = _read(node, sql, _OPTIONS)
-    return Options(**values, places=places)
+    return checked_options(*_read(node, sql, _OPTIONS))
 
 
 def read_aggregate_options(node: Named, sql: str) -> AggregateOptions:
     """The named arguments of a call of the text. Raises SQLSyntaxError, UnsupportedSQL, InvalidPrivacyParameter."""
-    values, places = _read(node, sql, _ARGUMENTS)
-    return AggregateOptions(**values, places=places)
+    return checked_aggregate_options(*_read(node, sql, _ARGUMENTS))
 
 
 # From nodes to values: the shape of each is checked here, its size above.
@@ -241,11 +168,48 @@ _SHAPES: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
 # From values to checked values, for text and code alike.
 
 
-def _check(options: Options | AggregateOptions) -> None:
-    for name, rule in _RULES.items():
-        value = getattr(options, name, None)
-        if value is not None:
-            object.__setattr__(options, name, rule.check(name, value, options.places.get(name)))
+def checked_options(values: Mapping[str, Any], places: Mapping[str, Span] = MappingProxyType({})) -> Options:
+    """The options of these values. Raises InvalidPrivacyParameter for an epsilon or delta, SQLSyntaxError for the rest,
+    each at its place in the text."""
+    options = Options(**_checked(values, places), places=places)
+    if options.group_selection_strategy is GroupSelection.PUBLIC_GROUPS:
+        _refuse_selection_of_public_groups(options)
+    if options.epsilon is not None and (options.group_selection_epsilon or 0) > options.epsilon:
+        raise InvalidPrivacyParameter(
+            f"group_selection_epsilon is a part of epsilon, so it cannot be more than {show(options.epsilon)}.",
+            span=places.get("group_selection_epsilon"),
+        )
+    return options
+
+
+def _refuse_selection_of_public_groups(options: Options) -> None:
+    for name in ("min_privacy_units_per_group", "group_selection_epsilon"):
+        if getattr(options, name) is not None:
+            raise SQLSyntaxError(
+                f"{name} has no meaning with PUBLIC_GROUPS: all public groups are shown.",
+                span=options.places.get(name),
+                hint=f"Leave out {name}, or choose another group_selection_strategy.",
+            )
+
+
+def checked_aggregate_options(
+    values: Mapping[str, Any], places: Mapping[str, Span] = MappingProxyType({})
+) -> AggregateOptions:
+    """The named arguments of these values. Raises as `checked_options` does, and UnsupportedSQL."""
+    options = AggregateOptions(**_checked(values, places), places=places)
+    if options.contribution_bounds_per_row is not None and options.contribution_bounds_per_group is not None:
+        raise SQLSyntaxError(
+            "contribution_bounds_per_row and contribution_bounds_per_group cannot hold at once.",
+            span=list(places.values())[-1] if places else None,
+            hint="Give the bounds of a row's value, or those of what one privacy unit adds to a group.",
+        )
+    return options
+
+
+def _checked(values: Mapping[str, Any], places: Mapping[str, Span]) -> dict[str, Any]:
+    """In the order of the rules: which of several errors is told does not follow the text."""
+    given = [name for name in _RULES if values.get(name) is not None]
+    return {name: _RULES[name].check(name, values[name], places.get(name)) for name in given}
 
 
 def _loss(read: Callable[[object, str], Fraction]) -> Check:

@@ -14,6 +14,7 @@ from dpsql.plan.domains import Domains
 from dpsql.plan.expressions import Column, Expr, IntervalEnd, Literal, Report, Slot, rebuild, walk
 from dpsql.plan.facts import known_of
 from dpsql.plan.nodes import Source
+from dpsql.plan.options import AggregateOptions
 from dpsql.plan.query import Aggregate, GroupKey, Query
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
@@ -22,7 +23,6 @@ from dpsql.sql.aggregates import WITHOUT_INTERVAL
 from dpsql.sql.joins import assembled
 from dpsql.sql.key_ranges import within_keys
 from dpsql.sql.last_bits import inexact_in, made_of
-from dpsql.sql.options import AggregateOptions
 from dpsql.sql.parse import span_of
 from dpsql.sql.public_keys import possible, public_values
 from dpsql.sql.same_unit import People, origins

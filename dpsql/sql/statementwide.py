@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dpsql.plan.options import Options
 from dpsql.schema.columns import ColumnSchema, TableSchema
 from dpsql.sql.parameters import Params
 from dpsql.sql.select_list import fresh
 
 if TYPE_CHECKING:
     from dpsql.sql.catalog import PublicValues
-    from dpsql.sql.options import Options
 
 
 @dataclass

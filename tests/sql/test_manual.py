@@ -24,6 +24,7 @@ from dpsql.plan.expressions import Call, Expr, Function, walk
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.functions.dates import NODES as PART_NODES
 from dpsql.plan.functions.dates import PARTS, UNITS
+from dpsql.plan.options import AggregateOptions, Options
 from dpsql.plan.query import MOST_DERIVED_CELLS, Query
 from dpsql.session.public_tables import public_data, resolved
 from dpsql.sql import plan_of
@@ -31,7 +32,6 @@ from dpsql.sql.aggregate_calls import AGGREGATES
 from dpsql.sql.aggregates import MOST_AGGREGATES, MOST_CHOSEN
 from dpsql.sql.answered import shown_type
 from dpsql.sql.catalog import Catalog
-from dpsql.sql.options import AggregateOptions, Options
 from dpsql.sql.parse import MOST_CHARACTERS, MOST_NESTING, MOST_TOKENS
 from dpsql.sql.refusals import CLAUSES, NAMED
 from dpsql.sql.spellings import NAMES, NODES

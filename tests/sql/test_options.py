@@ -10,16 +10,10 @@ from typing import Any
 import pytest
 
 from dpsql.errors import DPSQLError, InvalidPrivacyParameter, SQLSyntaxError, UnsupportedSQL
+from dpsql.plan.options import AggregateOptions, GroupSelection, Options, ReportFormat
 from dpsql.schema.intervals import Interval
 from dpsql.sql.dialect import Named, Private
-from dpsql.sql.options import (
-    AggregateOptions,
-    GroupSelection,
-    Options,
-    ReportFormat,
-    read_aggregate_options,
-    read_options,
-)
+from dpsql.sql.options import checked_aggregate_options, checked_options, read_aggregate_options, read_options
 
 OPTIONS = (
     "The options are epsilon, delta, privacy_unit_column, max_groups_contributed, max_rows_contributed, "
@@ -455,7 +449,7 @@ def test_messages_quote_little_of_the_text():
 )
 def test_options_check_themselves(given: dict[str, Any], error: type[DPSQLError]):
     with pytest.raises(error) as caught:
-        Options(**given)
+        checked_options(given)
     assert caught.value.span is None
 
 
@@ -475,12 +469,12 @@ def test_options_check_themselves(given: dict[str, Any], error: type[DPSQLError]
 )
 def test_aggregate_options_check_themselves(given: dict[str, Any], error: type[DPSQLError]):
     with pytest.raises(error) as caught:
-        AggregateOptions(**given)
+        checked_aggregate_options(given)
     assert caught.value.span is None
 
 
 def test_values_are_held_exactly_and_for_good():
-    made = Options(epsilon=Decimal("0.1"), delta=0.25, group_selection_strategy="public_groups")  # type: ignore[arg-type]
+    made = checked_options({"epsilon": Decimal("0.1"), "delta": 0.25, "group_selection_strategy": "public_groups"})
     assert (made.epsilon, made.delta) == (Fraction(1, 10), Fraction(1, 4))
     assert isinstance(made.epsilon, Fraction)
     assert made.group_selection_strategy is GroupSelection.PUBLIC_GROUPS

@@ -1,0 +1,56 @@
+"""What a text asks of privacy: the options of WITH DIFFERENTIAL_PRIVACY, and the named arguments of an aggregate, as
+data. `dpsql.sql.options` reads and checks them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+
+from dpsql.errors import Span
+from dpsql.schema.intervals import Interval
+
+
+class GroupSelection(StrEnum):
+    """How it is decided which groups are shown."""
+
+    PUBLIC_GROUPS = "PUBLIC_GROUPS"
+    LAPLACE_THRESHOLD = "LAPLACE_THRESHOLD"
+    GAUSSIAN_THRESHOLD = "GAUSSIAN_THRESHOLD"
+    TRUNCATED_GEOMETRIC = "TRUNCATED_GEOMETRIC"
+
+
+class ReportFormat(StrEnum):
+    """How a cell shows an aggregate together with its noise interval."""
+
+    JSON = "JSON"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a WITH DIFFERENTIAL_PRIVACY clause says; None where it is silent.
+
+    `places` holds where each value stands in the text; it is no part of what is compared.
+    """
+
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    privacy_unit_column: str | None = None
+    max_groups_contributed: int | None = None
+    max_rows_contributed: int | None = None
+    group_selection_strategy: GroupSelection | None = None
+    min_privacy_units_per_group: int | None = None
+    group_selection_epsilon: Fraction | None = None
+    places: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class AggregateOptions:
+    """The named arguments of one aggregate; None for those it does not have."""
+
+    contribution_bounds_per_row: Interval | None = None
+    contribution_bounds_per_group: Interval | None = None
+    epsilon: Fraction | None = None
+    report_format: ReportFormat | None = None
+    places: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
