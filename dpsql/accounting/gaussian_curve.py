@@ -13,15 +13,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from dpsql.accuracy.normal import FloatArray, log_density, mills, points
 
-_NODES, _WEIGHTS = (
-    (found + shift) / 2 for found, shift in zip(np.polynomial.legendre.leggauss(64), (1, 0), strict=True)
-)
-_CUT = 84.0
-"""Integrals end where the exponent x t + t^2/2 reaches half of this: what is left out is below e^-42 of them."""
 _ERROR = 1e-12
 """Bounds the relative error of a computed delta (64-point Gauss rule and rounding; tests compare with 50 digits)."""
 _erfc = np.vectorize(math.erfc, otypes=[float])
@@ -37,37 +31,14 @@ def log_delta(mu: Any, shift: Any) -> FloatArray:
     small = ~far & (mu <= 0.5)
     large = ~far & ~small
     with np.errstate(divide="ignore", under="ignore"):  # far in the tail delta is 0 and its logarithm -inf
-        found[far] = np.log(_erfc(a[far] / math.sqrt(2)) / 2 - np.exp(_log_phi(a[far])) * _mills(b[far]))
-        found[small] = _log_phi(a[small]) + np.log(_mills_drop(a[small], mu[small]))
-        found[large] = _log_phi(a[large]) + np.log(_mills(a[large]) - _mills(b[large]))
+        found[far] = np.log(_erfc(a[far] / math.sqrt(2)) / 2 - np.exp(log_density(a[far])) * mills(b[far]))
+        found[small] = log_density(a[small]) + np.log(_mills_drop(a[small], mu[small]))
+        found[large] = log_density(a[large]) + np.log(mills(a[large]) - mills(b[large]))
     return np.minimum(found + _ERROR, 0.0)
 
 
-def log_upper_tail(x: Any) -> FloatArray:
-    """log P(Z > x) for a standard normal Z, elementwise, also where the tail itself is no number any more."""
-    x = np.asarray(x, dtype=np.float64)
-    size = np.abs(x).reshape(-1)
-    log = (_log_phi(size) + np.log(_mills(size))).reshape(x.shape)
-    return np.where(x >= 0, log, np.log1p(-np.exp(log)))
-
-
-def _log_phi(x: FloatArray) -> FloatArray:
-    return -x * x / 2 - math.log(2 * math.pi) / 2
-
-
-def _points(x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Times t and weights for integrals of exp(-x t - t^2/2), one row for each x >= -1."""
-    end = _CUT / (x + np.hypot(x, math.sqrt(_CUT)))
-    return np.multiply.outer(end, _NODES), np.multiply.outer(end, _WEIGHTS)
-
-
-def _mills(x: FloatArray) -> FloatArray:
-    t, weights = _points(x)
-    return np.asarray((weights * np.exp(-(x[:, None] + t / 2) * t)).sum(axis=1))
-
-
 def _mills_drop(x: FloatArray, mu: FloatArray) -> FloatArray:
-    t, weights = _points(x)
+    t, weights = points(x)
     return np.asarray((weights * np.exp(-(x[:, None] + t / 2) * t) * -np.expm1(-mu[:, None] * t)).sum(axis=1))
 
 

@@ -27,7 +27,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accounting.gaussian_curve import log_upper_tail
+from dpsql.accuracy.normal import log_upper_tail
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SplitLaplace
 from dpsql.core.tails import cube_tail_polynomial
 

@@ -17,7 +17,7 @@ from operator import mul
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accounting.gaussian_curve import log_upper_tail
+from dpsql.accuracy.normal import log_upper_tail
 from dpsql.accuracy.truncated import Tail
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SplitLaplace
 
