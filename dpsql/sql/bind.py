@@ -15,20 +15,18 @@ from dpsql.schema.columns import Type
 from dpsql.schema.intervals import BOOLEAN
 from dpsql.sql import worded as _worded  # noqa: F401 - its rules register themselves
 from dpsql.sql.allow import check
-from dpsql.sql.answered import answered, unread
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.options import read_options
 from dpsql.sql.parameters import Params, check_all_used
 from dpsql.sql.parse import Statement, span_of
 from dpsql.sql.private import PrivateSelect
-from dpsql.sql.released import ReleasedSelect
+from dpsql.sql.released import ReleasedSelect, answered, unread
 from dpsql.sql.row_wise import RowWise
 from dpsql.sql.same_unit import People, Step, beside_no_match, rows_of
 from dpsql.sql.scalars import ScalarBinder
-from dpsql.sql.scopes import Answered, Scope, renamed_scope, together
+from dpsql.sql.scopes import Answered, Scope, Statementwide, renamed_scope, together
 from dpsql.sql.select_list import aggregate_in, is_aggregating, is_grouping
 from dpsql.sql.selects import SelectBinder
-from dpsql.sql.statementwide import Statementwide
 from dpsql.sql.subqueries import Membership
 from dpsql.sql.unions import union_of
 from dpsql.sql.unit_select import UnitSelect

@@ -25,12 +25,12 @@ from dpsql.sql.key_ranges import within_keys
 from dpsql.sql.last_bits import inexact_in, made_of
 from dpsql.sql.parse import span_of
 from dpsql.sql.public_keys import possible, public_values
+from dpsql.sql.refusals import unlisted
 from dpsql.sql.same_unit import People, origins
+from dpsql.sql.scopes import Statementwide
 from dpsql.sql.select_list import aggregate_in, items_of
 from dpsql.sql.selects import SelectBinder
-from dpsql.sql.statementwide import Statementwide
 from dpsql.sql.subqueries import Membership, with_marks
-from dpsql.sql.unlisted import unlisted
 
 _ZERO = Literal(0, Type.INTEGER)
 INTERVAL_ENDS = {"DP_INTERVAL_LOW": False, "DP_INTERVAL_HIGH": True}

@@ -12,10 +12,9 @@ from dpsql.schema.columns import Type
 from dpsql.sql.joins import assembled
 from dpsql.sql.parse import span_of
 from dpsql.sql.same_unit import People, Step
-from dpsql.sql.scopes import Scope
+from dpsql.sql.scopes import Scope, Statementwide
 from dpsql.sql.select_list import is_star, items_of
 from dpsql.sql.selects import SelectBinder
-from dpsql.sql.statementwide import Statementwide
 from dpsql.sql.subqueries import Membership, with_marks
 
 

@@ -21,9 +21,8 @@ from dpsql.sql.dialect import Private
 from dpsql.sql.grouping import SEVERAL, GroupingSet, grouping_sets
 from dpsql.sql.parse import span_of
 from dpsql.sql.scalars import ScalarBinder
-from dpsql.sql.scopes import Scope
+from dpsql.sql.scopes import Scope, Statementwide
 from dpsql.sql.select_list import aggregate_in, fresh
-from dpsql.sql.statementwide import Statementwide
 
 if TYPE_CHECKING:
     from dpsql.sql.same_unit import People

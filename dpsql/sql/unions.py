@@ -13,9 +13,8 @@ from dpsql.schema.columns import Type
 from dpsql.schema.units import zones_differ
 from dpsql.sql.parse import span_of
 from dpsql.sql.same_unit import Handle, People, Rows, Step
-from dpsql.sql.scopes import Scope
+from dpsql.sql.scopes import Scope, Statementwide
 from dpsql.sql.select_list import fresh
-from dpsql.sql.statementwide import Statementwide
 
 
 def union_of(whole: Statementwide, node: exp.Union, made: Sequence[People]) -> People:

@@ -23,10 +23,9 @@ from dpsql.sql.key_ranges import within_keys
 from dpsql.sql.parse import span_of
 from dpsql.sql.row_wise import refuse_cutting
 from dpsql.sql.same_unit import People, Rows, Step, origins
-from dpsql.sql.scopes import Scope
+from dpsql.sql.scopes import Scope, Statementwide
 from dpsql.sql.select_list import aggregate_in, fresh, is_star, items_of
 from dpsql.sql.selects import SelectBinder
-from dpsql.sql.statementwide import Statementwide
 from dpsql.sql.subqueries import Membership, with_marks
 
 

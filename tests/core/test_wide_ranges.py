@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.executors.pandas import places
+from dpsql.executors.pandas import points
 from dpsql.release import choices as release_draws
 from dpsql.release.points import Points
 from tests.core import checks
@@ -249,8 +249,8 @@ def hard(edges: Any) -> Any:
 
 def placed(edges: Any, values: Any) -> Any:
     """By tables, however few the edges and values are."""
-    with mock.patch.multiple(places, _FEW_EDGES=2, _FEW_VALUES=0):
-        return places.Places(edges).of(values)
+    with mock.patch.multiple(points, _FEW_EDGES=2, _FEW_VALUES=0):
+        return points.Places(edges).of(values)
 
 
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
@@ -278,7 +278,7 @@ def test_places_among_odd_edges_are_those_of_a_search():
 def test_a_search_is_left_for_few_values():
     """The tables find almost all of even values, and of values far below the range."""
     edges = np.array(Points(0, 1e7, 65_536, False).edges)
-    found, left = places.Places(edges), []
+    found, left = points.Places(edges), []
     found.of(np.zeros(100_000))  # makes the tables
     searched = np.searchsorted
 

@@ -30,10 +30,10 @@ from dpsql.session.public_tables import public_data, resolved
 from dpsql.sql import plan_of
 from dpsql.sql.aggregate_calls import AGGREGATES
 from dpsql.sql.aggregates import MOST_AGGREGATES, MOST_CHOSEN
-from dpsql.sql.answered import shown_type
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.parse import MOST_CHARACTERS, MOST_NESTING, MOST_TOKENS
 from dpsql.sql.refusals import CLAUSES, NAMED
+from dpsql.sql.released import shown_type
 from dpsql.sql.spellings import NAMES, NODES
 from dpsql.sql.worded import RULES
 from tests.test_units_page import shop

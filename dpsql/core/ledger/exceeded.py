@@ -9,7 +9,7 @@ from fractions import Fraction
 from dpsql.core.conversion import rho_for
 from dpsql.core.cost import Cost
 from dpsql.core.ledger.account import Part
-from dpsql.core.ledger.watch import Watch
+from dpsql.core.ledger.filters import Watch
 from dpsql.core.loss import root_below, show
 from dpsql.errors import BudgetExceeded
 

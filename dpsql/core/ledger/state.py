@@ -10,13 +10,12 @@ from typing import NamedTuple
 from dpsql.core.cost import Cost
 from dpsql.core.ledger import text as ledger_text
 from dpsql.core.ledger.account import Part
-from dpsql.core.ledger.filters import Remaining
+from dpsql.core.ledger.filters import Remaining, Watch
 from dpsql.core.ledger.lines import FORMAT, Answer, Claim, Dropped, From, Line, Note, Process, UnitOf, UnknownLine
 from dpsql.core.ledger.reading import Charge, Charges, read_line, read_line_1
 from dpsql.core.ledger.store import LATER, RESTORE, UNREADABLE
 from dpsql.core.ledger.text import Rules
 from dpsql.core.ledger.units import TableUnit, check_units
-from dpsql.core.ledger.watch import Watch
 from dpsql.core.loss import show
 from dpsql.core.unit import Neighbours
 from dpsql.errors import LedgerError

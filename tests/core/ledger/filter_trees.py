@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.ledger.account import Part
-from dpsql.core.ledger.filters import Filter
-from dpsql.core.ledger.watch import Watch
+from dpsql.core.ledger.filters import Filter, Watch
 
 Law = tuple[float, ...]
 _ORDERS = 1 + np.logspace(-3, 4, 12_000)

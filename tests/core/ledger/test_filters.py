@@ -15,10 +15,9 @@ import pytest
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.ledger.account import Account, Part
 from dpsql.core.ledger.budget import Budget
-from dpsql.core.ledger.filters import ACCOUNTANTS, Filter
+from dpsql.core.ledger.filters import ACCOUNTANTS, Filter, Watch
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.text import Rules
-from dpsql.core.ledger.watch import Watch
 from dpsql.core.loss import PrivacyLoss
 from dpsql.core.unit import Neighbours
 from dpsql.errors import BudgetExceeded, InvalidPrivacyParameter

@@ -15,8 +15,7 @@ import pytest
 
 import dpsql
 from dpsql.executors.pandas import columns
-from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.executors.pandas.memory import same_memory
+from dpsql.executors.pandas.columns import ColumnStore, same_memory
 from dpsql.schema.columns import Declaration, resolve
 from dpsql.session import prepare, trial
 from dpsql.session import run as answer
