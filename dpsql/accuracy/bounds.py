@@ -84,7 +84,7 @@ def exponential(
     paper: (2 sensitivity/epsilon) ln(candidates/beta) (Dwork, Roth 2014, corollary 3.12), for either r; with the
     monotone one its proof would give half of that.
     exact: the least t with P(gap > t) <= beta on any data; for utilities that may be any numbers it is
-    ln((c - 1)(1 - beta)/beta)/r for c candidates, or 0 (proof of the worst data: `choice_laws.exponential_excess`).
+    ln((c - 1)(1 - beta)/beta)/r for c candidates, or 0 (proof of the worst data: `choices.exponential_excess`).
     counts: utilities are whole numbers, and so is t. Raises InvalidPrivacyParameter.
     """
     terms = _Terms.of(candidates, epsilon, sensitivity, beta, monotone)
@@ -104,7 +104,7 @@ def permute_and_flip(
 
     paper: the exponential mechanism's bound, which holds since permute-and-flip is never worse (shown there).
     exact: -ln(q)/r, where q solves 1 - (1 - (1 - q)^c)/(c q) = beta for c candidates (proof:
-    `choice_laws.permute_and_flip_excess`), to 12 digits. Raises InvalidPrivacyParameter.
+    `choices.permute_and_flip_excess`), to 12 digits. Raises InvalidPrivacyParameter.
     """
     terms = _Terms.of(candidates, epsilon, sensitivity, beta, monotone)
     return terms.worst(choice_laws.permute_and_flip_excess, counts)

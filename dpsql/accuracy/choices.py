@@ -1,4 +1,4 @@
-"""The probabilities of the mechanisms in `choosing` and `sparse_vector`, and how far a choice falls short.
+"""The probabilities of the mechanisms in `exponential` and `sparse_vector`, and how far a choice falls short.
 
 Floats, for explanations and tests; the draws themselves use none of this. Gaps are integers >= 0 with minimum 0, shape
 (candidates,); laws are probabilities of that shape. Given the gaps of private data they are private too: only what

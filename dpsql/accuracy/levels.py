@@ -7,8 +7,8 @@ every coordinate with the same weights a. So the noise of a combination <w, esti
     N = sum over measured cells c of  a_c <w, X_c>  =  <w, sum of a_c X_c>.
 
 `mixture` says which |a_c| there are and how often, `half_widths` the t with P(|N| <= t) >= level. Each X_c is symmetric
-and log-concave, hence so is their weighted sum (Prekopa 1973): as in `linear_tails` the half-width is a norm of w, and
-what is interpolated linearly between weight vectors errs to the safe side.
+and log-concave, hence so is their weighted sum (Prekopa 1973): as in `linear_combinations` the half-width is a norm of
+w, and what is interpolated linearly between weight vectors errs to the safe side.
 
 The tail. Let M(s) = E exp(s N), finite for |Re s| < 1 / r, and 0 < c < 1 / r. The function exp(c t) P(N > t) has the
 Fourier transform M(c + i y) / (c + i y), so that Poisson's summation formula reads, for every step h > 0,
@@ -119,8 +119,8 @@ def half_widths(terms: Iterable[tuple[float, int]], law: str, dimension: int, we
     or "gaussian" (k independent coordinates), at scale 1. A factor is |a| b_M for `count` cells of weight a in the set
     M with noise of scale b_M. Never narrower than exact, and at most 0.3 % wider for dimensions up to 20 and levels
     from 0.05, and for "cube" up to 3 weights other than 0: of more the smallest are put together
-    (`linear_tails.fewer`). Weights, factors and counts of 0 drop out. Raises ValueError for an unknown law, a level
-    outside (0, 1), weights or factors that are not finite, counts below 0, and for "cube" more than `dimension`
+    (`linear_combinations.fewer`). Weights, factors and counts of 0 drop out. Raises ValueError for an unknown law, a
+    level outside (0, 1), weights or factors that are not finite, counts below 0, and for "cube" more than `dimension`
     weights other than 0.
     """
     size = np.abs(np.asarray(weights, dtype=np.float64))

@@ -4,7 +4,7 @@ The rows of a group hold values u and v of [-1, 1]. Noisy sums over them are giv
 (rows), s = sum u, q = sum u^2, t = sum v, r = sum v^2, p = sum u v. The law of the noise is given as `width(weights,
 level)`: for weights of shape (k, m), in the order of the function's arguments, half-widths of shape (m,), each at least
 h(w) for a norm h with P(|noise of the combination w| <= h(w)) >= level. Exact half-widths of symmetric log-concave laws
-are such norms (`privacy.linear_tails`), and so are they with multiples of sum |w_i| added for a lattice.
+are such norms (`linear_combinations`), and so are they with multiples of sum |w_i| added for a lattice.
 
 Method, after Fieller (1954): each statistic x solves an equation, linear in the exact moments and in x, whose
 coefficients hold nuisance parameters y (the means of u and v, the ratio of their standard deviations). With the true x

@@ -1,8 +1,8 @@
 """Tails of a combination of noisy coordinates that is held against a bound, such as a sum taken around its middle.
 
-The laws are the continuous ones (see `linear_tails`); the noise is on a lattice, so that a tail lies between those a
-step of each coordinate further out and further in. They are symmetric and log-concave, as sums of coordinates of
-log-concave laws (Prekopa 1973), which is what intervals within a window need (`truncated`).
+The laws are the continuous ones (see `linear_combinations`); the noise is on a lattice, so that a tail lies between
+those a step of each coordinate further out and further in. They are symmetric and log-concave, as sums of coordinates
+of log-concave laws (Prekopa 1973), which is what intervals within a window need (`truncated`).
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ def _cube(d: int, weights: tuple[float, ...]) -> Callable[[Floats], Floats]:
         P(|sum| > t) = 2 / (2^k k! prod w)  sum over signs s with s.w > 0 of  (prod s) (s.w)^k h(t / s.w)
 
     with h(x) = E[max(0, 1 - x / R)^k], R Gamma(d + 1), which is exp(-x) times a polynomial with positive coefficients
-    (see `linear_tails`). For two weights that is ((1 + b)^2 h(t / (1 + b)) - (1 - b)^2 h(t / (1 - b))) / (4 b)."""
+    (see `linear_combinations`). For two weights that is ((1 + b)^2 h(t / (1 + b)) - (1 - b)^2 h(t / (1 - b))) / (4
+    b)."""
     k = len(weights)
     powers = [math.comb(d - k, i) * math.factorial(d - i) / math.factorial(d) for i in range(d - k + 1)]
     signed = [(math.prod(signs), sum(map(mul, signs, weights))) for signs in product((1, -1), repeat=k)]

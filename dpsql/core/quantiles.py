@@ -5,7 +5,7 @@ and upto(v) are at most v. The rows at v have the ranks from below(v) to upto(v)
     u(v) = -min over r in [below(v), upto(v)] of |r - target| = -max(below(v) - target, target - upto(v), 0).
 Some place has score 0 if 0 <= target <= n, as the intervals cover [0, n].
 
-How far one row moves a score for the target q n, 0 <= q <= 1 (the spread D and why epsilon = rate * D: `choosing`).
+How far one row moves a score for the target q n, 0 <= q <= 1 (the spread D and why epsilon = rate * D: `exponential`).
 Add a row at x. Then n grows by 1, and
     v < x: below and upto stay, so below - q n moves by -q and q n - upto by q;
     v = x: only upto grows, so they move by -q and by q - 1;

@@ -6,7 +6,7 @@ score, in place of asking one after the other whether few enough rows are beyond
 for a noisy threshold and for every question: `docs/decisions/0014` has the comparison.
 
 Privacy. With f counted on one side, a row more or less moves f(B) by 0 or 1, for all B in the same direction: the
-spread (`privacy.choosing`) is 1. A row lies on one side alone, above 0 or below, so both searches together cost what
+spread (`core.exponential`) is 1. A row lies on one side alone, above 0 or below, so both searches together cost what
 one does. A row that changes counts as one that leaves and one that enters: spread 2. Those of a unit's rows add up. The
 bounds are then public, and the query is planned with them for the rest of its epsilon (sequential composition).
 """

@@ -1,7 +1,7 @@
 """Values chosen at random by their fit: MEDIAN and other quantiles, MIN, MAX, MODE, APPROX_TOP_K.
 
 Rows are counted on a public grid of values, and one point of it is drawn for each group: the better it fits, the
-likelier (`privacy.choosing`, `privacy.ranks`). Quantiles of one argument are drawn together, so that they do not
+likelier (`core.exponential`, `core.quantiles`). Quantiles of one argument are drawn together, so that they do not
 cross. MIN and MAX are values of a low and a high rank, far enough from the end that the answer is hardly ever beyond
 all rows. Of several values a row counts for one only, so the counts of all values together have noise for one row, and
 the values with the largest ones are taken: that costs as much for any number of them, where one draw after the other

@@ -1,7 +1,7 @@
 """Noise for every level of a ROLLUP, CUBE or GROUPING SETS, and estimates that add up.
 
 The exact sums of the finest groups give those of all levels. Each level that is measured has noise of its own, for its
-share of the budget; a level of the answer is the least-squares estimate from all of them (`privacy.hierarchies`), so
+share of the budget; a level of the answer is the least-squares estimate from all of them (`core.hierarchies`), so
 that groups add up to the levels above, and every level tells something about the others.
 
 Privacy. Summing cells together moves no more in L1 distance than the cells move, so each level has the sensitivity of

@@ -1,4 +1,4 @@
-"""How functions are written: the parser's nodes and names that stand for each record of `sql/functions`."""
+"""How functions are written: the parser's nodes and names that stand for each record of `plan/functions`."""
 
 from __future__ import annotations
 

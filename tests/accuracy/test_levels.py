@@ -219,7 +219,7 @@ def test_laplace_copies_are_more_coordinates(level: float) -> None:
         spelled = np.concatenate([factor * weights for factor, copies in terms for _ in range(copies)])
         exact = linear_combinations.half_widths("laplace", len(spelled), spelled, level)
         ratio = half_widths(terms, "laplace", 3, weights, level) / exact
-        assert np.all(ratio > 1 - 1.3e-4)  # by so much may those of `linear_tails` be wider than exact
+        assert np.all(ratio > 1 - 1.3e-4)  # by so much may those of `linear_combinations` be wider than exact
         assert np.all(ratio < WIDEST)
 
 

@@ -1,7 +1,7 @@
 """The ledger: what has been spent of a budget. Charged before anything is read, never given back, never overdrawn.
 
-A ledger lives in memory or in one file (`ledger_file`). Its rules (budget, accountant, neighbour relation) are fixed
-when it is opened for the first time; its lines are chained by hash (`ledger_text`).
+A ledger lives in memory or in one file (`file`). Its rules (budget, accountant, neighbour relation) are fixed
+when it is opened for the first time; its lines are chained by hash (`text`).
 """
 
 from __future__ import annotations

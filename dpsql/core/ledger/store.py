@@ -1,4 +1,4 @@
-"""Where the lines of a ledger are kept; here in memory, in `ledger_file` on disk."""
+"""Where the lines of a ledger are kept; here in memory, in `file` on disk."""
 
 from __future__ import annotations
 

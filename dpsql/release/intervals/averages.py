@@ -70,7 +70,7 @@ def average_interval(release: Release, released: Released, estimate: Estimate, l
 
     quantile = exactly
     if noisy > 2:
-        # A half-width is a norm of the weights (see `linear_tails`), so lines between two of them lie above it.
+        # A half-width is a norm of the weights (see `linear_combinations`), so lines between two of them lie above it.
         grid = np.linspace(-reach, reach, _GRID)
         known = exactly(grid)
 

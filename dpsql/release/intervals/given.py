@@ -4,7 +4,7 @@ An interval is read beside a row that is shown. Where noisy values chose the row
 noise does not have the law that it was drawn from, and intervals hold at their level given that the row is shown:
 
 * What has no noise in common with the choosing values is as it was: its law does not change.
-* The choosing value itself: exact equal-tailed sets of the law within its window (`privacy.truncated`).
+* The choosing value itself: exact equal-tailed sets of the law within its window (`accuracy.truncated`).
 * All else that has noise of the same vector: given the window W an interval is missed with a chance of at most
   P(missed) / P(W), whatever the laws. P(W) depends on the exact choosing value k alone. With an interval for k that is
   missed with a chance of at most a / 20 given W, and the least P(W) over it, one at level 1 - (19/20) a P(W) for the

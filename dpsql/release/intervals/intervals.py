@@ -1,7 +1,7 @@
 """Noise intervals: where the exact (clipped) answer lies, given the noisy one and the law of the noise.
 
 They cover the noise that privacy adds, not clipping or sampling, and hold at the stated level for every data set, given
-that the row is shown (`noise_given`). All is computed from released values and public facts.
+that the row is shown (`intervals.given`). All is computed from released values and public facts.
 """
 
 from __future__ import annotations

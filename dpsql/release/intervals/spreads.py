@@ -1,4 +1,5 @@
-"""Noise intervals of variances, covariances, slopes and correlations: from a release to `moment_intervals` and back."""
+"""Noise intervals of variances, covariances, slopes and correlations: from a release to `accuracy.statistics` and
+back."""
 
 from __future__ import annotations
 
@@ -77,7 +78,7 @@ class _Reader:
         ]
 
     def run(self, interval: Callable[..., Bounds], letters: str, *more: float) -> Bounds:
-        """An interval of `moment_intervals` for the moments of these letters."""
+        """An interval of `accuracy.statistics` for the moments of these letters."""
         return interval(*self.moments(letters), self.width(letters), *more)
 
     def width(self, letters: str) -> Callable[[Floats, float], Floats]:

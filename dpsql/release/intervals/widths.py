@@ -23,7 +23,7 @@ def half_widths(release: Release, places: Sequence[int | None], weights: Floats,
     of one noise vector; None: a feature that is 0) with weights of shape (len(places), m).
 
     At levels beyond 1 - 1e-9, where laws are no longer tabled, as much wider as the logarithm of what may be missed is
-    larger: the logarithm of a tail is concave and 0 at 0 (see `linear_tails`), so that is never too narrow."""
+    larger: the logarithm of a tail is concave and 0 at 0 (see `linear_combinations`), so that is never too narrow."""
     if level > _NEAREST:
         further = math.log1p(-level) / math.log1p(-_NEAREST) * (1 + 1e-9)
         return half_widths(release, places, weights, _NEAREST) * further
@@ -59,7 +59,8 @@ class Chords:
     """Half-widths of above cos(a) - below sin(a) for angles a from -90 to 90 degrees, exact at some angles.
 
     Between two of them a combination is one of their two combinations with factors that are not negative, and the
-    half-width, a norm of the weights (see `linear_tails`), is at most that of theirs: so it is read, to the safe side.
+    half-width, a norm of the weights (see `linear_combinations`), is at most that of theirs: so it is read, to the
+    safe side.
     """
 
     angles: Floats
