@@ -7,7 +7,7 @@ An executor raises nothing that depends on rows.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -238,11 +238,3 @@ class ExactTable:
 
     def __repr__(self) -> str:
         return "ExactTable(private)"
-
-
-class Executor(Protocol):
-    """Runs exact plans over the tables that it was made for."""
-
-    def execute(self, plan: ExactPlan, key: bytes = NO_KEY) -> ExactTable:
-        """The exact integers of a plan. `key`: 32 fresh bytes that decide which rows of a unit beyond its limits are
-        left out; any key is as private, a fresh one favours no row."""

@@ -13,8 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from dpsql.errors import InvalidSchema
+from dpsql.executors.base import Store, engine_of
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.database import Database, aggregated
+from dpsql.executors.pandas.engine import PANDAS
 from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.executors.pandas.groups import key_codes
 from dpsql.executors.pandas.inner_aggregates import renumber
@@ -28,7 +30,6 @@ from dpsql.schema.columns import ColumnSchema, Key, TableSchema, Type, link, res
 from dpsql.schema.intervals import Interval
 from dpsql.schema.words import about
 from dpsql.session.table import Table
-from dpsql.sources.frames import stored_columns
 
 Tables = Mapping[str, Table]
 
@@ -39,8 +40,13 @@ def resolved(sources: Tables, known: Mapping[str, TableSchema] | None = None) ->
     Raises InvalidSchema where a declaration does not fit its table, or a unit's path leads nowhere."""
     made = dict(known or {})
     for name, source in sources.items():
+        engine = engine_of(source.frame) or PANDAS
+        said = source.declaration
+        if said.table.public and engine is not PANDAS:
+            raise InvalidSchema(f"{name} is public, and only a pandas DataFrame can be.")
+        rows = len(source.frame) if said.table.public else None
         with about(name):
-            schema = resolve(name, stored_columns(source.frame), source.declaration, rows=len(source.frame))
+            schema = resolve(name, engine.columns(source.frame), said, rows=rows)
         made[name.casefold()] = _published(schema, source) if schema.public else schema
     return link(made)
 
@@ -51,9 +57,9 @@ _versions = itertools.count()
 class PublicData:
     """The contents of public tables, for the sets of values that queries ask of them."""
 
-    def __init__(self, stores: Mapping[str, ColumnStore]) -> None:
+    def __init__(self, stores: Mapping[str, Store]) -> None:
         self.stores = public_stores(stores)
-        self._database = Database(stores)
+        self._database = Database(self.stores)
         self._version = next(_versions)
 
     @property
@@ -84,15 +90,16 @@ class PublicData:
         return cells_of(found, kind)[0]
 
 
-def public_data(stores: Mapping[str, ColumnStore]) -> PublicData | None:
+def public_data(stores: Mapping[str, Store]) -> PublicData | None:
     """Those of the stores that hold public tables; None if there are none."""
     public = public_stores(stores)
     return PublicData(public) if public else None
 
 
-def public_stores(stores: Mapping[str, ColumnStore]) -> dict[str, ColumnStore]:
-    """Those of the stores that hold public tables, by folded name."""
-    return {name.casefold(): store for name, store in stores.items() if store.schema.public}
+def public_stores(stores: Mapping[str, Store]) -> dict[str, ColumnStore]:
+    """Those of the stores that hold public tables, by folded name: they are DataFrames, whatever the others are."""
+    public = ((name, store) for name, store in stores.items() if store.schema.public)
+    return {name.casefold(): store for name, store in public if isinstance(store, ColumnStore)}
 
 
 def _published(schema: TableSchema, source: Table) -> TableSchema:

@@ -13,11 +13,12 @@ from dpsql.answer.explain import Explanation
 from dpsql.answer.result import Result
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidArgument
+from dpsql.executors.base import Store, engine_for, engine_of
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.schema.columns import Declaration, TableSchema
 from dpsql.session.prepare import Terms, prepare
 from dpsql.session.public_tables import public_data, resolved
-from dpsql.session.run import finished, run
+from dpsql.session.run import check_engine, finished, run
 from dpsql.session.table import Table, as_table
 from dpsql.sql.catalog import Catalog
 
@@ -64,10 +65,12 @@ def query(
     said = Declaration.of(bounds, keys, types, unit=unit, max_rows=max_rows, max_groups=max_groups)
     sources = _sources(data, said)
     tables = resolved(sources)
+    engine = engine_for({name: each.frame for name, each in sources.items() if not tables[name.casefold()].public})
     stores = {name: _store(source.frame, tables[name.casefold()]) for name, source in sources.items()}
     catalog = Catalog(tables, any_name=not isinstance(data, Mapping), public=public_data(stores))
     prepared = prepare(sql, catalog, relation, terms, params=params, strategy=strategy, mechanism=mechanism)
     release = prepared.release
+    check_engine(release, engine)
     if prepared.explain_only:
         return Explanation(release)
     footer = f"spent {release.price} (calls add up; dpsql.Session keeps count)"
@@ -95,10 +98,14 @@ _stores: dict[int, ColumnStore] = {}
 _lock = threading.Lock()
 
 
-def _store(frame: pd.DataFrame, schema: TableSchema) -> ColumnStore:
+def _store(frame: Any, schema: TableSchema) -> Store:
     """A store for this call. Text codes made for the same frame object before are kept as long as the frame lives and
     its cells are the same memory."""
-    store = ColumnStore(frame, schema)
+    engine = engine_of(frame)
+    assert engine is not None  # or there would be no Table
+    store: Store = engine.store(frame, schema)
+    if not isinstance(store, ColumnStore):
+        return store
     key = id(frame)
     with _lock:
         before = _stores.get(key)

@@ -7,16 +7,24 @@ from dataclasses import replace
 
 from dpsql.answer.result import Result, result_of
 from dpsql.core.samplers import fresh_key
-from dpsql.errors import InternalError
-from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.executors.pandas.executor import PandasExecutor
+from dpsql.errors import InternalError, UnsupportedSQL
+from dpsql.executors.base import Engine, Store, executor_of
 from dpsql.release.release import Release, Released
 from dpsql.schema.intervals import Interval
 from dpsql.session.public_tables import public_stores
 from dpsql.session.trial import tried
 
 
-def run(release: Release, stores: Mapping[str, ColumnStore]) -> Released:
+def check_engine(release: Release, engine: Engine) -> None:
+    """Raises UnsupportedSQL where the engine lacks what the release asks for, by its plans alone."""
+    plans = (release.exact,) if release.searches is None else (release.searches.exact, release.exact)
+    for plan in plans:
+        lack = engine.lacks(plan)
+        if lack is not None:
+            raise UnsupportedSQL(f"the engine {engine.name}, which reads these tables, has no {lack}.")
+
+
+def run(release: Release, stores: Mapping[str, Store]) -> Released:
     """The released values of a release over the tables' stores.
 
     Executors are total; should anything fail all the same while exact values are held, its own words could quote
@@ -27,7 +35,7 @@ def run(release: Release, stores: Mapping[str, ColumnStore]) -> Released:
     released: Released | None = None
     failed = ""
     try:
-        executor = PandasExecutor(stores)
+        executor = executor_of(stores)
         bounds: tuple[Interval, ...] = ()
         if release.searches is not None:
             bounds = release.searches.choose(executor.execute(release.searches.exact, fresh_key()))

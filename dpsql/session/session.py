@@ -25,7 +25,8 @@ from dpsql.core.loss import as_delta, as_epsilon, show
 from dpsql.core.parallel import parts_of
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidArgument, InvalidSchema, LedgerError, UnknownGroups, as_written
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.base import Engine, Store, engine_for, engine_of
+from dpsql.executors.pandas.engine import PANDAS
 from dpsql.release.groups import within_delta
 from dpsql.release.release import Release, Released
 from dpsql.schema.words import about
@@ -34,7 +35,7 @@ from dpsql.session.owner_file import Schema
 from dpsql.session.prepare import Prepared, Terms, prepare
 from dpsql.session.public_tables import public_data, resolved
 from dpsql.session.replay import Question, Replay
-from dpsql.session.run import finished, run
+from dpsql.session.run import check_engine, finished, run
 from dpsql.session.table import Table, as_table
 from dpsql.session.table_units import units_of, units_read
 from dpsql.sources.frames import read_table
@@ -77,7 +78,8 @@ class Session:
         self._epsilon = None if epsilon is None else as_epsilon(epsilon)
         self._delta = Fraction(0) if delta is None else as_delta(delta)
         self._max_epsilon = None if max_epsilon is None else as_epsilon(max_epsilon, "max_epsilon")
-        self._stores: dict[str, ColumnStore] = {}
+        self._stores: dict[str, Store] = {}
+        self._engine: Engine = PANDAS
         self._catalog = Catalog({})
         if tables is not None and not isinstance(tables, Mapping):
             raise InvalidArgument(
@@ -263,9 +265,11 @@ class Session:
             max_rho=self._max_rho,
         )
         try:
-            return prepare(sql, self._catalog, self.neighbours, terms, **how)
+            prepared = prepare(sql, self._catalog, self.neighbours, terms, **how)
         except UnknownGroups as refusal:
             raise within_delta(refusal, self._ledger.remaining.delta) from None
+        check_engine(prepared.release, self._engine)
+        return prepared
 
     def _drawn(
         self, release: Release, sql: str, question: Question | None, *, fresh: bool
@@ -333,10 +337,15 @@ class Session:
                 with about(name):
                     found[name] = Table.of(frame, said)
         linked = resolved(found, self._catalog.tables)
+        before = {name: store.source for name, store in self._stores.items() if not store.schema.public}
+        new = {name: table.frame for name, table in found.items() if not linked[name.casefold()].public}
+        engine = engine_for(before | new)
         if ledger is not None:
             ledger.check_units(units_of(linked))
         for name, table in found.items():
-            self._stores[name] = ColumnStore(table.frame, linked[name.casefold()])
+            reader = engine_of(table.frame) or engine
+            self._stores[name] = reader.store(table.frame, linked[name.casefold()])
+        self._engine = engine
         self._catalog = Catalog(linked, public=public_data(self._stores))
 
     def __copy__(self) -> NoReturn:

@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 
 from dpsql.errors import InvalidArgument, InvalidSchema
+from dpsql.executors.base import engine_of
 from dpsql.schema.columns import Declaration, resolve
 from dpsql.schema.words import plain
-from dpsql.sources.frames import stored_columns
 
 _ATTRIBUTE = "dpsql"
 _WORDS = ("bounds", "keys", "types")
@@ -33,12 +33,13 @@ class Table:
     given again at no cost. No row is read. Raises InvalidSchema.
     """
 
-    frame: pd.DataFrame = field(repr=False)
+    frame: Any = field(repr=False)
+    """A DataFrame, or a source that another engine reads."""
     declaration: Declaration
 
     def __init__(
         self,
-        frame: pd.DataFrame,
+        frame: Any,
         *,
         bounds: Any = None,
         keys: Any = None,
@@ -54,7 +55,8 @@ class Table:
         partition: Any = None,
         version: Any = None,
     ) -> None:
-        if not isinstance(frame, pd.DataFrame):
+        engine = engine_of(frame)
+        if engine is None:
             raise InvalidArgument(f"a table is made of a pandas DataFrame, got {type(frame).__name__}.")
         said = Declaration.of(
             bounds,
@@ -73,10 +75,10 @@ class Table:
         )
         object.__setattr__(self, "frame", frame)
         object.__setattr__(self, "declaration", said.over(_remembered(frame)))
-        resolve("the table", stored_columns(frame), self.declaration)
+        resolve("the table", engine.columns(frame), self.declaration)
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, declaration: Declaration) -> Table:
+    def of(cls, frame: Any, declaration: Declaration) -> Table:
         """A table from a declaration that is validated already."""
         table = cls.__new__(cls)
         object.__setattr__(table, "frame", frame)
@@ -140,15 +142,15 @@ def as_table(source: object) -> Table:
     """A Table from a DataFrame or a Table. Raises InvalidArgument for anything else."""
     if isinstance(source, Table):
         return source
-    if isinstance(source, pd.DataFrame):
+    if engine_of(source) is not None:
         return Table.of(source, Declaration())
     raise InvalidArgument(f"a table must be a pandas DataFrame or a dpsql.Table, got {type(source).__name__}.")
 
 
-def _remembered(frame: pd.DataFrame) -> Declaration:
+def _remembered(frame: object) -> Declaration:
     """What `declare` wrote into `.attrs`, for the columns that are still there."""
-    said = frame.attrs.get(_ATTRIBUTE)
-    if said is None:
+    said = frame.attrs.get(_ATTRIBUTE) if isinstance(frame, pd.DataFrame) else None
+    if said is None or not isinstance(frame, pd.DataFrame):
         return Declaration()
     if not isinstance(said, dict) or not all(isinstance(said.get(word) or {}, dict) for word in _WORDS):
         raise InvalidSchema('df.attrs["dpsql"] is not what dpsql.declare writes.')

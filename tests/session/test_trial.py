@@ -484,7 +484,7 @@ def try_without_the_row(patch: Patch) -> None:
 def forget_the_second_trial(patch: Patch) -> None:
     def run(release: Release, stores: Any) -> Any:
         assert release.searches is not None
-        executor = answer.PandasExecutor(stores)
+        executor = pandas.PandasExecutor(stores)
         settled = release.settled(bounds := release.searches.choose(executor.execute(release.searches.exact)))
         return replace(settled.privatise(executor.execute(settled.exact)), bounds=bounds)
 

@@ -40,6 +40,11 @@ class ColumnStore:
         self._inside: dict[str, bool] = {}
         self._identified: dict[str, tuple[Codes, Vector]] = {}
 
+    @property
+    def source(self) -> pd.DataFrame:
+        """What the store holds the columns of."""
+        return self.frame
+
     def column(self, name: str) -> ColumnSchema:
         return self.schema.by_name[name.casefold()]
 

@@ -1,0 +1,38 @@
+"""What the engine over pandas columns takes and gives (as of `dpsql.executors.base.Engine`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeGuard
+
+import pandas as pd
+
+from dpsql.core.exact import ExactPlan
+from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.executor import PandasExecutor
+from dpsql.schema.columns import Stored, TableSchema
+from dpsql.sources.frames import stored_columns
+
+
+class PandasEngine:
+    """DataFrames, in this process. Lacks nothing."""
+
+    name = "pandas"
+
+    def takes(self, source: object) -> TypeGuard[pd.DataFrame]:
+        return isinstance(source, pd.DataFrame)
+
+    def columns(self, source: pd.DataFrame) -> list[Stored]:
+        return stored_columns(source)
+
+    def store(self, source: pd.DataFrame, schema: TableSchema) -> ColumnStore:
+        return ColumnStore(source, schema)
+
+    def executor(self, stores: Mapping[str, ColumnStore]) -> PandasExecutor:
+        return PandasExecutor(stores)
+
+    def lacks(self, plan: ExactPlan) -> None:  # noqa: ARG002
+        return None
+
+
+PANDAS = PandasEngine()
