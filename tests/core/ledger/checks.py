@@ -32,7 +32,7 @@ from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.text import Rules
 from dpsql.core.unit import Neighbours
 from dpsql.errors import BudgetExceeded, DPSQLError, LedgerError
-from dpsql.session import run as answer
+from dpsql.executors.pandas import executor as pandas
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes that begin as copies of this one")
 TENTH = Cost.of(Fraction(1, 10))
@@ -204,14 +204,14 @@ def check_charged_before_rows(folder: Path) -> None:
     """While rows are read, the charge is in the file already, for everybody to see."""
     path = folder / "before.ledger"
     seen: list[int] = []
-    honest = answer.PandasExecutor.execute
+    honest = pandas.PandasExecutor.execute
 
     def execute(self: Any, *args: Any, **more: Any) -> Any:
         seen.append(fork_to_say(lambda: len(charges(path))).said())
         return honest(self, *args, **more)
 
     with pytest.MonkeyPatch.context() as patch, session(path) as asked:
-        patch.setattr(answer.PandasExecutor, "execute", execute)
+        patch.setattr(pandas.PandasExecutor, "execute", execute)
         for _ in range(3):
             asked.query(COUNT, epsilon=1, fresh=True)
     assert seen == [1, 2, 3], f"charges in the file while queries ran: {seen}"
@@ -260,7 +260,7 @@ def check_refusals_are_free(folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patch, session(path, budget=Budget(1)) as asked:
         asked.query(COUNT, epsilon=0.75)
         before, held, anchor = path.read_bytes(), asked.spent, asked.ledger_anchor
-        patch.setattr(answer.PandasExecutor, "execute", lambda *_: pytest.fail("rows were read"))
+        patch.setattr(pandas.PandasExecutor, "execute", lambda *_: pytest.fail("rows were read"))
         for sql, more in (
             (COUNT, {"epsilon": 0.3, "fresh": True}),
             ("SELECT COUNT(*) FROM people WHERE age > 3", {"epsilon": 0.25000001}),

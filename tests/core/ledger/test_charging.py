@@ -17,7 +17,7 @@ from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.file import open_ledger
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.errors import BudgetExceeded, InternalError, InvalidArgument, LedgerError
-from dpsql.session import run as answer
+from dpsql.executors.pandas import executor as pandas
 from tests.core.ledger import checks
 from tests.core.ledger.checks import COUNT, cost, needs_fork, raw, rules, session
 
@@ -109,7 +109,7 @@ def test_a_run_that_fails_stays_paid(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     with session(path) as asked:
         with monkeypatch.context() as patch:
-            patch.setattr(answer.PandasExecutor, "execute", fail)
+            patch.setattr(pandas.PandasExecutor, "execute", fail)
             with pytest.raises(InternalError) as caught:
                 asked.query(COUNT, epsilon=1)
         assert checks.SECRET not in str(caught.value)
@@ -125,7 +125,7 @@ def test_interrupted_in_the_middle_of_a_run_it_stays_paid(tmp_path: Path, monkey
 
     with session(tmp_path / "a.ledger") as asked:
         with monkeypatch.context() as patch:
-            patch.setattr(answer.PandasExecutor, "execute", interrupt)
+            patch.setattr(pandas.PandasExecutor, "execute", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 asked.query(COUNT, epsilon=1)
         assert asked.spent.epsilon == 1

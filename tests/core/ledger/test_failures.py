@@ -17,7 +17,7 @@ from dpsql.core.ledger import clock as ledger_clock
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.file import FileStore, open_ledger
 from dpsql.errors import DPSQLError, InvalidArgument, InvalidPrivacyParameter, LedgerError
-from dpsql.session import run as answer
+from dpsql.executors.pandas import executor as pandas
 from tests.core.ledger import checks
 from tests.core.ledger.checks import COUNT, SECRET, edit, fork_to_say, needs_fork, rules, session
 
@@ -25,7 +25,7 @@ from tests.core.ledger.checks import COUNT, SECRET, edit, fork_to_say, needs_for
 @contextmanager
 def no_rows_are_read() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(answer.PandasExecutor, "execute", lambda *_, **__: pytest.fail("rows were read"))
+        patch.setattr(pandas.PandasExecutor, "execute", lambda *_, **__: pytest.fail("rows were read"))
         yield
 
 
