@@ -7,21 +7,23 @@ dpsql.query(df, "SELECT AVG(age) FROM df", epsilon=1, bounds={"age": (17, 90)})
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from dpsql.shell import interrupted as _interrupted  # noqa: F401  isort: skip - first, as all else takes its time
 
-from dpsql import errors
-from dpsql.answer.explain import Explanation
-from dpsql.answer.result import Result
-from dpsql.core.ledger.budget import Budget
-from dpsql.core.loss import PrivacyLoss
-from dpsql.core.unit import Neighbours
-from dpsql.errors import DPSQLError
-from dpsql.session.owner_file import Schema
-from dpsql.session.query import query
-from dpsql.session.session import Session
-from dpsql.session.table import Table, declare
-from dpsql.version import __version__
+if TYPE_CHECKING:
+    from dpsql import accounting, accuracy, errors
+    from dpsql.answer.explain import Explanation
+    from dpsql.answer.result import Result
+    from dpsql.core.ledger.budget import Budget
+    from dpsql.core.loss import PrivacyLoss
+    from dpsql.core.unit import Neighbours
+    from dpsql.errors import DPSQLError
+    from dpsql.session.owner_file import Schema
+    from dpsql.session.query import query
+    from dpsql.session.session import Session
+    from dpsql.session.table import Table, declare
+    from dpsql.version import __version__
 
 __all__ = [
     "Budget",
@@ -41,12 +43,35 @@ __all__ = [
     "query",
 ]
 
+_HOMES = {
+    "Budget": "core.ledger.budget",
+    "DPSQLError": "errors",
+    "Explanation": "answer.explain",
+    "Neighbours": "core.unit",
+    "PrivacyLoss": "core.loss",
+    "Result": "answer.result",
+    "Schema": "session.owner_file",
+    "Session": "session.session",
+    "Table": "session.table",
+    "__version__": "version",
+    "declare": "session.table",
+    "query": "session.query",
+}
+"""Where each public name lives; the others of `__all__` are modules."""
+
 
 def __getattr__(name: str) -> object:
-    """`dpsql.accounting` and `dpsql.accuracy`, imported when they are first asked for."""
-    if name in ("accounting", "accuracy"):
-        return import_module(f"dpsql.{name}")
-    raise AttributeError(f"module 'dpsql' has no attribute {name!r}")
+    """A public name, imported when it is first asked for: a question needs no ledger, and a client no engine."""
+    if name not in __all__:
+        raise AttributeError(f"module 'dpsql' has no attribute {name!r}")
+    home = _HOMES.get(name)
+    found: object = import_module(f"dpsql.{name}") if home is None else getattr(import_module(f"dpsql.{home}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def load_ipython_extension(shell: object) -> None:
