@@ -4,7 +4,7 @@ import ast
 import io
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
@@ -165,6 +165,26 @@ def test_every_module_keeps_to_its_floor():
     for module, path in modules().items():
         found += violations(module, path.read_text(encoding="utf-8"))
     assert not found, "\n".join(["modules that left their floor:", *found])
+
+
+def circles(imports: Mapping[str, Iterable[str]]) -> list[str]:
+    """The modules that lead back to themselves by what they import, at any distance."""
+    left = {module: set(others) & set(imports) for module, others in imports.items()}
+    while bottom := [module for module, others in left.items() if not others]:
+        left = {module: others - set(bottom) for module, others in left.items() if others}
+    while top := left.keys() - set().union(*left.values()):  # on no circle, though it leads to one
+        left = {module: others for module, others in left.items() if module not in top}
+    return sorted(left)
+
+
+def test_no_module_leads_back_to_itself():
+    found = circles({module: imports_of(module) for module in modules()})
+    assert not found, f"modules that import each other, under TYPE_CHECKING or in a function too: {found}"
+
+
+def test_a_planted_circle_is_found():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": ()}) == ["a", "b", "c"]
+    assert circles({"a": {"b", "c", "numpy"}, "b": {"c"}, "c": ()}) == []
 
 
 def test_core_rests_on_little():

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpsql.accounting import accountants
+from dpsql.accounting import accountants, side_by_side
 from dpsql.accounting import gaussian_curve as gaussian
 from dpsql.accounting import groups as grouping
 from dpsql.accounting.losses import RDP, ZCDP, ApproxDP, PureDP
@@ -74,7 +74,7 @@ def compare(events: Any, delta: Number) -> pd.DataFrame:
     ways = [Steps.of(way) for way in _ways(events)]
     found = {
         name: float(np.max([each(steps, slack) for steps in ways]))  # NaN where one of them is
-        for name, each in accountants.ACCOUNTANTS.items()
+        for name, each in side_by_side.ACCOUNTANTS.items()
     }
     return _frame(found, "accountant")
 
@@ -115,14 +115,14 @@ def rdp_at(events: Any, delta: Number, alpha: float, *, conversion: str = "tight
 
 
 def pld(events: Any, delta: Number) -> float:
-    """The distribution of the privacy loss; see `dpsql.accounting.accountants.pld`."""
-    return accountants.pld(*_read(events, delta))
+    """The distribution of the privacy loss; see `dpsql.accounting.side_by_side.pld`."""
+    return side_by_side.pld(*_read(events, delta))
 
 
 def delta_of(events: Any, epsilon: Number) -> float:
     """The least delta at epsilon >= 0 by the distribution of the privacy loss.
     Raises InvalidPrivacyParameter, InvalidArgument."""
-    return accountants.delta_of(Steps.of(_events(events)), _epsilon(epsilon))
+    return side_by_side.delta_of(Steps.of(_events(events)), _epsilon(epsilon))
 
 
 def gaussian_epsilon(sigma: Number, delta: Number, sensitivity: Number = 1) -> float:

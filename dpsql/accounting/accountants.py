@@ -172,29 +172,3 @@ def rdp_at(steps: Steps, delta: Fraction, alpha: float, *, conversion: str = "ti
     convert = renyi.tight if conversion == "tight" else renyi.classic
     found = convert(renyi.curve_of(steps)(s), s, math.log(below(slack)) * (1 + RELATIVE_MARGIN))
     return raised(float(found[0]))
-
-
-def pld(steps: Steps, delta: Fraction) -> float:
-    """The whole distribution of the loss, by FFT with pessimistic rounding. NaN if a step is known by its zCDP alone
-    (no worst pair is known), or where delta leaves nothing and not all steps are pure."""
-    from dpsql.accounting import loss_distribution as distributions
-
-    return distributions.epsilon_of(steps, delta)
-
-
-def delta_of(steps: Steps, epsilon: Fraction) -> float:
-    """The least delta at epsilon that `pld` proves. NaN if a step is known by its zCDP alone."""
-    from dpsql.accounting import loss_distribution as distributions
-
-    return distributions.delta_of(steps, epsilon)
-
-
-ACCOUNTANTS: dict[str, Accountant] = {
-    "basic": basic,
-    "advanced": advanced,
-    "kov": kov,
-    "zcdp_classic": zcdp_classic,
-    "zcdp": zcdp,
-    "rdp": rdp,
-    "pld": pld,
-}

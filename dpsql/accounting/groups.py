@@ -21,7 +21,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpsql.accounting import accountants, renyi
+from dpsql.accounting import accountants, renyi, side_by_side
 from dpsql.accounting.losses import growth
 from dpsql.core.conversion import delta_of_rho
 from dpsql.core.events import Event, Steps, Tally
@@ -40,7 +40,7 @@ def compared(event: Event, size: int, delta: Fraction) -> dict[str, float]:
     found["zcdp"] = accountants.zcdp(apart, delta)
     found["rdp_proposition_2"] = proposition_2(steps, size, delta)
     found["rdp"] = accountants.rdp(apart, delta)
-    found["exact"] = accountants.pld(apart, delta)
+    found["exact"] = side_by_side.pld(apart, delta)
     return found
 
 
@@ -104,8 +104,8 @@ def _own_curve(steps: Steps) -> Callable[[float], float]:
     if steps.concentrated:
         [(rho, count)] = steps.concentrated.items()
         return lambda epsilon: max(raised(delta_of_rho(above(rho * count), epsilon)), _LEAST)
-    return lambda epsilon: accountants.delta_of(steps, Fraction(epsilon))
+    return lambda epsilon: side_by_side.delta_of(steps, Fraction(epsilon))
 
 
 def _own_epsilon(steps: Steps, delta: Fraction) -> float:
-    return accountants.zcdp(steps, delta) if steps.concentrated else accountants.pld(steps, delta)
+    return accountants.zcdp(steps, delta) if steps.concentrated else side_by_side.pld(steps, delta)

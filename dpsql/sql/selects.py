@@ -7,12 +7,14 @@ that is a GROUP BY term becomes that key's slot.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Protocol
 
 from sqlglot import ErrorLevel, exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.plan.expressions import Call, Column, Expr, Literal, Slot, columns, rebuild, walk
+from dpsql.plan.nodes import Pair
 from dpsql.plan.query import Finish, Order, Output
 from dpsql.schema.columns import Type
 from dpsql.sql.aggregate_calls import AGGREGATES, called, is_aggregate, name_of
@@ -20,13 +22,10 @@ from dpsql.sql.aggregates import AggregateBinder
 from dpsql.sql.dialect import Private
 from dpsql.sql.grouping import SEVERAL, GroupingSet, grouping_sets
 from dpsql.sql.parse import span_of
+from dpsql.sql.same_unit import People, Rows
 from dpsql.sql.scalars import ScalarBinder
 from dpsql.sql.scopes import Scope, Statementwide
 from dpsql.sql.select_list import aggregate_in, fresh
-
-if TYPE_CHECKING:
-    from dpsql.sql.same_unit import People
-    from dpsql.sql.subqueries import Marking, Membership
 
 MOST_ROWS = 10**18
 _DIALECT = Private()
@@ -43,6 +42,31 @@ def _is_membership(node: exp.Expr) -> bool:
     return isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None)
 
 
+@dataclass(frozen=True)
+class Marking:
+    """A mark that is to be made; `span` is the place of its sub-query."""
+
+    inner: Rows
+    keys: tuple[Pair, ...]
+    column: Column
+    condition: Expr | None
+    of_list: bool
+    span: Span | None
+    named: Column | None = None
+    """A column of the rows that are asked, in the place of one of the sub-query's: of that only whether it has rows
+    counts."""
+
+
+class Memberships(Protocol):
+    """What binds the sub-queries of a SELECT: they are SELECTs themselves, so it is handed in."""
+
+    def bind(self, node: exp.Expr, outer: SelectBinder) -> Expr | None:
+        """The column that a membership marks; None for any other node."""
+
+    def value(self, node: exp.Subquery, outer: SelectBinder) -> Expr:
+        """A sub-query as a value."""
+
+
 class SelectBinder(AggregateBinder):
     """Binds one aggregating SELECT. Subclasses say what its rows are, and which aggregates there are."""
 
@@ -54,7 +78,7 @@ class SelectBinder(AggregateBinder):
         whole: Statementwide,
         select: exp.Select,
         scope: Scope,
-        member: Membership | None = None,
+        member: Memberships | None = None,
         around: SelectBinder | None = None,
     ) -> None:
         self.whole = whole
@@ -200,7 +224,7 @@ class SelectBinder(AggregateBinder):
 
     # Names.
 
-    def inside(self, select: exp.Select, people: People, member: Membership) -> SelectBinder:
+    def inside(self, select: exp.Select, people: People, member: Memberships) -> SelectBinder:
         """The binder of a sub-query in one of this one's expressions."""
         return SelectBinder(self.whole, select, people.scope, member, around=self)
 

@@ -7,9 +7,8 @@ equality that says so: then a person's own rows alone decide what is marked of t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -23,26 +22,9 @@ from dpsql.sql.joins import assembled, not_on_the_unit
 from dpsql.sql.parse import span_of
 from dpsql.sql.same_unit import People, Rows, SameUnit, all_of, columns_of, equality, places_of
 from dpsql.sql.select_list import is_star, items_of
-
-if TYPE_CHECKING:
-    from dpsql.sql.selects import SelectBinder
+from dpsql.sql.selects import Marking, SelectBinder
 
 Found = tuple[People | None, People | None]
-
-
-@dataclass(frozen=True)
-class Marking:
-    """A mark that is to be made; `span` is the place of its sub-query."""
-
-    inner: Rows
-    keys: tuple[Pair, ...]
-    column: Column
-    condition: Expr | None
-    of_list: bool
-    span: Span | None
-    named: Column | None = None
-    """A column of the rows that are asked, in the place of one of the sub-query's: of that only whether it has rows
-    counts."""
 
 
 def with_marks(rows: Rows, marks: Sequence[Marking]) -> Source:
