@@ -69,7 +69,9 @@ def test_while_the_command_opens_and_reads(tmp_path: Path):
 
 def test_a_program_that_imports_dpsql_has_its_own_interrupt(tmp_path: Path):
     ended = run(
-        ["-c", "try:\n    import dpsql\nexcept KeyboardInterrupt:\n    print('mine')"], tmp_path, {"pandas": _PRESSED}
+        ["-c", "try:\n    from dpsql import query\nexcept KeyboardInterrupt:\n    print('mine')"],
+        tmp_path,
+        {"pandas": _PRESSED},
     )
     assert ended.stdout == "mine\n"
 
