@@ -165,6 +165,10 @@ def _choice_step(release: Release) -> list[Step]:
     ]
 
 
+_ONE_SUM = {"discrete_gaussian": "Gaussian", "discrete_laplace": "Laplace", "discrete_laplace_of_shares": "Laplace"}
+"""Words for the laws of one noisy sum; one without is called by its name."""
+
+
 def _share_steps(release: Release, share: Share) -> list[Step]:
     if release.allowed.rho is not None:
         cost = f"rho {show(release.allowed.rho if len(release.shares) + len(release.draws) == 1 else share.cost.rho)}"
@@ -173,14 +177,14 @@ def _share_steps(release: Release, share: Share) -> list[Step]:
     many = len(share.places)
     noisy = [release.coordinates[place] for place in share.places]
     if len(noisy) == 1:
-        law = "Gaussian" if share.noise.name == "discrete_gaussian" else "Laplace"
+        law = _ONE_SUM.get(share.noise.name, share.noise.name)
         return [("noise", f"{noisy[0].name} + {law}{_spread(release, share, noisy[0])}", cost)]
     how = {
         "discrete_k_norm": f"{many} sums share one K-norm draw, each at the full epsilon (encoding)",
         "discrete_laplace": f"{many} sums with Laplace noise each, epsilon split evenly (split)",
         "discrete_laplace_of_shares": f"{many} shares of each row, Laplace noise for each at full epsilon (encoding)",
         "discrete_gaussian": f"{many} sums with Gaussian noise each, for their joint L2 norm",
-    }[share.noise.name]
+    }.get(share.noise.name, f"{many} sums with {share.noise.name} noise")
     return [("noise", how, cost), *(("", f"{each.name}{_spread(release, share, each)}", "") for each in noisy)]
 
 
