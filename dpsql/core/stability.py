@@ -101,10 +101,11 @@ def _(node: Join) -> Stability:
 @stability.register
 def _(node: Mark) -> Stability:
     """The mark of a row depends on that row and on public rows, or on the rows of its own unit: as if the unit had
-    written the mark into its rows. No row is added or left out."""
+    written the mark into its rows. No row is added or left out. Rows of nobody are not marked by people's, for what is
+    asked of nobody's rows is free."""
     inner = stability(node.inner)
     outer = stability(node.input)
-    if inner.by_unit and (inner.by_unit.keys() | outer.by_unit.keys()) != {DECLARED}:
+    if inner.by_unit and not inner.by_unit.keys() == outer.by_unit.keys() == {DECLARED}:
         raise InternalError("rows would be marked by those of other units")
     return outer
 

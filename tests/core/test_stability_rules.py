@@ -1,0 +1,85 @@
+"""What the rules of stability say of each node, and what they refuse by themselves, whatever was refused before a plan
+was made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dpsql.core.stability import DECLARED, Stability, stability
+from dpsql.errors import InternalError
+from dpsql.plan.expressions import Column, Fact, Literal
+from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Source, Union
+from dpsql.schema.columns import TableSchema, Type
+from dpsql.schema.units import Unit
+
+MARK = Column("found", Type.BOOLEAN, Fact())
+
+
+def scan(name: str, **said: Any) -> Scan:
+    return Scan(TableSchema(name, (), **said), name)
+
+
+ROWS, OTHERS = scan("t"), scan("s")
+PEOPLE, VISITS = scan("p", unit=Unit("id"), unique=(("id",),)), scan("e", unit=Unit("pid"))
+PUBLIC = scan("q", public=True, rows=3)
+TRUE = Literal(value=True, type=Type.BOOLEAN)
+
+
+def union(*branches: Source) -> Union:
+    return Union(tuple(Branch(each, ()) for each in branches), ())
+
+
+def per_unit(source: Source, *, alone: bool = False) -> PerUnit:
+    return PerUnit(source, (), (), (), alone=alone)
+
+
+@pytest.mark.parametrize(
+    ("source", "by_unit", "every_row"),
+    [
+        (ROWS, {"t": 1}, True),
+        (VISITS, {DECLARED: None}, False),
+        (PUBLIC, {}, True),
+        (Filter(ROWS, TRUE), {"t": 1}, False),
+        (Join(ROWS, PUBLIC, (), matches=4), {"t": 4}, False),
+        (Join(ROWS, PUBLIC, (), matches=0, outer=True), {"t": 1}, False),
+        (Join(ROWS, PUBLIC, ()), {"t": None}, False),
+        (Join(per_unit(PEOPLE, alone=True), per_unit(VISITS, alone=True), ()), {DECLARED: 1}, False),
+        (Join(per_unit(PEOPLE, alone=True), VISITS, ()), {DECLARED: None}, False),
+        (Mark(ROWS, PUBLIC, (), MARK), {"t": 1}, True),
+        (Mark(per_unit(PEOPLE, alone=True), VISITS, (), MARK), {DECLARED: 1}, False),
+        (Mark(PUBLIC, PUBLIC, (), MARK), {}, True),
+        (union(ROWS, ROWS), {"t": 2}, False),
+        (union(ROWS, OTHERS), {"t": 1, "s": 1}, False),
+        (union(ROWS, PUBLIC), {"t": 1}, False),
+        (per_unit(PEOPLE, alone=True), {DECLARED: 1}, False),
+        (per_unit(VISITS), {DECLARED: None}, False),
+        (per_unit(PUBLIC), {}, False),
+    ],
+)
+def test_how_many_rows_of_a_unit_each_node_has(source: Source, by_unit: dict[str, int | None], every_row: bool):
+    found = stability(source)
+    assert isinstance(found, Stability)
+    assert (dict(found.by_unit), found.every_row) == (by_unit, every_row)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        Mark(ROWS, ROWS, (), MARK),
+        Mark(ROWS, PEOPLE, (), MARK),
+        Mark(PEOPLE, ROWS, (), MARK),
+        Mark(PUBLIC, PEOPLE, (), MARK),
+        Mark(PUBLIC, ROWS, (), MARK),
+        Join(ROWS, ROWS, ()),
+        Join(ROWS, PEOPLE, ()),
+        Join(PEOPLE, ROWS, ()),
+        Join(PUBLIC, PEOPLE, ()),
+        Join(PUBLIC, ROWS, ()),
+        per_unit(ROWS),
+    ],
+)
+def test_rows_of_different_units_never_meet(source: Source):
+    with pytest.raises(InternalError):
+        stability(source)
