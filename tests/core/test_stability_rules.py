@@ -83,3 +83,8 @@ def test_how_many_rows_of_a_unit_each_node_has(source: Source, by_unit: dict[str
 def test_rows_of_different_units_never_meet(source: Source):
     with pytest.raises(InternalError):
         stability(source)
+
+
+def test_a_node_without_a_rule_has_no_answer():
+    with pytest.raises(InternalError, match="no stability rule"):
+        stability(object())
