@@ -110,14 +110,17 @@ def test_approximate_steps_have_parts_of_one_mass():
         delta = 1 - min(a.sum(), b.sum())
         if a.sum() > b.sum():
             (p, a), (q, b) = (q, b), (p, a)
-        assert (a <= e * b * (1 + 1e-12)).all() and (b <= e * a * (1 + 1e-12)).all()
+        assert (a <= e * b * (1 + 1e-12)).all()
+        assert (b <= e * a * (1 + 1e-12)).all()
         start, end = a.sum() / e, b.sum()
         t = (a.sum() - start) / (end - start) if end > start else 0.0
         held = t * b + (1 - t) * a / e
         assert 0 <= t <= 1 + 1e-9
-        assert abs(held.sum() - a.sum()) < 1e-9 and held.sum() >= 1 - delta - 1e-9
+        assert abs(held.sum() - a.sum()) < 1e-9
+        assert held.sum() >= 1 - delta - 1e-9
         assert (held <= q + 1e-12).all()
-        assert (held <= e * a + 1e-12).all() and (a <= e * held + 1e-12).all()
+        assert (held <= e * a + 1e-12).all()
+        assert (a <= e * held + 1e-12).all()
         for order in (1.2, 2.0, 6.0):
             moments = float((a**order * np.where(q > 0, q, 1.0) ** (1 - order)).sum())
             assert moments <= math.exp(order * (order - 1) * math.log(e) ** 2 / 2) * (1 + 1e-9)
