@@ -23,7 +23,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from dpsql.core.loss import as_epsilon
 from dpsql.core.sensitivity import analyse
 from dpsql.core.unit import Neighbours
-from dpsql.schema.columns import resolve
+from dpsql.schema.declaration import resolve
 from dpsql.session.prepare import Terms, prepare
 from dpsql.sources.frames import stored_columns
 from dpsql.sql.bind import bind

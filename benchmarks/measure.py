@@ -24,7 +24,7 @@ from dpsql.core.unit import Neighbours
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.executor import PandasExecutor
 from dpsql.release.release import Release
-from dpsql.schema.columns import resolve
+from dpsql.schema.declaration import resolve
 from dpsql.session.prepare import Terms, prepare
 from dpsql.sources.frames import stored_columns
 from dpsql.sql.catalog import Catalog

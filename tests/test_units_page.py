@@ -13,7 +13,8 @@ import pytest
 
 import dpsql
 from dpsql.errors import InvalidSchema, MissingBounds
-from dpsql.schema.units import TABLE_WORDS, TableWords, UnitWord, unit_word_of
+from dpsql.schema.table_words import TABLE_WORDS, TableWords
+from dpsql.schema.units import UnitWord, unit_word_of
 
 
 def shop(customers: int = 200) -> dict[str, pd.DataFrame]:

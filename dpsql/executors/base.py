@@ -13,7 +13,8 @@ from typing import Any, Protocol
 from dpsql.core.exact import NO_KEY, ExactPlan, ExactTable
 from dpsql.errors import InvalidSchema
 from dpsql.executors.pandas.engine import PANDAS
-from dpsql.schema.columns import Stored, TableSchema
+from dpsql.schema.columns import TableSchema
+from dpsql.schema.declaration import Stored
 
 
 class Executor(Protocol):

@@ -1,22 +1,21 @@
-"""What an owner says of a whole table: whose rows they are, how many of them count, whether it is public.
+"""Privacy units: whose rows those of a table are, and how many of one unit count.
 
-`TableWords` is what was written. A unit is a column of the table, or a path that leads to another table's unit;
-`followed` turns the path into look-ups once all tables are known. No row is read here.
+A unit is a column of the table, or a path that leads to another table's unit; `followed` turns the path into look-ups
+once all tables are known. No row is read here.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 from typing import Protocol
 
 from dpsql.errors import InvalidSchema, did_you_mean
 from dpsql.schema.numbers import LARGEST_LIMIT
-from dpsql.schema.words import briefly, items_of, names_and_signs, unique_of, whole_of
+from dpsql.schema.words import briefly, names_and_signs
 
 MOST_STEPS = 16
 """A path of more look-ups than this is refused."""
@@ -78,13 +77,6 @@ class Limits:
         return Limits(*(theirs if mine is None else mine for mine, theirs in pairs))
 
 
-_LIMITS = {  # the words, in the order of the fields of Limits
-    "max_rows": "rows of one unit",
-    "max_groups": "groups that one unit is in",
-    "max_rows_per_group": "rows of one unit in one group",
-}
-
-
 class Column(Protocol):
     """What is asked here of a column."""
 
@@ -111,164 +103,6 @@ class Linked(Protocol):
     def unique(self) -> tuple[tuple[str, ...], ...]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class TableWords:
-    """The owner's words about one table as a whole. None and empty: not said.
-
-    unique: sets of columns of which no two rows have the same values; max_matches: columns, each with the most rows
-    that have one value in it; partition: a column whose values part the rows: queries about different values cost
-    each row only one of them; version: a name for the data as they are, under which answers can be replayed.
-    """
-
-    unit: UnitWord | None = None
-    limits: Limits = Limits()
-    public: bool | None = None
-    unique: tuple[tuple[str, ...], ...] = ()
-    max_matches: tuple[tuple[str, int], ...] = ()
-    partition: str | None = None
-    version: str | None = None
-
-    @classmethod
-    def of(
-        cls,
-        *,
-        unit: object = None,
-        max_rows: object = None,
-        max_groups: object = None,
-        max_rows_per_group: object = None,
-        public: object = None,
-        unique: object = None,
-        max_matches: object = None,
-        partition: object = None,
-        version: object = None,
-    ) -> TableWords:
-        """What a caller wrote, each word checked by itself. Raises InvalidSchema."""
-        limits = zip(_LIMITS, (max_rows, max_groups, max_rows_per_group), strict=True)
-        if public is not None and not isinstance(public, bool):
-            raise InvalidSchema(f"public must be True or False, got {briefly(public)}.")
-        return cls(
-            None if unit is None else unit_word_of(unit),
-            Limits(*(None if most is None else _limit(word, most) for word, most in limits)),
-            public,
-            () if unique is None else unique_of(unique),
-            tuple((name, _matches(name, most)) for name, most in items_of("max_matches", max_matches)),
-            None if partition is None else _partition(partition),
-            None if version is None else _version(version),
-        )
-
-    def over(self, other: TableWords) -> TableWords:
-        """Both together; where both say the same kind of thing, this one holds. Unique keys of both are unique."""
-        return TableWords(
-            self.unit or other.unit,
-            self.limits.over(other.limits),
-            other.public if self.public is None else self.public,
-            (*other.unique, *self.unique),
-            tuple({**dict(other.max_matches), **dict(self.max_matches)}.items()),
-            self.partition or other.partition,
-            self.version or other.version,
-        )
-
-    def check(self, table: str) -> None:
-        """Raises InvalidSchema where the words contradict each other."""
-        limits = [word for word, most in zip(_LIMITS, astuple(self.limits), strict=True) if most is not None]
-        if self.public and (self.unit or limits):
-            word = "unit" if self.unit else limits[0]
-            raise InvalidSchema(
-                f"{table} is declared public, so it has no {word}.",
-                hint=f"No row of a public table is anybody's. Leave out public if rows are people's, else {word}.",
-            )
-        if limits and not self.unit:
-            raise InvalidSchema(
-                f"{table}: {limits[0]} is declared without a unit.",
-                hint='Limits belong to a unit. Say which column tells whose row it is: unit="person_id".',
-            )
-        if self.partition and (self.public or self.unit):
-            raise InvalidSchema(
-                f"{table}: a partition is for private tables without a unit.",
-                hint="Rows of a public table cost nothing, and one person's rows may lie in several parts: leave out "
-                "partition.",
-            )
-        if self.max_matches and not self.public:
-            raise InvalidSchema(
-                f"{table}: max_matches is for public tables.",
-                hint="If no row of it is anybody's, write public=True too; rows of people are limited by max_rows.",
-            )
-
-    def resolved(self, table: str, columns: Mapping[str, Column]) -> TableWords:
-        """The words with columns (here by folded name) as they are stored. Raises InvalidSchema for a column that is
-        not there, a unit whose values have no operations, and words that contradict each other."""
-        self.check(table)
-
-        def stored(word: str, name: str) -> Column:
-            if name.casefold() not in columns:
-                near = did_you_mean(name, [each.name for each in columns.values()])
-                dotted = word == "unit" and self.unit is not None and self.unit.own
-                hint = f"A name with a dot is in double quotes: unit='\"{dotted}.{name}\"'." if dotted else ""
-                raise InvalidSchema(f'{word}: column "{name}" is not in {table}.{near}', hint=hint)
-            return columns[name.casefold()]
-
-        matches = [(stored("max_matches", name).name, most) for name, most in self.max_matches]
-        for name, times in Counter(name for name, _most in matches).items():
-            if times > 1:
-                raise InvalidSchema(f'max_matches: column "{name}" is declared twice, in different case.')
-        unique = [tuple(stored("unique", name).name for name in key) for key in self.unique]
-        once = {frozenset(key): key for key in unique}
-        unit = None if self.unit is None else stored("unit", self.unit.column)
-        if unit is not None and unit.type == "other":
-            raise InvalidSchema(
-                f'unit: column "{unit.name}" is stored as {unit.storage}, whose values cannot be told apart here.',
-                hint="A unit is a column of numbers, text, booleans, dates or timestamps.",
-            )
-        return replace(
-            self,
-            unit=replace(self.unit, column=unit.name) if self.unit and unit else None,
-            unique=tuple(once.values()),
-            max_matches=tuple(matches),
-            partition=None if self.partition is None else stored("partition", self.partition).name,
-        )
-
-
-TABLE_WORDS = ("unit", *_LIMITS, "public", "unique", "max_matches", "partition", "version")
-"""The names of the words, as `TableWords.of` takes them and as a file writes them."""
-
-
-def _limit(word: str, most: object) -> int:
-    return whole_of(word, most, LARGEST_LIMIT, f"Write the most {_LIMITS[word]} that may count: {word}=4.")
-
-
-def _matches(name: str, most: object) -> int:
-    hint = f'Write the most rows that have one value in "{name}": max_matches={{"{name}": 3}}.'
-    return whole_of(f"{name}: max_matches", most, LARGEST_LIMIT, hint)
-
-
-def _partition(word: object) -> str:
-    if isinstance(word, str) and word:
-        return str.__str__(word)
-    raise InvalidSchema(f"partition must be the name of a column, got {briefly(word)}.", hint='Write partition="day".')
-
-
-def _version(word: object) -> str:
-    """A name for the data, of text or a whole number."""
-    if isinstance(word, int) and not isinstance(word, bool):
-        return str(int(word))
-    if isinstance(word, str) and word.strip().casefold() == _CONTENT:
-        raise InvalidSchema(
-            f"version {briefly(word)} would not follow the content of the data: it is one name for whatever they are, "
-            "so a file that changed would be given its old answers.",
-            hint='Name the data as they are, version="2026-11", and name them anew when they change; or leave version '
-            "out.",
-        )
-    if isinstance(word, str) and 0 < len(word) <= _LONGEST_VERSION:
-        return str.__str__(word)
-    raise InvalidSchema(
-        f"version must be a text of at most {_LONGEST_VERSION} characters or a whole number, got {briefly(word)}.",
-        hint='Name the data as they are, version="2026-11", and name them anew when they change.',
-    )
-
-
-_LONGEST_VERSION = 200
-_CONTENT = "content"
-"""A word that says more than a name can hold: it is kept for versions that are taken from the data."""
 _PATH = re.compile("(n[.])?n(>n[.]n)?")
 
 

@@ -12,9 +12,9 @@ from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.filters import ACCOUNTANTS
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidSchema, as_written, did_you_mean
-from dpsql.schema.columns import Declaration
+from dpsql.schema.declaration import Declaration
+from dpsql.schema.table_words import TABLE_WORDS
 from dpsql.schema.text_format import TEXT_WORDS, TextFormat
-from dpsql.schema.units import TABLE_WORDS
 from dpsql.schema.words import about
 
 _TOP = ("budget", "neighbours", "tables")

@@ -26,7 +26,8 @@ from dpsql.plan.domains import MOST_TEXT, cells_of
 from dpsql.plan.expressions import Expr, Vector
 from dpsql.plan.nodes import Source
 from dpsql.plan.query import MOST_DERIVED_CELLS, GroupKey
-from dpsql.schema.columns import ColumnSchema, Key, TableSchema, Type, link, resolve
+from dpsql.schema.columns import ColumnSchema, Key, TableSchema, Type
+from dpsql.schema.declaration import link, resolve
 from dpsql.schema.intervals import Interval
 from dpsql.schema.words import about
 from dpsql.session.table import Table

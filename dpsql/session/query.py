@@ -15,7 +15,8 @@ from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidArgument
 from dpsql.executors.base import Store, engine_for, engine_of
 from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.schema.columns import Declaration, TableSchema
+from dpsql.schema.columns import TableSchema
+from dpsql.schema.declaration import Declaration
 from dpsql.session.prepare import Terms, prepare
 from dpsql.session.public_tables import public_data, resolved
 from dpsql.session.run import check_engine, finished, run

@@ -9,7 +9,7 @@ import pandas as pd
 
 from dpsql.errors import InvalidArgument, InvalidSchema
 from dpsql.executors.base import engine_of
-from dpsql.schema.columns import Declaration, resolve
+from dpsql.schema.declaration import Declaration, resolve
 from dpsql.schema.words import plain
 
 _ATTRIBUTE = "dpsql"

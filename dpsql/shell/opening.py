@@ -9,7 +9,7 @@ from pathlib import Path
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.loss import as_delta, as_epsilon
 from dpsql.errors import InvalidArgument, did_you_mean
-from dpsql.schema.columns import Declaration
+from dpsql.schema.declaration import Declaration
 from dpsql.session.owner_file import Schema, TableEntry
 from dpsql.session.session import Session
 from dpsql.session.table import Table

@@ -14,7 +14,8 @@ import pandas as pd
 from pandas.api.extensions import ExtensionDtype
 
 from dpsql.errors import InvalidSchema
-from dpsql.schema.columns import Declaration, Stored, Type
+from dpsql.schema.columns import Type
+from dpsql.schema.declaration import Declaration, Stored
 from dpsql.schema.text_format import TEXT_ENDINGS, TextFormat
 from dpsql.schema.words import Pair
 from dpsql.sources.text_files import read_text

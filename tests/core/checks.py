@@ -37,7 +37,8 @@ from dpsql.plan.expressions import Expr, Fact, Vector
 from dpsql.plan.facts import known_of
 from dpsql.plan.nodes import filters_of
 from dpsql.release.release import Release
-from dpsql.schema.columns import Declaration, TableSchema, resolve
+from dpsql.schema.columns import TableSchema
+from dpsql.schema.declaration import Declaration, resolve
 from dpsql.session import prepare
 from dpsql.sources.frames import stored_columns
 from dpsql.sql.catalog import Catalog

@@ -22,7 +22,8 @@ import dpsql
 from dpsql.errors import TypeMismatch, UnsupportedSQL
 from dpsql.plan.expressions import Call, walk
 from dpsql.plan.functions import FUNCTIONS
-from dpsql.schema.columns import Declaration, Stored, Type, resolve
+from dpsql.schema.columns import Type
+from dpsql.schema.declaration import Declaration, Stored, resolve
 from dpsql.sql import plan_of
 from dpsql.sql.catalog import Catalog
 from tests.sql.people import LARGEST_EPSILON

@@ -13,7 +13,7 @@ import pytest
 from dpsql.errors import UnsupportedSQL
 from dpsql.plan.expressions import Call, walk
 from dpsql.plan.functions import FUNCTIONS
-from dpsql.schema.columns import Declaration, resolve
+from dpsql.schema.declaration import Declaration, resolve
 from dpsql.sources.frames import stored_columns
 from dpsql.sql import plan_of
 from dpsql.sql.catalog import Catalog

@@ -19,7 +19,8 @@ from dpsql.answer.render import _intervals_of_times, whole_limits
 from dpsql.answer.result import _limits
 from dpsql.errors import InvalidSchema
 from dpsql.schema.calendar import DAYS, MICROSECONDS, day_number, microsecond_number
-from dpsql.schema.columns import ColumnSchema, Declaration, Stored, Type, resolve
+from dpsql.schema.columns import ColumnSchema, Type
+from dpsql.schema.declaration import Declaration, Stored, resolve
 from dpsql.schema.intervals import Interval
 
 HUGE = 1e9

@@ -14,9 +14,11 @@ import pytest
 
 import dpsql
 from dpsql.errors import InvalidSchema
-from dpsql.schema.columns import Declaration, Stored, TableSchema, Type, link, resolve
+from dpsql.schema.columns import TableSchema, Type
+from dpsql.schema.declaration import Declaration, Stored, link, resolve
 from dpsql.schema.numbers import LARGEST_LIMIT
-from dpsql.schema.units import MOST_STEPS, TABLE_WORDS, Limits, Lookup, TableWords, Unit, UnitWord, unit_word_of
+from dpsql.schema.table_words import TABLE_WORDS, TableWords
+from dpsql.schema.units import MOST_STEPS, Limits, Lookup, Unit, UnitWord, unit_word_of
 from dpsql.sources.frames import read_table, stored_columns
 
 HUGE = 1e9

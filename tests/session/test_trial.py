@@ -31,7 +31,8 @@ from dpsql.release import finish
 from dpsql.release.auto_bounds import Searches
 from dpsql.release.intervals import intervals as noise_intervals
 from dpsql.release.release import Release
-from dpsql.schema.columns import Declaration, Type, resolve
+from dpsql.schema.columns import Type
+from dpsql.schema.declaration import Declaration, resolve
 from dpsql.session import prepare, trial
 from dpsql.session import query as api
 from dpsql.session import run as answer

@@ -9,7 +9,8 @@ import pytest
 
 import dpsql
 from dpsql.errors import InvalidSchema
-from dpsql.schema.columns import Declaration, Type
+from dpsql.schema.columns import Type
+from dpsql.schema.declaration import Declaration
 from dpsql.sources.frames import read_table, stored_columns
 from tests.executors.pandas.arrow_columns import arrow, needs_arrow
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import dpsql
 from dpsql.errors import DPSQLError, InvalidSchema
+from dpsql.schema.declaration import Declaration
 from dpsql.schema.text_format import TextFormat
 from dpsql.session.owner_file import Schema
 from dpsql.sources import frames, text_files
@@ -427,7 +428,7 @@ def test_files_that_are_not_there_are_told_and_errors_carry_nothing(tmp_path: Pa
         ("a\0b.csv", "cannot be read .ValueError."),
     ):
         with pytest.raises(InvalidSchema, match=message) as refused:
-            frames.read_table(tmp_path / name, dpsql.schema.columns.Declaration())
+            frames.read_table(tmp_path / name, Declaration())
         assert carried(refused.value) == [None, None]
 
 

@@ -20,7 +20,7 @@ from sqlglot.errors import TokenError
 import dpsql
 from dpsql.errors import DPSQLError, InvalidParameter, InvalidPrivacyParameter, QueryRefused
 from dpsql.plan.query import Finish, Output, format_plan
-from dpsql.schema.columns import Declaration, resolve
+from dpsql.schema.declaration import Declaration, resolve
 from dpsql.sources.frames import stored_columns
 from dpsql.sql import plan_of
 from dpsql.sql.catalog import Catalog

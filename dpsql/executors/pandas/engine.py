@@ -10,7 +10,8 @@ import pandas as pd
 from dpsql.core.exact import ExactPlan
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.executor import PandasExecutor
-from dpsql.schema.columns import Stored, TableSchema
+from dpsql.schema.columns import TableSchema
+from dpsql.schema.declaration import Stored
 from dpsql.sources.frames import stored_columns
 
 

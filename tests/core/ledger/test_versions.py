@@ -8,7 +8,7 @@ import pytest
 
 import dpsql
 from dpsql.errors import InvalidSchema
-from dpsql.schema.columns import Declaration
+from dpsql.schema.declaration import Declaration
 
 FRAME = pd.DataFrame({"age": [1, 2, 3]})
 

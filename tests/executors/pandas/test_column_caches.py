@@ -16,7 +16,7 @@ import pytest
 import dpsql
 from dpsql.executors.pandas import columns
 from dpsql.executors.pandas.columns import ColumnStore, same_memory
-from dpsql.schema.columns import Declaration, resolve
+from dpsql.schema.declaration import Declaration, resolve
 from dpsql.session import prepare, trial
 from dpsql.session import run as answer
 from dpsql.sources.frames import stored_columns

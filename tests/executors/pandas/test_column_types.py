@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 import dpsql
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.schema.calendar import DAYS, MICROSECONDS, MICROSECONDS_A_DAY, date_of, timestamp_of
-from dpsql.schema.columns import Declaration, Type, resolve
+from dpsql.schema.columns import Type
+from dpsql.schema.declaration import Declaration, resolve
 from dpsql.sources.frames import stored_columns
 from tests.executors.pandas.arrow_columns import ARROW, arrow, needs_arrow, wrapped
 

@@ -25,7 +25,8 @@ from dpsql.executors.pandas.evaluation import evaluator
 from dpsql.plan.expressions import DTYPES, Call, Column, Fact, Literal, Vector, call, evaluate
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.row_local import elementary, laid_out
-from dpsql.schema.columns import Declaration, Type, resolve
+from dpsql.schema.columns import Type
+from dpsql.schema.declaration import Declaration, resolve
 from dpsql.sources.frames import stored_columns
 from tests.executors.pandas.layouts import LAYOUTS, NULLABLE, NUMPY, can_lie, frame_of, is_laid_out, lie, watched
 from tests.plan.records import Use, vector

@@ -16,7 +16,8 @@ from dpsql.core.sensitivity import Analysis, Contribution, Measured, analyse
 from dpsql.core.unit import Neighbours
 from dpsql.errors import QueryRefused
 from dpsql.plan.query import Query, format_plan
-from dpsql.schema.columns import Declaration, Stored, Type, resolve
+from dpsql.schema.columns import Type
+from dpsql.schema.declaration import Declaration, Stored, resolve
 from dpsql.sql import plan_of
 from dpsql.sql.catalog import Catalog
 

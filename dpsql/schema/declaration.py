@@ -1,0 +1,267 @@
+"""What an owner declares of one table, and how it comes together with what a source says of the columns.
+
+A `Declaration` is what the owner writes, for some columns and the table as a whole; `resolve` joins it with the column
+names and storage types of a source into a `TableSchema`. `link` follows the units of tables that lead to other tables.
+No row is read here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from fractions import Fraction
+
+from dpsql.errors import InvalidSchema, did_you_mean
+from dpsql.schema.calendar import MICROSECONDS_A_DAY, read_timestamp
+from dpsql.schema.columns import MOST_KEYS, ColumnSchema, Key, TableSchema, Type
+from dpsql.schema.intervals import Interval
+from dpsql.schema.table_words import TableWords
+from dpsql.schema.units import Unit, followed
+from dpsql.schema.words import (
+    AUTO,
+    Pair,
+    Word,
+    bounds_of,
+    briefly,
+    flag_of,
+    items_of,
+    keys_of,
+    moment,
+    shown,
+    shown_pair,
+)
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """The owner's words about one table, column by column and as a whole (`table`); validated when made.
+
+    bounds: column -> (lower, upper), numbers or dates, or "auto"; keys: column -> list of values; types: column ->
+    "integer", "real" (or "decimal", which is read as real), "boolean", "text", "date" or "timestamp"; nullable: column
+    -> False where the owner says that no cell is NULL (one that is nevertheless becomes the column's first key, lower
+    bound, or the type's zero). Dates are `date`, `datetime`, pandas' or NumPy's, or ISO text. Raises InvalidSchema.
+    """
+
+    bounds: Mapping[str, Pair | str] = field(default_factory=dict)
+    keys: Mapping[str, tuple[Word, ...]] = field(default_factory=dict)
+    types: Mapping[str, Type] = field(default_factory=dict)
+    nullable: Mapping[str, bool] = field(default_factory=dict)
+    table: TableWords = field(default_factory=TableWords)
+    auto: bool = False
+    """Every column of numbers without bounds has them chosen by the queries that need some."""
+
+    @classmethod
+    def of(
+        cls, bounds: object = None, keys: object = None, types: object = None, nullable: object = None, **table: object
+    ) -> Declaration:
+        """A declaration from what a caller wrote, every word of it checked; `table` are the words of TableWords.of."""
+        auto = isinstance(bounds, str) and bounds == AUTO
+        return cls(
+            {name: bounds_of(name, pair) for name, pair in items_of("bounds", None if auto else bounds)},
+            {name: keys_of(name, listed, MOST_KEYS) for name, listed in items_of("keys", keys)},
+            {name: _type(name, word) for name, word in items_of("types", types)},
+            {name: flag_of(name, word) for name, word in items_of("nullable", nullable)},
+            TableWords.of(**table),
+            auto,
+        )
+
+    def over(self, other: Declaration) -> Declaration:
+        """Both declarations together; where both speak of a column's same fact, this one holds."""
+        return Declaration(
+            {**other.bounds, **self.bounds},
+            {**other.keys, **self.keys},
+            {**other.types, **self.types},
+            {**other.nullable, **self.nullable},
+            self.table.over(other.table),
+            self.auto or other.auto,
+        )
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column that something is said of, in the order it is first named."""
+        return list(dict.fromkeys([*self.bounds, *self.keys, *self.types, *self.nullable]))
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a source says of a column without looking at a row: its name, type and whether it can hold NULL."""
+
+    name: str
+    type: Type
+    nullable: bool
+    storage: str
+
+
+def resolve(table: str, stored: Iterable[Stored], said: Declaration, *, rows: int | None = None) -> TableSchema:
+    """The schema of a table from its stored columns and the owner's word; a unit that is a path is left for `link`.
+    The number of rows is kept for public tables only. Raises InvalidSchema."""
+    columns = list(stored)
+    folded: dict[str, str] = {}
+    for column in columns:
+        other = folded.get(column.name.casefold())
+        if other is not None:
+            raise InvalidSchema(
+                f'two columns of {table} are named "{other}" and "{column.name}".',
+                hint="Names match without regard to case; rename one of them.",
+            )
+        folded[column.name.casefold()] = column.name
+    unknown = [name for name in said.columns if name.casefold() not in folded]
+    if unknown:
+        near = did_you_mean(unknown[0], folded.values())
+        raise InvalidSchema(f'declared column "{unknown[0]}" is not in {table}.{near}')
+    facts = _by_stored_name(said, folded)
+    resolved = TableSchema(table, tuple(_resolve_column(column, facts) for column in columns))
+    words = said.table.resolved(table, resolved.by_name)
+    return replace(
+        resolved,
+        unit_word=words.unit,
+        unit=Unit(words.unit.column, owner=words.unit.column) if words.unit and not words.unit.table else None,
+        limits=words.limits,
+        public=words.public is True,
+        unique=words.unique,
+        max_matches=words.max_matches,
+        rows=rows if words.public else None,
+        partition=words.partition,
+        version=words.version,
+    )
+
+
+def link(tables: Mapping[str, TableSchema]) -> dict[str, TableSchema]:
+    """The tables, by folded name, with every unit followed to its end: to a column of its own table, or through
+    look-ups in others. Raises InvalidSchema where a path does not lead to a unit."""
+    return {name: replace(table, unit=followed(name, tables)) for name, table in tables.items()}
+
+
+def _by_stored_name(said: Declaration, folded: Mapping[str, str]) -> Declaration:
+    names = Counter(folded[name.casefold()] for name in said.columns)
+    for name, times in names.items():
+        if times > 1:
+            raise InvalidSchema(f'column "{name}" is declared twice, in different case.')
+    return Declaration(
+        {folded[name.casefold()]: fact for name, fact in said.bounds.items()},
+        {folded[name.casefold()]: fact for name, fact in said.keys.items()},
+        {folded[name.casefold()]: fact for name, fact in said.types.items()},
+        {folded[name.casefold()]: fact for name, fact in said.nullable.items()},
+        auto=said.auto,
+    )
+
+
+def _resolve_column(stored: Stored, said: Declaration) -> ColumnSchema:
+    name = stored.name
+    kind = said.types.get(name, stored.type)
+    _check_readable(stored, kind)
+    nullable = said.nullable.get(name, stored.nullable or kind != stored.type)
+    bounds = said.bounds.get(name)
+    auto = bounds == AUTO or (bounds is None and said.auto and kind.numeric)
+    if bounds == AUTO and not kind.numeric:
+        raise InvalidSchema(f'{name}: bounds are chosen for numbers, but "{name}" is {kind} ({stored.storage}).')
+    pair = None if isinstance(bounds, str) else bounds
+    clip = None if pair is None else _clip(stored, kind, pair)
+    keys = said.keys.get(name)
+    values = None if keys is None else _key_values(name, kind, keys)
+    if pair is not None and clip is not None:
+        _check_inside(name, zip(keys or (), values or (), strict=True), pair, clip)
+    return ColumnSchema(name, kind, nullable, clip, values, stored.storage, auto)
+
+
+def _check_inside(name: str, keys: Iterable[tuple[Word, Key]], bounds: Pair, clip: Interval) -> None:
+    """Raises InvalidSchema where a key, here with its value, lies outside the bounds."""
+    for key, value in keys:
+        if isinstance(value, int | float) and value not in clip:
+            raise InvalidSchema(f"{name}: key {shown(key)} lies outside the bounds {shown_pair(bounds)}.")
+
+
+def _check_readable(stored: Stored, kind: Type) -> None:
+    """Text can be read as anything, numbers and booleans as each other, timestamps as dates."""
+    if kind is stored.type or stored.type is Type.TEXT:
+        return
+    if kind is Type.TEXT and stored.type is not Type.OTHER:
+        raise InvalidSchema(
+            f"{stored.name}: a column stored as {stored.storage} is not text.", hint=f"It is {stored.type}."
+        )
+    if stored.type is Type.OTHER or kind.temporal != stored.type.temporal:
+        raise InvalidSchema(f"{stored.name}: a column stored as {stored.storage} cannot be read as {kind}.")
+
+
+def _clip(stored: Stored, kind: Type, bounds: Pair) -> Interval:
+    if not (kind.temporal if isinstance(bounds[0], date) else kind.numeric):
+        raise _bounds_of_another_type(stored, kind, bounds)
+    lower, upper = (moment(each) if isinstance(each, date) else each for each in bounds)
+    if kind is Type.REAL:
+        return Interval(float(lower), float(upper))
+    unit = MICROSECONDS_A_DAY if kind is Type.DATE else 1
+    least, most = math.ceil(Fraction(lower) / unit), math.floor(Fraction(upper) / unit)
+    if least >= most:
+        between = " and ".join(shown(each) for each in bounds)
+        raise InvalidSchema(f"{stored.name}: fewer than two {kind}s lie between {between}.")
+    return Interval(least, most)
+
+
+def _bounds_of_another_type(stored: Stored, kind: Type, bounds: Pair) -> InvalidSchema:
+    name = stored.name
+    if kind.temporal:
+        return InvalidSchema(
+            f'{name}: "{name}" is {kind}, so its bounds are dates, got {shown_pair(bounds)}.',
+            hint=f'Write them as dates or ISO text: bounds={{"{name}": ("2000-01-01", "2030-12-31")}}.',
+        )
+    what, word = ("dates", "date") if isinstance(bounds[0], date) else ("numbers", "real")
+    readable = kind is Type.TEXT or (kind is Type.BOOLEAN and word == "real")
+    return InvalidSchema(
+        f'{name}: bounds are for {what}, but "{name}" is {kind} ({stored.storage}).',
+        hint=f'If it holds {what}, say so: types={{"{name}": "{word}"}}.' if readable else "",
+    )
+
+
+_KEY_TYPES: Mapping[Type, tuple[type, ...]] = {
+    Type.TEXT: (str,),
+    Type.INTEGER: (int,),
+    Type.REAL: (int, float),
+    Type.BOOLEAN: (bool,),
+    Type.DATE: (),
+    Type.TIMESTAMP: (),
+    Type.OTHER: (),
+}
+
+
+def _key_values(name: str, kind: Type, keys: tuple[Word, ...]) -> tuple[Key, ...]:
+    values = tuple(_key_value(name, kind, key) for key in keys)
+    if len(set(values)) < len(values):
+        raise InvalidSchema(f"{name}: a key is listed twice.")
+    return values
+
+
+def _key_value(name: str, kind: Type, key: Word) -> Key:
+    """The key as a value of the column's type."""
+    if key is None:
+        return None
+    kind_is_boolean = kind is Type.BOOLEAN  # True is an int in Python, not here
+    if kind.temporal and isinstance(key, str | date):
+        microseconds = read_timestamp(key) if isinstance(key, str) else moment(key)
+        if microseconds is not None and kind is Type.TIMESTAMP:
+            return microseconds
+        if microseconds is not None and microseconds % MICROSECONDS_A_DAY == 0:
+            return microseconds // MICROSECONDS_A_DAY
+    elif not isinstance(key, date) and isinstance(key, _KEY_TYPES[kind]) and isinstance(key, bool) == kind_is_boolean:
+        return key
+    raise InvalidSchema(f'{name}: key {shown(key)} does not fit "{name}", which is {kind}.')
+
+
+def _type(name: str, word: object) -> Type:
+    if isinstance(word, str) and word in _TYPE_WORDS:
+        return _TYPE_WORDS[word]
+    *first, last = (f'"{each}"' for each in _TYPE_WORDS)
+    raise InvalidSchema(f"{name}: type must be {', '.join(first)} or {last}, got {briefly(word)}.")
+
+
+_TYPE_WORDS: Mapping[str, Type] = {
+    "integer": Type.INTEGER,
+    "real": Type.REAL,
+    "decimal": Type.REAL,
+    "boolean": Type.BOOLEAN,
+    "text": Type.TEXT,
+    "date": Type.DATE,
+    "timestamp": Type.TIMESTAMP,
+}
