@@ -31,7 +31,7 @@ from dpsql.core.stability import Stability
 from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.core.unit import ContributionBound, Neighbours, Sensitivity
 from dpsql.errors import BudgetExceeded, InternalError
-from dpsql.executors.pandas import columns, database, evaluation, groups, kept_rows, pairing, relations
+from dpsql.executors.pandas import accumulators, columns, database, evaluation, groups, kept_rows, pairing, relations
 from dpsql.executors.pandas import executor as pandas
 from dpsql.executors.pandas.hashing import hash_vector
 from dpsql.executors.pandas.joining import KeyColumn, key_of
@@ -110,19 +110,19 @@ def drop_the_clip(patch: Patch) -> None:
             found = np.rint((vector.values.astype(float) - part.origin) * part.steps_per_unit)
         return np.where(np.isfinite(found), np.clip(found, -(2.0**60), 2.0**60), 0).astype(np.int64)
 
-    patch.setattr(pandas, "lattice_steps", steps)
+    patch.setattr(accumulators, "lattice_steps", steps)
     patch.setattr(columns, "_enforce", lambda vector, _column: vector)
 
 
 def add_a_null_as_the_lower_end(patch: Patch) -> None:
     """A NULL in a sum that its count does not know of."""
-    honest = pandas._SumPart.add
+    honest = accumulators.Sum.add
 
     def add(self: Any, block: Any, read: Any, seen: Any) -> None:
         value = self.part.value
         honest(self, block, {**read, value: Vector(read[value].values + 100)}, seen)
 
-    patch.setattr(pandas._SumPart, "add", add)
+    patch.setattr(accumulators.Sum, "add", add)
 
 
 def forget_that_a_changed_row_opens_a_second_group(patch: Patch) -> None:
@@ -301,7 +301,7 @@ def believe_both_sides_of_an_or(patch: Patch) -> None:
 def sum_in_floats(patch: Patch) -> None:
     """Values are added as they are, and rounded to the lattice at the end: the order of rows shows."""
 
-    class FloatSum(pandas._SumPart):
+    class FloatSum(accumulators.Sum):
         def __init__(self, part: Any, cells: int) -> None:
             super().__init__(part, cells)
             self.total = np.zeros(cells + 1)
@@ -318,7 +318,7 @@ def sum_in_floats(patch: Patch) -> None:
         def values(self) -> Any:
             return np.array([round(each * self.part.steps_per_unit) for each in self.total[:-1].tolist()], dtype=object)
 
-    patch.setattr(pandas, "_SumPart", FloatSum)
+    patch.setattr(accumulators, "Sum", FloatSum)
 
 
 def let_an_exception_depend_on_a_row(patch: Patch) -> None:
@@ -370,7 +370,7 @@ def drop_the_group_of_null(patch: Patch) -> None:
 
 
 def count_null_as_a_value(patch: Patch) -> None:
-    patch.setattr(pandas._CountPart, "add", lambda self, _block, _read, seen: self.total.__iadd__(seen))
+    patch.setattr(accumulators.RowCount, "add", lambda self, _block, _read, seen: self.total.__iadd__(seen))
 
 
 def let_unknown_pass_a_filter(patch: Patch) -> None:
@@ -844,15 +844,15 @@ def tell_one_person_in_two_tables_apart(patch: Patch) -> None:
 
 
 def forget_to_clip_totals(patch: Patch) -> None:
-    honest = pandas.unit_totals
-    patch.setattr(pandas, "unit_totals", lambda *args, **_: honest(*args, least=-(2**50), most=2**50))
+    honest = accumulators.unit_totals
+    patch.setattr(accumulators, "unit_totals", lambda *args, **_: honest(*args, least=-(2**50), most=2**50))
 
 
 def count_rows_for_units(patch: Patch) -> None:
     def pairs(units: Any, by: Any, cells: int) -> Any:
         return np.bincount(np.zeros(len(units), dtype=np.int64) if by is None else by, minlength=cells)
 
-    patch.setattr(pandas, "distinct_pairs", pairs)
+    patch.setattr(accumulators, "distinct_pairs", pairs)
 
 
 def forget_groups_without_kept_rows(patch: Patch) -> None:

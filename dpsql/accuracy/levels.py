@@ -31,12 +31,13 @@ beyond the solution.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsql.accuracy import linear_combinations
 from dpsql.accuracy.generating_functions import (
@@ -49,6 +50,8 @@ from dpsql.accuracy.generating_functions import (
     power,
 )
 from dpsql.core.hierarchies import GroupingSet, _components, _evidence, _places, _union, _weights
+
+Places = NDArray[np.intp]
 
 _LEAST_FACTOR = 1e-30  # of the largest; smaller ones are rounded up, so that no power of them overflows
 _MERGED = 1 / 3000  # of the standard deviation
@@ -124,12 +127,7 @@ def half_widths(terms: Iterable[tuple[float, int]], law: str, dimension: int, we
     weights other than 0.
     """
     size = np.abs(np.asarray(weights, dtype=np.float64))
-    counts: dict[float, int] = {}
-    for factor, count in terms:
-        if not (math.isfinite(factor) and count >= 0):
-            raise ValueError("factors must be finite and counts at least 0")
-        counts[abs(factor)] = counts.get(abs(factor), 0) + count
-    present = sorted((factor, count) for factor, count in counts.items() if factor and count)
+    present = _present(terms)
     largest = present[-1][0] if present else 0.0
     if law == "gaussian":
         return linear_combinations.half_widths(law, dimension, size, level) * math.sqrt(
@@ -147,17 +145,33 @@ def half_widths(terms: Iterable[tuple[float, int]], law: str, dimension: int, we
     part = min(1.0, level / _LEAST_LEVEL)
     relative = _merged([(max(factor / largest, _LEAST_FACTOR), count) for factor, count in present])
     widths = np.zeros(size.shape[1])
+    for k, chunk in _chunks(size):
+        ordered = -np.sort(-size[:, chunk], axis=0)[:k]
+        if law == "cube":
+            ordered = linear_combinations.fewer(ordered, dimension, MOST_CUBE_WEIGHTS)
+        loudest, ordered = ordered[0], ordered / ordered[0]
+        one = CubeCombination.of(dimension, ordered) if law == "cube" else LaplaceCombination(ordered)
+        widths[chunk] = _solved(_Sum(one, relative), max(level, _LEAST_LEVEL)) * loudest
+    return widths * (largest * part)
+
+
+def _present(terms: Iterable[tuple[float, int]]) -> list[tuple[float, int]]:
+    """The terms from the smallest factor to the largest: each |factor| once, none of them 0. Raises ValueError."""
+    counts: dict[float, int] = {}
+    for factor, count in terms:
+        if not (math.isfinite(factor) and count >= 0):
+            raise ValueError("factors must be finite and counts at least 0")
+        counts[abs(factor)] = counts.get(abs(factor), 0) + count
+    return sorted((factor, count) for factor, count in counts.items() if factor and count)
+
+
+def _chunks(size: Floats) -> Iterator[tuple[int, Places]]:
+    """Weight vectors with so many weights other than 0, and their places, some at a time; no vectors of zeros."""
     others = (size > 0).sum(axis=0)
     for k in np.unique(others[others > 0]).tolist():
         columns = np.flatnonzero(others == k)
         for chunk in np.split(columns, range(_CHUNK, len(columns), _CHUNK)):
-            ordered = -np.sort(-size[:, chunk], axis=0)[:k]
-            if law == "cube":
-                ordered = linear_combinations.fewer(ordered, dimension, MOST_CUBE_WEIGHTS)
-            loudest, ordered = ordered[0], ordered / ordered[0]
-            one = CubeCombination.of(dimension, ordered) if law == "cube" else LaplaceCombination(ordered)
-            widths[chunk] = _solved(_Sum(one, relative), max(level, _LEAST_LEVEL)) * loudest
-    return widths * (largest * part)
+            yield k, chunk
 
 
 def _merged(terms: list[tuple[float, int]]) -> list[tuple[float, int]]:

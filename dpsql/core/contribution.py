@@ -70,20 +70,26 @@ def _check_fan_outs(source: Source) -> None:
 
 
 def _declared(plan: Aggregate, below: Stability, options: Options | None, *, grouped: bool) -> ContributionBound:
-    said = _said(plan.input, options, below.expected)
-    rows = None if said.rows is None else max(1, said.rows)
-    if rows is None and said.groups is not None and said.per_group is not None:
-        rows = min(LARGEST_LIMIT, said.groups * said.per_group)
-    if below.rows is not None:
-        rows = below.rows if rows is None else min(rows, below.rows)
-        rows = max(1, rows)
-    if rows is None and _counts_units_alone(plan) and (said.groups is not None or not grouped):
-        rows = said.groups or 1
+    limits = _said(plan.input, options, below.expected)
+    rows = _most_rows(plan, limits, below.rows, grouped=grouped)
     if rows is None:
         raise _missing(plan)
-    groups = min(rows, said.groups or rows, plan.public_cells or rows) if grouped else 1
-    per_group = min(rows, said.per_group or rows)
+    groups = min(rows, limits.groups or rows, plan.public_cells or rows) if grouped else 1
+    per_group = min(rows, limits.per_group or rows)
     return ContributionBound(rows if grouped else per_group, groups, per_group)
+
+
+def _most_rows(plan: Aggregate, limits: Limits, certain: int | None, *, grouped: bool) -> int | None:
+    """How many rows of a unit are counted in all groups together; `certain`: how many there are at most by the plan
+    alone. None where nothing bounds them."""
+    rows = None if limits.rows is None else max(1, limits.rows)
+    if rows is None and limits.groups is not None and limits.per_group is not None:
+        rows = min(LARGEST_LIMIT, limits.groups * limits.per_group)
+    if certain is not None:
+        rows = max(1, certain if rows is None else min(rows, certain))
+    if rows is None and _counts_units_alone(plan) and (limits.groups is not None or not grouped):
+        rows = limits.groups or 1
+    return rows
 
 
 def _said(source: Source, options: Options | None, expected: int | None) -> Limits:

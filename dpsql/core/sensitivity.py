@@ -166,14 +166,18 @@ def _of_units(row: Measured, plan: Aggregate, bounds: Bounds, *, averages: bool)
         return row
     if each.kind is AggregateKind.AVG:
         return replace(row, bound=bounds.units, of="mean") if averages else row
-    if each.kind not in (AggregateKind.COUNT, AggregateKind.SUM):
+    if each.kind not in (AggregateKind.COUNT, AggregateKind.SUM) or not _clips(plan, bounds, averages=averages):
         return row
+    of_row = row.count if row.sum is None else row.sum
+    return _total(row, Interval(min(0, of_row.range.lower) * limit, max(0, of_row.range.upper) * limit), bounds)
+
+
+def _clips(plan: Aggregate, bounds: Bounds, *, averages: bool) -> bool:
+    """Whether COUNT and SUM clip a unit's total rather than leave out rows of it, by the rule of `_of_units`."""
+    if not bounds.enforced or bounds.rows.l1 < bounds.rows.most_groups * bounds.rows.linf:
+        return False
     by_row = SPREADS | PAIRS | {AggregateKind.DISTINCT} | (set() if averages else {AggregateKind.AVG})
-    beside_rows = any(other.kind in by_row and not other.of_units for other in plan.aggregations)
-    if beside_rows or not bounds.enforced or bounds.rows.l1 < bounds.rows.most_groups * limit:
-        return row
-    held = row.count if row.sum is None else row.sum
-    return _total(row, Interval(min(0, held.range.lower) * limit, max(0, held.range.upper) * limit), bounds)
+    return not any(other.kind in by_row and not other.of_units for other in plan.aggregations)
 
 
 def _total(row: Measured, clip: Interval, bounds: Bounds) -> Measured:

@@ -60,23 +60,28 @@ class Domains:
         if isinstance(expr, Literal):
             return (expr.value,)
         if isinstance(expr, Column):
-            declared = self.declared(expr)
-            listed = self._copied(expr) if declared is None else declared.keys
-            if listed and declared is not None and expr.fact.nullable and not declared.nullable and None not in listed:
-                listed = (*listed, None)  # beside no match in an outer join
-            return _counted(expr, self.known) if listed is None else listed
+            return self._of_column(expr)
         if not isinstance(expr, Call):
             return None
-        found = self._of_columns(expr)
-        if found is None:
-            found = self._truncated(expr)
-        if found is None:
-            found = self._chosen(expr)
-        if found is None:
-            found = _counted(expr, self.known)
-        if found is None and expr.function.values:
-            found = _sorted({*expr.function.values, *([None] if fact(expr, self.known).nullable else [])})
-        return self._combined(expr) if found is None else found
+        ways = (self._of_columns, self._truncated, self._chosen, self._counted, self._of_function, self._combined)
+        return next((values for way in ways if (values := way(expr)) is not None), None)
+
+    def _of_column(self, column: Column) -> Domain | None:
+        """The values that are listed, or lie between bounds."""
+        declared = self.declared(column)
+        listed = self._copied(column) if declared is None else declared.keys
+        if listed and declared is not None and column.fact.nullable and not declared.nullable and None not in listed:
+            listed = (*listed, None)  # beside no match in an outer join
+        return self._counted(column) if listed is None else listed
+
+    def _counted(self, expr: Expr) -> Domain | None:
+        return _counted(expr, self.known)
+
+    def _of_function(self, expr: Call) -> Domain | None:
+        """All that the function can come to, whatever its arguments."""
+        if not expr.function.values:
+            return None
+        return _sorted({*expr.function.values, *([None] if fact(expr, self.known).nullable else [])})
 
     def _copied(self, column: Column) -> Domain | None:
         """The values of all that a made column is a copy of."""

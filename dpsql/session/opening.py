@@ -32,32 +32,38 @@ def opened(
     anchor: str | None = None,
 ) -> Ledger:
     """A ledger in memory, or in the file. Raises InvalidArgument, InvalidPrivacyParameter, LedgerError."""
-    if analyst is not None and (not isinstance(analyst, str) or not analyst):
-        raise InvalidArgument(f"analyst must be a name, got {as_written(analyst)}.")
-    analyst = None if analyst is None else str.__str__(analyst)  # a subclass could compare as it likes
+    analyst = _analyst(analyst)
     path = _path(path, schema)
     budget, accountant = _budget(wanted.budget, schema), _accountant(wanted.accountant, schema)
     relation = _neighbours(wanted.neighbours, schema)
     if path is None:
         if anchor is not None:
             raise InvalidArgument("an anchor is of a ledger's file.", hint="Name it: ledger=path.")
-        if budget is None:
-            raise no_budget()
-        rules = Rules(budget, accountant or "auto", relation or Neighbours.UNBOUNDED)
-        return Ledger(rules, analyst=analyst)
+        return Ledger(_rules(budget, accountant, relation, None), analyst=analyst)
     from dpsql.core.ledger.file import open_ledger, rules_of
 
     if not isinstance(path, str | os.PathLike):
         raise InvalidArgument(f"ledger must be a path, got {type(path).__name__}.")
-    held = rules_of(path)
-    if budget is None and held is None:
-        raise no_budget()
-    rules = Rules(
-        budget or held.budget,  # type: ignore[union-attr]
-        accountant or (held.accountant if held else "auto"),
-        relation or (held.neighbours if held else Neighbours.UNBOUNDED),
-    )
+    rules = _rules(budget, accountant, relation, rules_of(path))
     return open_ledger(path, rules, analyst=analyst, anchor=anchor)
+
+
+def _rules(budget: Budget | None, accountant: str | None, relation: Neighbours | None, existing: Rules | None) -> Rules:
+    """What was said of the rules, and where nothing was, those of an existing ledger. Raises
+    InvalidPrivacyParameter."""
+    if existing is not None:
+        return Rules(budget or existing.budget, accountant or existing.accountant, relation or existing.neighbours)
+    if budget is None:
+        raise no_budget()
+    return Rules(budget, accountant or "auto", relation or Neighbours.UNBOUNDED)
+
+
+def _analyst(name: object) -> str | None:
+    if name is None:
+        return None
+    if not isinstance(name, str) or not name:
+        raise InvalidArgument(f"analyst must be a name, got {as_written(name)}.")
+    return str.__str__(name)  # a subclass could compare as it likes
 
 
 def check(wanted: Wanted, schema: Schema | None) -> None:
@@ -116,7 +122,7 @@ def _neighbours(word: str | None, schema: Schema | None) -> Neighbours | None:
     declared = schema.neighbours if schema else None
     if word is None:
         return declared
-    said = Neighbours.of(word)
-    if declared is not None and said is not declared:
-        raise InvalidArgument(f"neighbours {str(said)!r} contradicts the schema's {str(declared)!r}.")
-    return said
+    relation = Neighbours.of(word)
+    if declared is not None and relation is not declared:
+        raise InvalidArgument(f"neighbours {str(relation)!r} contradicts the schema's {str(declared)!r}.")
+    return relation

@@ -50,19 +50,13 @@ class AggregateBinder:
 
     def aggregate(self, node: exp.Expr) -> Expr | None:
         """The slot of an aggregate, with its FILTER and named arguments; None for any other node."""
-        inner = node.this if isinstance(node, exp.Filter) else node
-        ordered = inner.this if isinstance(inner, exp.WithinGroup) else inner
-        named = ordered if isinstance(ordered, Named) else None
-        inner = inner.this if isinstance(inner, Named) else inner
+        inner, named = _without_options(node)
         if not is_aggregate(inner):
             if isinstance(node, exp.Filter | Named):
                 what = "FILTER" if isinstance(node, exp.Filter) else "a named argument"
                 raise SQLSyntaxError(f"{what} belongs to an aggregate.", span=span_of(self.sql, node))
             return None
-        condition = None
-        if isinstance(node, exp.Filter):
-            where = node.expression.this
-            condition = self.condition(self.inner.bind(where), where, "FILTER")
+        condition = self._filter(node) if isinstance(node, exp.Filter) else None
         call = written(inner, self.sql)
         kind = call.kind
         if kind not in self.kinds:
@@ -78,14 +72,22 @@ class AggregateBinder:
         epsilon = None if options is None else options.epsilon
         per_unit = self.per_unit(kind, options)
         place = call.place(self.sql)
-        if options is not None and options.report_format is not None and kind in WITHOUT_INTERVAL:
+        reports = options is not None and self._reports(kind, options, inner)
+        aggregation = Aggregation(kind, argument, place, epsilon, per_unit, second, self.which(call))
+        slot = self.slot_of(aggregation, node)
+        return Report(slot, REPORT_LEVEL) if reports else slot
+
+    def _filter(self, node: exp.Filter) -> Expr:
+        where = node.expression.this
+        return self.condition(self.inner.bind(where), where, "FILTER")
+
+    def _reports(self, kind: AggregateKind, options: AggregateOptions, node: exp.Expr) -> bool:
+        """Whether the noise interval is asked for beside the value. Raises UnsupportedSQL where there is none."""
+        if options.report_format is not None and kind in WITHOUT_INTERVAL:
             raise UnsupportedSQL(
-                f"{name_of(inner, self.sql)} has no noise interval to report.",
-                span=options.places.get("report_format"),
+                f"{name_of(node, self.sql)} has no noise interval to report.", span=options.places.get("report_format")
             )
-        made = Aggregation(kind, argument, place, epsilon, per_unit, second, self.which(call))
-        slot = self.slot_of(made, node)
-        return slot if options is None or options.report_format is None else Report(slot, REPORT_LEVEL)
+        return options.report_format is not None
 
     def second_argument(self, call: Written) -> Expr:
         """The x of an aggregate of two arguments (y, x)."""
@@ -202,3 +204,11 @@ class AggregateBinder:
             )
         if kind is AggregateKind.QUANTILE and not expr.type.ordered_number and expr.type is not Type.BOOLEAN:
             raise TypeMismatch(f"a quantile of {expr}: it is {expr.type}.", span=span_of(self.sql, node))
+
+
+def _without_options(node: exp.Expr) -> tuple[exp.Expr, Named | None]:
+    """A call without its FILTER and named arguments, and what holds these."""
+    inner = node.this if isinstance(node, exp.Filter) else node
+    ordered = inner.this if isinstance(inner, exp.WithinGroup) else inner
+    named = ordered if isinstance(ordered, Named) else None
+    return inner.this if isinstance(inner, Named) else inner, named

@@ -9,6 +9,7 @@ counted against those that the nodes account for, and one too many raises SQLSyn
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 
 from sqlglot import exp
@@ -17,7 +18,7 @@ from sqlglot.tokens import Token, TokenType
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.sql.clauses import check_clauses
-from dpsql.sql.grammar import RULES
+from dpsql.sql.grammar import RULES, Rule
 from dpsql.sql.own_words import MOST, constant_of, own_word, worded
 from dpsql.sql.parse import Statement, span_of
 from dpsql.sql.refusals import CLAUSES, NAMED, WORDS
@@ -38,31 +39,34 @@ def _check_nodes(statement: Statement) -> Counter[str]:
     """How often each word may stand in the text; "()" counts the calls, "::" is also among the types."""
     words: Counter[str] = Counter()
     for node in statement.select.walk():
-        kind = type(node)
-        rule = RULES.get(kind)
-        if rule is None or (kind is exp.Ordered and isinstance(node.this, exp.Var)):
+        rule = RULES.get(type(node))
+        if rule is None or (type(node) is exp.Ordered and isinstance(node.this, exp.Var)):
             raise _node_refused(statement, node)
         for argument, value in node.args.items():
             if argument not in rule.args and value is not None and value is not False and value != []:
                 raise _clause_refused(statement, node, argument, value)
         check_clauses(statement.sql, node)
-        if kind is exp.If and node.arg_key != "ifs":
-            pass  # IF(...) is written without WHEN and THEN
-        elif kind is not exp.Column or node.args.get("table") is not None:
-            for word in rule.words:
-                words[word] += 1
-        if kind is exp.StrPosition:
-            words[_BARE_IN] += 1
-        if node.arg_key == "unit" and isinstance(node.parent, _NAMING_UNITS):
-            words[_UNIT] += 1
-        elif kind in _SPOKEN:
-            quote = "'" if kind is exp.Literal and node.args.get("is_string") else ""
-            words[quote + str(node.this).upper()] += 1
-        elif kind is exp.DataType:
-            words["type"] += 1
-        elif isinstance(node, _CALLS):
-            words["call"] += 1
+        words.update(_words_of(node, rule))
     return words
+
+
+def _words_of(node: exp.Expr, rule: Rule) -> Iterator[str]:
+    """The words that a node is written with."""
+    kind = type(node)
+    is_function = kind is exp.If and node.arg_key != "ifs"  # IF(...) is written without WHEN and THEN
+    if not is_function and (kind is not exp.Column or node.args.get("table") is not None):
+        yield from rule.words
+    if kind is exp.StrPosition:
+        yield _BARE_IN
+    if node.arg_key == "unit" and isinstance(node.parent, _NAMING_UNITS):
+        yield _UNIT
+    elif kind in _SPOKEN:
+        quote = "'" if kind is exp.Literal and node.args.get("is_string") else ""
+        yield quote + str(node.this).upper()
+    elif kind is exp.DataType:
+        yield "type"
+    elif isinstance(node, _CALLS):
+        yield "call"
 
 
 _NAMING_UNITS = (exp.TimestampTrunc, exp.DateTrunc, exp.DateDiff)

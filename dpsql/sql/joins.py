@@ -32,6 +32,10 @@ def assembled(people: People, predicate: Expr | None) -> Rows:
     return _Assembly(people, said).rows()
 
 
+_Joined = tuple[Source, frozenset[tuple[str, Column]]]
+"""What joins make, and the handles of its rows."""
+
+
 @dataclass(frozen=True)
 class _Attachment:
     """How rows can be joined to those that are there: `cost` 0 for a lookup, more the more rows it may make; `where`:
@@ -82,16 +86,20 @@ class _Assembly:
         self._check_units(steps, same)
         private = [step for step in steps if not step.rows.public]
         first = steps[:1] if current is not None and not (current.public and private) else private or steps
-        plans = [self._order(driver, steps, equalities) for driver in first]
-        best = min((plan for plan in plans if plan is not None), key=lambda plan: plan[0], default=None)
-        if best is None:
-            raise self._cannot_join(steps, equalities)
-        source, handles = best[1]
+        source, handles = self._best_order(first, steps, equalities)
         loose = frozenset[tuple[str, Column]]().union(*(step.rows.loose for step in steps))
         names = frozenset[str]().union(*(step.rows.names for step in steps))
         listed = [side for pair in equalities for side in pair if isinstance(side, Column)]
-        self.used |= best[2]
         return Rows(source, names, same.closure(handles, listed), loose=loose)
+
+    def _best_order(self, first: list[Step], steps: list[Step], equalities: list[Pair]) -> _Joined:
+        """The joins that cost least, which begin with one of `first`. Raises UnsupportedSQL where there are none."""
+        orders = [order for driver in first if (order := self._order(driver, steps, equalities)) is not None]
+        if not orders:
+            raise self._cannot_join(steps, equalities)
+        _, joined, fulfilled = min(orders, key=lambda order: order[0])
+        self.used |= fulfilled
+        return joined
 
     def _bare(self, rows: Rows) -> Rows:
         """The rows without the filters on top, which hold as well above an inner join."""
@@ -107,9 +115,7 @@ class _Assembly:
         found = [(each, equality(each)) for term in self.said for each in implied(term)]
         return [pair for each, pair in found if pair is not None and places_of(each) <= names]
 
-    def _order(
-        self, driver: Step, steps: list[Step], equalities: list[Pair]
-    ) -> tuple[int, tuple[Source, frozenset[tuple[str, Column]]], set[Expr]] | None:
+    def _order(self, driver: Step, steps: list[Step], equalities: list[Pair]) -> tuple[int, _Joined, set[Expr]] | None:
         """The joins that begin with `driver`: their cost, what they make, and the conditions that they fulfil."""
         source, handles, names = driver.rows.source, driver.rows.handles, driver.rows.names
         rest = [step for step in steps if step is not driver]

@@ -49,25 +49,22 @@ def _cast(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
         raise UnsupportedSQL(f"CAST of {value.type} to {wanted} is not supported.", span=binder.span(node))
     if name == "":
         return value
-    limits: list[Expr] = []
-    if target == "DECIMAL":
-        digits = (
-            [*(str(size.this) for size in sizes), *("18", "3")[len(sizes) :]]
-            if len(sizes) != 1
-            else [str(sizes[0].this), "0"]
-        )
-        if (
-            len(digits) > 2
-            or not all(each.isdecimal() for each in digits)
-            or not int(digits[1]) <= int(digits[0]) <= 38
-        ):
-            raise SQLSyntaxError("DECIMAL(p, s) wants 0 <= s <= p <= 38.", span=binder.span(node))
-        limits = [Literal(int(each), Type.INTEGER) for each in digits]
-    result = binder.apply(name, node, [value, *limits])
+    digits = _digits(binder, node, sizes) if target == "DECIMAL" else []
+    result = binder.apply(name, node, [value, *digits])
     written_as_time = isinstance(node.this, exp.Literal) and result.type.temporal
     if written_as_time and isinstance(result, Literal) and result.value is None:  # DATE '2020-13-01'
         raise TypeMismatch(f"{value} is not a {result.type}.", span=binder.span(node))
     return result
+
+
+def _digits(binder: ScalarBinder, node: exp.Expr, sizes: list[exp.Expr]) -> list[Expr]:
+    """p and s of a CAST to DECIMAL(p, s): (18, 3) unless told, and s is 0 where p stands alone."""
+    written = [str(size.this) for size in sizes] or ["18", "3"]
+    digits = [*written, "0"] if len(written) == 1 else written
+    known = len(digits) == 2 and all(each.isdecimal() for each in digits)
+    if not known or not int(digits[1]) <= int(digits[0]) <= 38:
+        raise SQLSyntaxError("DECIMAL(p, s) wants 0 <= s <= p <= 38.", span=binder.span(node))
+    return [Literal(int(each), Type.INTEGER) for each in digits]
 
 
 def _word(binder: ScalarBinder, node: exp.Expr | None, known: dict[str, str], what: str, clause: exp.Expr) -> str:

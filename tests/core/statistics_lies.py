@@ -19,7 +19,7 @@ from dpsql.core.cost import Cost
 from dpsql.core.exact import SHARE_STEPS
 from dpsql.core.sensitivity import Contribution, Measured
 from dpsql.core.unit import ONE_ROW, Neighbours
-from dpsql.executors.pandas import columns, kept_rows, moments, points
+from dpsql.executors.pandas import accumulators, columns, kept_rows, moments, points
 from dpsql.executors.pandas import executor as engine
 from dpsql.plan.expressions import Vector
 from dpsql.release import choices as release_draws
@@ -183,7 +183,7 @@ def leave_products_unclipped(patch: Patch) -> None:
         )
         return np.nan_to_num(np.rint(left * right * part.most), posinf=0, neginf=0).astype(np.int64)
 
-    patch.setattr(engine, "moment_steps", steps)
+    patch.setattr(accumulators, "moment_steps", steps)
     patch.setattr(columns, "_enforce", lambda vector, _column: vector)
 
 

@@ -15,7 +15,7 @@ that has more than `MOST_WHOLE` of them there, by a join, is left out of the ans
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
@@ -95,37 +95,54 @@ class _LargeUnit:
     def __init__(self, work: Work, blocks: Callable[[], Iterator[Relation]]) -> None:
         self.work, self.plan, self.blocks = work, work.plan, blocks
         self.bare = replace(work.plan, parts=(), grids=(), limits=None, groups=None)
+        parts = list(enumerate(self.plan.parts))
+        self.of_unit = {place: part for place, part in parts if of_units(part)}
+        self.of_rows = {place: part for place, part in parts if not of_units(part)}
 
     def add_to(self, totals: Totals) -> None:
-        parts = self.plan.parts
-        of_unit = [place for place, part in enumerate(parts) if of_units(part)]
-        of_rows = [place for place, part in enumerate(parts) if not of_units(part)]
-        by_row = bool(of_rows or self.plan.grids)
+        by_row = bool(self.of_rows or self.plan.grids)
         limits = self.plan.limits if by_row else None
-        most_groups = self.plan.groups if of_unit and self.plan.keys else None
-        fewer = limits.groups if limits is not None and self.plan.keys and limits.groups < limits.rows else None
-        wanted = [each for each in (most_groups, fewer) if each is not None]
-        least = self._least_groups(max(wanted)) if wanted else []
-        counted = None if most_groups is None else dict(least[:most_groups])
-        in_groups = dict(least[: min(wanted)]) if wanted else None
-        chosen = None if limits is None else self._least_rows(limits, in_groups)
+        for_unit, for_rows = self._kept_groups(limits)
+        if by_row and limits is None:
+            self._add_all_rows(totals, for_rows)
+        elif limits is not None:
+            self._add_rows(totals, self._least_rows(limits, for_rows))
+        if self.of_unit:
+            self._add_unit(totals, for_unit)
 
-        row_plan = replace(self.bare, parts=tuple(parts[place] for place in of_rows), grids=self.plan.grids)
-        unit_plan = replace(self.bare, parts=tuple(each for place in of_unit for each in _sums_of(parts[place])))
-        sums = Totals(unit_plan)
-        if of_unit:
-            for block in self._seen():
-                sums.add(self._answer(unit_plan, block.rows.at(block.inside(counted))))
-        if by_row and chosen is None:
-            for block in self._seen():
-                totals.add(self._answer(row_plan, block.rows.at(block.inside(in_groups))), of_rows)
-        if by_row and chosen:
-            for number, rows in enumerate(self.blocks()):
-                if number in chosen:
-                    totals.add(self._answer(row_plan, rows.at(chosen[number])), of_rows)
-        if of_unit:
-            whole = _of_one_unit([parts[place] for place in of_unit], sums.table())
-            totals.add(Partial(whole, {}), of_unit, grids=False)
+    def _kept_groups(self, limits: ContributionBound | None) -> tuple[_Groups | None, _Groups | None]:
+        """The groups in which the unit counts as one, and those in which its rows count; None: all."""
+        for_unit = self.plan.groups if self.of_unit and self.plan.keys else None
+        fewer = limits.groups if limits is not None and self.plan.keys and limits.groups < limits.rows else None
+        wanted = [most for most in (for_unit, fewer) if most is not None]
+        if not wanted:
+            return None, None
+        least = self._least_groups(max(wanted))
+        return None if for_unit is None else dict(least[:for_unit]), dict(least[: min(wanted)])
+
+    def _row_plan(self) -> ExactPlan:
+        return replace(self.bare, parts=tuple(self.of_rows.values()), grids=self.plan.grids)
+
+    def _add_all_rows(self, totals: Totals, groups: _Groups | None) -> None:
+        plan = self._row_plan()
+        for block in self._seen():
+            totals.add(self._answer(plan, block.rows.at(block.inside(groups))), list(self.of_rows))
+
+    def _add_rows(self, totals: Totals, chosen: Mapping[int, Codes]) -> None:
+        """The chosen rows, by block."""
+        plan = self._row_plan()
+        for number, rows in enumerate(self.blocks()) if chosen else ():
+            if number in chosen:
+                totals.add(self._answer(plan, rows.at(chosen[number])), list(self.of_rows))
+
+    def _add_unit(self, totals: Totals, groups: _Groups | None) -> None:
+        """What the unit adds to its groups as one."""
+        plan = replace(self.bare, parts=tuple(each for part in self.of_unit.values() for each in _sums_of(part)))
+        sums = Totals(plan)
+        for block in self._seen():
+            sums.add(self._answer(plan, block.rows.at(block.inside(groups))))
+        whole = _of_one_unit(list(self.of_unit.values()), sums.table())
+        totals.add(Partial(whole, {}), list(self.of_unit), grids=False)
 
     def _answer(self, plan: ExactPlan, rows: Relation) -> Partial:
         return self.work.run(plan, rows).partial()

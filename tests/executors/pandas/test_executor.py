@@ -25,13 +25,14 @@ from dpsql.core.loss import Allowance
 from dpsql.core.sensitivity import analyse
 from dpsql.core.unit import Neighbours
 from dpsql.errors import MissingBounds
-from dpsql.executors.pandas import executor, groups
+from dpsql.executors.pandas import accumulators, executor, groups
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.executor import PandasExecutor
 from dpsql.plan.expressions import Column, Fact
 from dpsql.release.calibrate import calibrate
 from dpsql.release.release import Release
-from dpsql.schema.columns import Declaration, TableSchema, Type, resolve
+from dpsql.schema.columns import TableSchema, Type
+from dpsql.schema.declaration import Declaration, resolve
 from dpsql.sources.frames import stored_columns
 from dpsql.sql import plan_of
 from dpsql.sql.catalog import Catalog
@@ -141,7 +142,7 @@ def test_python_integers_take_over_with_the_same_sums(
 ):
     some = releases[::5]
     before = [run(release.exact, people, schema) for _sql, release in some]
-    monkeypatch.setattr(executor, "_LARGEST_ACCUMULATED", limit)
+    monkeypatch.setattr(accumulators, "_LARGEST_ACCUMULATED", limit)
     monkeypatch.setattr(executor, "BLOCK", 16)
     assert [run(release.exact, people, schema) for _sql, release in some] == before
 

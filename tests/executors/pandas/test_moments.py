@@ -14,8 +14,8 @@ import pytest
 
 import dpsql
 from dpsql.core.exact import SHARE_STEPS, ExactTable, LatticeProduct, LatticeShare
+from dpsql.executors.pandas import accumulators, groups, points
 from dpsql.executors.pandas import executor as engine
-from dpsql.executors.pandas import groups, points
 from dpsql.plan.expressions import Call, Expr
 from dpsql.release.release import Release
 from dpsql.schema.columns import TableSchema
@@ -218,7 +218,7 @@ def test_sums_of_squares_pass_64_bits():
     made, schema = released("SELECT VAR_POP(x), CORR(x, p) FROM t", epsilon=1000)
     frame = SHAPE.frame([(-1.0, 0.0, 30, 1, True, 0.0, "a", "u")] * 64)
     exact = run_exactly(made, schema, frame)
-    with mock.patch.object(engine, "_LARGEST_ACCUMULATED", 2**45):
+    with mock.patch.object(accumulators, "_LARGEST_ACCUMULATED", 2**45):
         narrow = run_exactly(made, schema, frame)
     assert [int(each) for each in narrow.parts[:, 0]] == [int(each) for each in exact.parts[:, 0]]
 
