@@ -15,6 +15,7 @@ costs rate times the sum of the spreads that it causes there.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import accumulate
@@ -23,6 +24,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dpsql.core.cost import Cost
 from dpsql.core.samplers import _exp_bracket, _LazyUniform, _random_words, bernoulli_exp, uniform_below
 
 IntArray: TypeAlias = npt.NDArray[Any]  # int64, or object where values reach 2^62
@@ -167,6 +169,22 @@ class _ExactLaw:
         lows = accumulate(weights[gap][0] for gap in self._gaps)
         highs = accumulate(weights[gap][1] for gap in self._gaps)
         return list(lows), list(highs)
+
+
+@dataclass(frozen=True, slots=True)
+class Choosing:
+    """The law of so many choices one after the other, an `epsilon` (rate times spread) all together."""
+
+    mechanism: str
+    epsilon: Fraction
+    draws: int = 1
+
+    @property
+    def loss(self) -> Cost:
+        """What they cost: epsilons add up, and rhos do, of which `exponential` has less than its epsilon implies."""
+        if self.mechanism == "exponential":
+            return Cost(None, rho=self.epsilon**2 / (8 * self.draws))
+        return Cost.of(self.epsilon)
 
 
 def top_k(counts: IntArray, k: int, rate: Fraction, chooser: Chooser) -> IntArray:

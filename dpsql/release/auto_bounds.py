@@ -25,10 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.cost import Cost
-from dpsql.core.events import Concentrated, Event, Pure
+from dpsql.core.events import Event
 from dpsql.core.exact import Edges, ExactPlan, ExactTable, GridCounts
 from dpsql.core.exponential import Chooser, exponential, permute_and_flip
-from dpsql.core.loss import Allowance, root_below
+from dpsql.core.loss import Allowance
+from dpsql.core.measurement import grant
 from dpsql.core.sensitivity import Analysis
 from dpsql.core.unit import ContributionBound, Neighbours
 from dpsql.plan.aggregates import CHOSEN, RANKED, AggregateKind
@@ -273,27 +274,20 @@ def searches_of(
 ) -> Searches:
     """The searches of some columns, at an equal part of the bounds' share each: a row counts in all of them."""
     rows = analysis.bounds.rows.l1
-    event: Event
-    if allowed.rho is None:
-        each = SHARE * allowed.pure / len(loose)
-        mechanism, cost, event = "permute_and_flip", Cost.of(each), Pure(each)
-    else:
-        rho = SHARE * allowed.rho / len(loose)
-        each = root_below(8 * rho)  # epsilon^2 / 8 of bounded range
-        mechanism, cost, event = "exponential", Cost(None, rho=rho), Concentrated(rho)
+    paid = grant(allowed).part(SHARE / len(loose)).choice()
     groups = min(plan.public_cells or 1, _MOST_GROUPS) if plan.keys else 1
     found = tuple(
         Search.of(
             column,
-            each,
+            paid.law.epsilon,
             rows,
             bounded=analysis.neighbours is Neighbours.BOUNDED,
-            mechanism=mechanism,
+            mechanism=paid.law.mechanism,
             worth=_WORTH * max(Fraction(1), Fraction(groups, 2)),
-            cost=cost,
+            cost=paid.cost,
         )
         for column in loose
     )
     limits = ContributionBound(rows, 1, rows) if analysis.bounds.enforced else None
     exact = ExactPlan(plan.input, (), every_cell=False, parts=(), limits=limits, grids=tuple(s.grid for s in found))
-    return Searches(found, exact, cost.times(len(found)), (event,) * len(found), settle)
+    return Searches(found, exact, paid.cost.times(len(found)), (paid.event,) * len(found), settle)

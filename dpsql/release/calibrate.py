@@ -7,10 +7,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.core.cost import FREE, Cost
-from dpsql.core.events import Approx, Concentrated, Event, Pure
+from dpsql.core.events import Approx, Event
 from dpsql.core.exact import CountRows, CountUnits, ExactPlan, Part
-from dpsql.core.loss import Allowance, PrivacyLoss
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SharedLaplace, SplitLaplace, drawable
+from dpsql.core.loss import Allowance
+from dpsql.core.measurement import grant
+from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Reach, SharedLaplace, SplitLaplace
 from dpsql.core.selection import threshold
 from dpsql.core.sensitivity import Analysis
 from dpsql.core.truncated_geometric import TruncatedGeometric
@@ -222,26 +223,22 @@ def _shares(
             continue
         l2_squared = sum((each.l2_squared for each in lattice.coordinates if each.noisy), Fraction(0))
         reach = Reach(lattice.steps, l2_squared, len(places), lattice.l1)
-        if not gaussian:
-            if lattice.better_apart or (strategy == "split" and len(places) > 1):
-                reach = replace(reach, l1=len(places) * lattice.of_each)
-                noise: Noise = SplitLaplace.calibrate(reach, part.epsilon)
-            else:
-                noise = _laplace(reach, part.epsilon)
-            cost = Cost.of(part.epsilon)
-        elif allowed.rho is None:
-            noise = DiscreteGaussian.calibrate(reach, PrivacyLoss(part.epsilon, delta))
-            cost = noise.loss(reach)
+        granted = grant(allowed, None if part.epsilon == allowed.pure else part.epsilon, delta)
+        if gaussian:
+            paid = granted.gaussian(reach)
         else:
-            rho = allowed.rho if part.epsilon == allowed.pure else part.epsilon**2 / 2
-            noise, cost = DiscreteGaussian.of_rho(reach, rho), Cost(None, rho=rho)
-        event = Concentrated(cost.rho) if gaussian else Pure(part.epsilon)
-        shares.append(Share(reach, drawable(noise), places, part.epsilon, cost, event))
+            law, reach = _laplace(lattice, reach, strategy)
+            paid = granted.pure(law, reach)
+        shares.append(Share(reach, paid.law, places, part.epsilon, paid.cost, paid.event))
     return tuple(shares)
 
 
-def _laplace(reach: Reach, epsilon: Fraction) -> Noise:
-    return (CubeLaplace if reach.l1 is None else SharedLaplace).calibrate(reach, epsilon)
+def _laplace(lattice: Lattice, reach: Reach, strategy: str) -> tuple[type[CubeLaplace | SplitLaplace], Reach]:
+    """One draw for all coordinates, or one for each, and what it protects."""
+    many = reach.dimension
+    if lattice.better_apart or (strategy == "split" and many > 1):
+        return SplitLaplace, replace(reach, l1=many * lattice.of_each)
+    return CubeLaplace if reach.l1 is None else SharedLaplace, reach
 
 
 def _one_of(name: str, word: object, words: tuple[str, ...]) -> None:

@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 
 from dpsql.accuracy.widths import half_width
 from dpsql.core.cost import FREE, Cost
-from dpsql.core.events import Concentrated, Event, Pure
+from dpsql.core.events import Event
 from dpsql.core.exact import Edges, Grid, GridCounts, LatticeSum
 from dpsql.core.exponential import Chooser, exponential, gaps_of, permute_and_flip, top_k
-from dpsql.core.loss import Allowance, root_below
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, drawable
+from dpsql.core.loss import Allowance
+from dpsql.core.measurement import Grant, Paid, grant
+from dpsql.core.mechanisms import Noise, Reach
 from dpsql.core.quantiles import extreme_rank, fixed_rank_spread, quantiles, rank_gaps, rank_gaps_at, rows_off
 from dpsql.core.sensitivity import Analysis, Contribution, Measured
 from dpsql.core.unit import Neighbours
@@ -195,77 +196,106 @@ def draws_of(
     draws: list[Draw] = []
     estimates: dict[int, Estimate] = {}
     for family in asked:
-        measured = [analysis.measured[place] for place in family.places]
-        kind = measured[0].aggregation.kind
-        wanted = sorted({m.aggregation.at or Fraction(0) for m in measured})
-        grid, chosen = _grid_of(measured[0], plan, several=kind is AggregateKind.QUANTILE and len(wanted) > 1)
-        many = int(measured[0].aggregation.at or 1) if kind is AggregateKind.TOP_K else len(wanted)
-        many = min(many, grid.points) if kind is AggregateKind.TOP_K else many
-        places = tuple(range(first, first + many))
-        first += many
-        for place, m in zip(family.places, measured, strict=True):
-            own = places[wanted.index(m.aggregation.at or Fraction(0))] if kind is AggregateKind.QUANTILE else places[0]
-            estimates[place] = Estimate(
-                kind, None, None, 0.0, point(0), whole=False, chosen=chosen.at(own, many if own == places[0] else 1)
-            )
-        event: Event
-        epsilon, mechanism, cost, event = (
-            family.epsilon,
-            "permute_and_flip",
-            Cost.of(family.epsilon),
-            Pure(family.epsilon),
-        )
-        if allowed.rho is not None:
-            share = family.epsilon**2 / 2
-            after = many if kind is AggregateKind.TOP_K else many.bit_length()
-            epsilon, mechanism = root_below(8 * after * share), "exponential"
-            cost, event = Cost(None, rho=share), Concentrated(share)
-        noise = None
-        if kind is AggregateKind.TOP_K and many > (1 if allowed.rho is None else 2):
-            noise = _noise_of_counts(measured[0], analysis, epsilon if allowed.rho is None else None, cost.rho)
-            mechanism = noise.name
-        if not analysis.private:
-            mechanism, cost, noise = EXACT, FREE, None
-        draw = Draw(
-            kind,
-            grids.setdefault(grid, len(grids)),
-            grid.points,
-            places,
-            tuple(wanted),
-            epsilon,
-            measured[0].bound.l1,
-            analysis.neighbours is Neighbours.BOUNDED,
-            not plan.keys,
-            mechanism,
-            cost,
-            event,
-            noise,
-        )
-        if kind in RANKED and draw.rank > _LARGEST_RANK:
-            raise InvalidPrivacyParameter(
-                f"{kind} would be asked for by a rank beyond any table's rows: epsilon is too small for how much one "
-                "person adds.",
-                hint="Give it more epsilon, or set lower limits (max_rows).",
-            )
-        work = grid.points * (plan.public_cells or 1) * (many if kind is AggregateKind.TOP_K else 1)
-        if work > _MOST_WORK:
-            raise UnsupportedSQL(
-                f"{measured[0].aggregation.word} of {grid.points:,} values in {plan.public_cells or 1:,} groups would "
-                "take too long.",
-                span=measured[0].aggregation.span,
-                hint="Choose among fewer values, or group by fewer.",
-            )
+        question = _Question.of(family, analysis, plan)
+        places = tuple(range(first, first + question.many))
+        first += question.many
+        estimates |= dict(zip(family.places, question.estimates(places), strict=True))
+        grid = grids.setdefault(question.grid, len(grids))
+        draw = question.draw(grant(allowed, family.epsilon), grid, places, analysis, one_group=not plan.keys)
+        question.check(draw, plan.public_cells or 1)
         draws.append(draw)
     return tuple(draws), tuple(grids), estimates
 
 
-def _noise_of_counts(m: Measured, analysis: Analysis, epsilon: Fraction | None, rho: Fraction) -> Noise:
-    """The noise of the counts of all values, in all groups, for an epsilon or else a rho. Values are to the rows of a
-    unit what groups are: each row is in one, and one that changes leaves one for another."""
+@dataclass(frozen=True)
+class _Question:
+    """What one draw is for: the aggregations of a family, the different ranks that they ask for, in ascending order,
+    the public points, and how a point is read."""
+
+    measured: tuple[Measured, ...]
+    wanted: tuple[Fraction, ...]
+    grid: GridCounts
+    chosen: Chosen
+
+    @classmethod
+    def of(cls, family: Family, analysis: Analysis, plan: Aggregate) -> _Question:
+        measured = tuple(analysis.measured[place] for place in family.places)
+        wanted = tuple(sorted({_at(m) for m in measured}))
+        several = measured[0].aggregation.kind is AggregateKind.QUANTILE and len(wanted) > 1
+        return cls(measured, wanted, *_grid_of(measured[0], plan, several=several))
+
+    @property
+    def kind(self) -> AggregateKind:
+        return self.measured[0].aggregation.kind
+
+    @property
+    def top(self) -> bool:
+        return self.kind is AggregateKind.TOP_K
+
+    @property
+    def many(self) -> int:
+        """How many points are drawn for a group."""
+        return min(int(self.measured[0].aggregation.at or 1), self.grid.points) if self.top else len(self.wanted)
+
+    def estimates(self, places: tuple[int, ...]) -> Iterator[Estimate]:
+        """What the points at these places of the released values mean for each aggregation."""
+        for m in self.measured:
+            own = places[self.wanted.index(_at(m))] if self.kind is AggregateKind.QUANTILE else places[0]
+            chosen = self.chosen.at(own, self.many if own == places[0] else 1)
+            yield Estimate(self.kind, None, None, 0.0, point(0), whole=False, chosen=chosen)
+
+    def draw(self, granted: Grant, grid: int, places: tuple[int, ...], analysis: Analysis, *, one_group: bool) -> Draw:
+        """The draw that is granted so much. Several of the most frequent values are taken by noisy counts, where that
+        is less noise than drawing one after the other."""
+        paid = granted.choice(self.many if self.top else self.many.bit_length())
+        draw = Draw(
+            self.kind,
+            grid,
+            self.grid.points,
+            places,
+            self.wanted,
+            paid.law.epsilon,
+            self.measured[0].bound.l1,
+            analysis.neighbours is Neighbours.BOUNDED,
+            one_group,
+            paid.law.mechanism,
+            paid.cost,
+            paid.event,
+        )
+        if not analysis.private:
+            return replace(draw, mechanism=EXACT, cost=FREE)
+        if not self.top or self.many <= (1 if granted.rho is None else 2):
+            return draw
+        noisy = _noise_of_counts(self.measured[0], analysis, granted)
+        return replace(draw, mechanism=noisy.law.name, cost=noisy.cost, event=noisy.event, noise=noisy.law)
+
+    def check(self, draw: Draw, groups: int) -> None:
+        """Refuse a draw that would say nothing, or take too long. Raises InvalidPrivacyParameter, UnsupportedSQL."""
+        if self.kind in RANKED and draw.rank > _LARGEST_RANK:
+            raise InvalidPrivacyParameter(
+                f"{self.kind} would be asked for by a rank beyond any table's rows: epsilon is too small for how much "
+                "one person adds.",
+                hint="Give it more epsilon, or set lower limits (max_rows).",
+            )
+        if self.grid.points * groups * (self.many if self.top else 1) > _MOST_WORK:
+            aggregation = self.measured[0].aggregation
+            raise UnsupportedSQL(
+                f"{aggregation.word} of {self.grid.points:,} values in {groups:,} groups would take too long.",
+                span=aggregation.span,
+                hint="Choose among fewer values, or group by fewer.",
+            )
+
+
+def _at(m: Measured) -> Fraction:
+    return m.aggregation.at or Fraction(0)
+
+
+def _noise_of_counts(m: Measured, analysis: Analysis, granted: Grant) -> Paid[Noise]:
+    """The noise of the counts of all values, in all groups. Values are to the rows of a unit what groups are: each row
+    is in one, and one that changes leaves one for another."""
     row = Contribution(point(1), sure=False)
     split = replace(analysis, grouped=True)
-    reach = Reach(round(split.of(row, m.bound).l1), squared(row, m.bound, split), 1)
-    return drawable(DiscreteGaussian.of_rho(reach, rho) if epsilon is None else CubeLaplace.calibrate(reach, epsilon))
+    return granted.counts(Reach(round(split.of(row, m.bound).l1), squared(row, m.bound, split), 1))
 
 
 def _grid_of(m: Measured, plan: Aggregate, *, several: bool) -> tuple[GridCounts, Chosen]:
@@ -290,10 +320,3 @@ def _grid_of(m: Measured, plan: Aggregate, *, several: bool) -> tuple[GridCounts
     size = -(-width // step)
     lattice = LatticeSum(expr, lower, int(held.upper), lower, 1 / step, 0, size, whole=step == 1)
     return GridCounts(lattice, size + 1), Chosen(0, kind=kind, origin=lower, step=step, most=int(held.upper))
-
-
-def own_families(measured: Sequence[Measured]) -> Iterator[Family]:
-    """Chosen aggregations with an epsilon of their own."""
-    for place, m in enumerate(measured):
-        if m.of == "choice" and m.aggregation.epsilon is not None:
-            yield Family((place,), m.aggregation.epsilon)

@@ -13,7 +13,7 @@ count together (`_merged`). Coordinates that neighbours have in common are summe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 from dpsql.accuracy import widths
 from dpsql.accuracy.pairs import of_pairs, pair_weights
-from dpsql.core.conversion import rho_for
 from dpsql.core.cost import FREE, Cost
-from dpsql.core.events import Concentrated, Event, Pure
+from dpsql.core.events import Event
 from dpsql.core.hierarchies import GroupingSet, allocation, consistent, variances_of
-from dpsql.core.loss import Allowance, root_below
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace, drawable
+from dpsql.core.loss import Allowance, PrivacyLoss
+from dpsql.core.measurement import grant
+from dpsql.core.mechanisms import CubeLaplace, Noise, Reach, SplitLaplace
 from dpsql.core.sensitivity import Analysis
 from dpsql.core.unit import ContributionBound
 from dpsql.plan.domains import vector_of
@@ -115,10 +115,14 @@ class Levels:
     noisy: tuple[int, ...]
     """The coordinates that have noise; without any there are no measured levels."""
 
+    pair: PrivacyLoss | None = None
+    """The (epsilon, delta) that Gaussian levels have together; by itself each has a rho alone."""
+
     @property
     def cost(self) -> Cost:
         """All levels together."""
-        return sum((level.cost for level in self.measured), FREE)
+        cost = sum((level.cost for level in self.measured), FREE)
+        return cost if self.pair is None else replace(cost, epsilon=self.pair.epsilon, delta=self.pair.delta)
 
     def bound_at(self, bound: ContributionBound, keys: GroupingSet) -> ContributionBound:
         """What a unit adds to a level, of a bound on what it adds to the finest groups."""
@@ -227,42 +231,44 @@ def levels_of(
     if not noisy:
         return Levels(sizes, wanted, (), noisy)
 
-    def l2_squared(keys: GroupingSet) -> Fraction:
+    def reach(keys: GroupingSet) -> Reach:
         cells = math.prod(sizes[key] for key in keys)
         finest = math.prod(sizes) // cells
         moved = [lattice.coordinates[place] for place in noisy]
-        return sum((squared(each.row, _merged(each.bound, cells, finest), analysis) for each in moved), Fraction(0))
+        l2_squared = sum(
+            (squared(each.row, _merged(each.bound, cells, finest), analysis) for each in moved), Fraction(0)
+        )
+        return Reach(lattice.steps, l2_squared, len(noisy))
 
-    if law == "split":
-        shares = dict.fromkeys(wanted, Fraction(1, len(wanted)))
-    elif law == "gaussian":
-        shares = allocation(sizes, wanted, "gaussian", guard=_GUARD, whole=lambda keys: float(l2_squared(keys)))
-    elif allowed.rho is not None:  # shares of rho, which are the squares of those of epsilon
-        shares = allocation(sizes, wanted, "gaussian", guard=_GUARD)
-    else:
-        shares = allocation(sizes, wanted, "laplace", guard=_GUARD)
+    shares = _shared_out(sizes, wanted, law, by_rho=allowed.rho is not None, reach=reach)
+    granted = grant(allowed, delta=delta)
+    if law == "gaussian":
+        granted = granted.concentrated
+    kind = SplitLaplace if law == "split" and len(noisy) > 1 else CubeLaplace
     measured = []
-    rho = allowed.rho
-    if law == "gaussian" and rho is None:
-        rho = rho_for(allowed.pure, delta)
     for keys, share in shares.items():
-        reach = Reach(lattice.steps, l2_squared(keys), len(noisy))
-        if law == "gaussian":
-            assert rho is not None
-            noise: Noise = DiscreteGaussian.of_rho(reach, rho * share)
-            cost, event = Cost(None, rho=rho * share), Concentrated(rho * share)
-        else:
-            kind = SplitLaplace if law == "split" and len(noisy) > 1 else CubeLaplace
-            epsilon = allowed.pure * (share if allowed.rho is None else root_below(share))
-            noise = kind.calibrate(reach, epsilon)
-            cost, event = Cost.of(epsilon), Pure(epsilon)  # type: ignore[assignment]
-        measured.append(Level(keys, share, drawable(noise), cost, event))
-    found = Levels(sizes, wanted, tuple(measured), noisy)
-    if law == "gaussian" and allowed.rho is None and rho is not None:
-        first = replace(measured[0], cost=Cost(allowed.pure, delta, measured[0].cost.rho))
-        rest = tuple(replace(each, cost=Cost(Fraction(0), rho=each.cost.rho)) for each in measured[1:])
-        return replace(found, measured=(first, *rest))
-    return found
+        part, far = granted.part(share), reach(keys)
+        paid = part.gaussian(far) if law == "gaussian" else part.pure(kind, far)
+        measured.append(Level(keys, share, paid.law, paid.cost, paid.event))
+    pair = PrivacyLoss(allowed.pure, delta) if law == "gaussian" and allowed.rho is None else None
+    return Levels(sizes, wanted, tuple(measured), noisy, pair)
+
+
+def _shared_out(
+    sizes: tuple[int, ...],
+    wanted: tuple[GroupingSet, ...],
+    law: str,
+    *,
+    by_rho: bool,
+    reach: Callable[[GroupingSet], Reach],
+) -> dict[GroupingSet, Fraction]:
+    """The part of epsilon, or of rho, that each level to be measured has."""
+    if law == "split":
+        return dict.fromkeys(wanted, Fraction(1, len(wanted)))
+    if law == "gaussian":
+        return allocation(sizes, wanted, "gaussian", guard=_GUARD, whole=lambda keys: float(reach(keys).l2_squared))
+    # Shares of rho are the squares of those of epsilon.
+    return allocation(sizes, wanted, "gaussian" if by_rho else "laplace", guard=_GUARD)
 
 
 def _merged(bound: ContributionBound, cells: int, finest: int) -> ContributionBound:

@@ -11,6 +11,10 @@ that people keep, and a version that holds it otherwise makes the same ones.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+from dpsql.core.cost import Cost
+from dpsql.release.levels import Levels
 from dpsql.release.release import Release
 from dpsql.schema.columns import TableSchema
 from dpsql.session.canonical_forms import FORMS, NAMES
@@ -66,7 +70,10 @@ def _measured(release: Release) -> tuple[object, ...]:
         else (
             levels.sizes,
             levels.wanted,
-            tuple((each.keys, each.share, each.noise, each.cost) for each in levels.measured),
+            tuple(
+                (each.keys, each.share, each.noise, cost)
+                for each, cost in zip(levels.measured, _costs_of(levels), strict=True)
+            ),
             levels.noisy,
         ),
         "groups",
@@ -83,6 +90,16 @@ def _measured(release: Release) -> tuple[object, ...]:
         "cost",
         (release.cost, release.allowed),
     )
+
+
+def _costs_of(levels: Levels) -> list[Cost]:
+    """What levels cost, as keys have it: the epsilon and delta that Gaussian ones have together stand at the first."""
+    costs, pair = [each.cost for each in levels.measured], levels.pair
+    if pair is None:
+        return costs
+    epsilons = [pair.epsilon, *(Fraction(0) for _ in costs[1:])]
+    deltas = [pair.delta, *(Fraction(0) for _ in costs[1:])]
+    return [Cost(e, d, cost.rho) for e, d, cost in zip(epsilons, deltas, costs, strict=True)]
 
 
 def explain(release: Release) -> str:

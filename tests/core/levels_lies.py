@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpsql.core.cost import Cost
-from dpsql.core.mechanisms import CubeLaplace
+from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SplitLaplace
 from dpsql.core.unit import ContributionBound
 from dpsql.release import calibrate
 from dpsql.release import levels as release_levels
@@ -47,8 +47,8 @@ def charge_for_the_dearest_level(patch: Patch) -> None:
 
 def give_every_level_all_of_rho(patch: Patch) -> None:
     """Noise for all of it, though the shares that are charged are right."""
-    honest = release_levels.DiscreteGaussian.of_rho
-    patch.setattr(release_levels.DiscreteGaussian, "of_rho", staticmethod(lambda reach, rho: honest(reach, 2 * rho)))
+    honest = DiscreteGaussian.of_rho
+    patch.setattr(DiscreteGaussian, "of_rho", staticmethod(lambda reach, rho: honest(reach, 2 * rho)))
 
 
 _NONE = Fraction(0)
@@ -136,7 +136,7 @@ class _Silent:
 
 
 def draw_once_for_all_cells_of_a_level(patch: Patch) -> None:
-    for law in (release_levels.CubeLaplace, release_levels.SplitLaplace, release_levels.DiscreteGaussian):
+    for law in (CubeLaplace, SplitLaplace, DiscreteGaussian):
         honest = law.draw
         patch.setattr(law, "draw", lambda self, cells, honest=honest: np.repeat(honest(self, 1), cells, axis=1))
 
@@ -181,7 +181,7 @@ def say_that_each_level_has_the_noise_of_the_finest(patch: Patch) -> None:
 
 
 def _levels_module() -> ModuleType:
-    from tests.privacy import test_levels_neighbours  # it imports this one
+    from tests.core import test_levels_neighbours  # it imports this one
 
     return test_levels_neighbours
 
@@ -216,6 +216,8 @@ WIDE = "n, COUNT(*) FROM t GROUP BY ROLLUP (n)"
 PEOPLE = "k, AVG(y) FROM e GROUP BY ROLLUP (k)"
 SPLIT: dict[str, Any] = {"strategy": "split"}
 GAUSSIAN: dict[str, Any] = {"mechanism": "gaussian", "delta": 1e-6}
+REFUSED: tuple[Lie, ...] = (give_every_level_all_of_rho,)
+"""When the noise is made: it is worth more than it is granted."""
 LIES: list[tuple[Lie, Check]] = [
     (forget_what_a_level_costs, of_rows(WIDE)),
     (forget_what_a_level_costs, of_rows(ROLLUP, **SPLIT)),

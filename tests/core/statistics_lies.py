@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsql.core import mechanisms, quantiles, samplers, sensitivity
+from dpsql.core import measurement, mechanisms, quantiles, samplers, sensitivity
 from dpsql.core.cost import Cost
 from dpsql.core.exact import SHARE_STEPS
 from dpsql.core.sensitivity import Contribution, Measured
@@ -290,8 +290,8 @@ def _holding(name: str) -> list[Any]:
 
 def pay_draws_by_epsilon_squared_over_16(patch: Patch) -> None:
     """Half the rho of an exponential mechanism."""
-    honest = release_draws.root_below
-    patch.setattr(release_draws, "root_below", lambda square: honest(2 * square))
+    honest = measurement.root_below
+    patch.setattr(measurement, "root_below", lambda square: honest(2 * square))
 
 
 def draw_for_the_groups_as_they_came(patch: Patch) -> None:
@@ -465,6 +465,8 @@ def replaying() -> None:
 
 
 SPLIT: dict[str, Any] = {"strategy": "split"}
+REFUSED: tuple[Lie, ...] = (give_every_coordinate_the_whole_epsilon, pay_draws_by_epsilon_squared_over_16)
+"""When the law is made: it is worth more than it is granted."""
 TWICE = "(SELECT * FROM t UNION ALL SELECT * FROM t)"
 LIES: list[tuple[Lie, Check]] = [
     (halve_the_sensitivity_of_squares, rule("SELECT VAR_POP(x) FROM t")),
