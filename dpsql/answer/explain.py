@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from dpsql.answer.as_dict import as_dict
-from dpsql.answer.parts import LEVEL, estimate_of, half_width, of_one_level
-from dpsql.answer.steps import counted, steps_of
-from dpsql.answer.words import percent, short, unit_of
-from dpsql.core.conversion import epsilon_of
+from dpsql.answer.reading import LEVEL, estimate_of, explained, of_one_level
+from dpsql.answer.tree import Bounds, Expected, Explained, Groups, Protected, Sum, Width
+from dpsql.answer.writer import explanation
 from dpsql.core.ledger.filters import Remaining
-from dpsql.core.unit import Neighbours
 from dpsql.plan.aggregates import AggregateKind
-from dpsql.plan.nodes import scan_of
 from dpsql.plan.query import Output, format_plan
+from dpsql.release.auto_bounds import SURE
 from dpsql.release.expected_error import reference
 from dpsql.release.intervals.averages import average_at_worst
-from dpsql.release.intervals.intervals import aggregate_interval
+from dpsql.release.intervals.intervals import aggregate_interval, constant_half_width
 from dpsql.release.parts import Estimate
 from dpsql.release.release import Release, Released
 
 _SIZES = (100, 1_000, 10_000)
-_SHOWN_SIZES = (10, 20, 50, 100)
-_AT_WORST = ", at worst"
-"""With the mean at an end of its range; in the line above it is in the middle."""
 
 
 @dataclass(frozen=True)
@@ -49,100 +41,119 @@ class Explanation:
         to, in the answer's units, and with grouping sets for each level that has noise of its own, with its part of the
         cost; `draws`: values that are chosen; `columns`: what the query shows, from which releases, with the half-width
         of its 95 % noise interval (of several levels the widest; None where that depends on private counts)."""
-        return as_dict(self.release)
+        return as_dict(explained(self.release))
 
     def __str__(self) -> str:
-        steps = steps_of(self.release)
-        first = max(len(name) for name, _, _ in steps)
-        second = max(len(text) for _, text, _ in steps)
-        count = 0
-        numbered = []
-        for name, text, cost in steps:
-            count += bool(name)
-            number = str(count) if name else ""
-            numbered.append(f"{number:>2} {name:<{first}}  {text:<{second}}  {cost}".rstrip())
-        return "\n".join([*self._head(), *numbered, *self._sizes(), self._words()])
+        left = "" if self.left is None else str(self.left)
+        return explanation(explained(self.release), _expected(self.release), left)
 
     __repr__ = __str__
 
-    def _head(self) -> list[str]:
-        release = self.release
-        changed = "added or removed" if release.analysis.neighbours is Neighbours.UNBOUNDED else "changed"
-        left = "" if self.left is None else f" Left after it: {self.left}."
-        if not release.analysis.private:
-            return ["Protects   nobody: the tables are public", f"Guarantee  none is needed; exact and free.{left}"]
-        unit = unit_of(release)
-        if unit is None:
-            table = scan_of(release.query.plan.input).table.name
-            most = release.analysis.bounds.rows.l1
-            several = f", which counts up to {most} times" if most > 1 else ""
-            whose, what = f"one row of {table} (each row is one person's{several})", "one row"
-        else:
-            whose, what = f"one person (unit {unit}), with all rows in all tables{counted(release)}", "one person"
-        goal = "" if release.goal is None else f" The least epsilon for answers {release.goal}."
-        return [f"Protects   {whose}", f"Guarantee  {release.price}, {what} {changed}.{goal}{left}"]
 
-    def _sizes(self) -> list[str]:
-        release = self.release
-        outputs = [output for output in release.query.finish.outputs if self._has_interval(output)]
-        if of_one_level(release).noise is None or not outputs or release.searches is not None:
-            return []
-        rows = [(short(each.name), [self._at(each, size) for size in _SIZES]) for each in outputs]
-        for each in outputs:
-            estimate = estimate_of(release, each)
-            if estimate is not None and estimate.kind is AggregateKind.AVG:
-                place = [name for name, _ in rows].index(short(each.name)) + 1
-                rows.insert(place, (f"{short(each.name)}{_AT_WORST}", [self._at_worst(estimate, n) for n in _SIZES]))
-        width = max([len("shown"), *(len(name) for name, _ in rows)])
-        first = " of the first level" if release.levels is not None else ""
-        lines = [f"Expected noise (95 %) for {'groups' + first if release.query.plan.keys else 'tables'} of"]
-        of = "units" if unit_of(release) else "rows"
-        lines.append(" " * (width + 2) + "".join(f"{size:>11,} {of:>5}" for size in _SIZES))
-        lines += [f"  {name:<{width}}" + "".join(f"{cell:>17}" for cell in cells) for name, cells in rows]
-        if release.hides:
-            chances = ", ".join(f"{size}: {percent(release.chance_shown(size))}" for size in _SHOWN_SIZES)
-            lines.append(f"  {'shown':<{width}}  chance by size {chances}")
-        return lines
-
-    def _has_interval(self, output: Output) -> bool:
-        if half_width(self.release, output) is not None:
-            return True
-        estimate = estimate_of(self.release, output)
-        return estimate is not None and self._interval(estimate, _SIZES[0]) is not None
-
-    def _interval(self, estimate: Estimate, size: int) -> float | None:
-        """The half-width at the reference table with so many rows; None where there is no interval."""
-        values = np.zeros((self.release.width, 1))
-        for place, value in reference(estimate, size).items():
-            values[place] = value
-        index = self.release.estimates.index(estimate)
-        bounds = aggregate_interval(of_one_level(self.release), Released((), values), index, LEVEL)
-        return None if bounds is None else float(bounds[1][0] - bounds[0][0]) / 2
-
-    def _at(self, output: Output, size: int) -> str:
-        """The half-width for a group of `size` rows; for what depends on more, one whose values are spread evenly."""
-        half = half_width(self.release, output)
-        if half is None:
-            estimate = estimate_of(self.release, output)
-            half = None if estimate is None else self._interval(estimate, size)
-        assert half is not None  # the caller asks for those that have one
-        return _plus_minus(half)
-
-    def _at_worst(self, estimate: Estimate, size: int) -> str:
-        """The same of an average, wherever in its range the mean is."""
-        return _plus_minus(average_at_worst(of_one_level(self.release), estimate, size, LEVEL))
-
-    def _words(self) -> str:
-        cost = self.release.cost
-        if cost.epsilon is None:  # any delta will do for an upper bound
-            epsilon, delta = float(epsilon_of(cost.rho, Fraction(1, 10**6))), float(cost.delta) + 1e-6
-        else:
-            epsilon, delta = float(cost.epsilon), float(cost.delta)
-        odds = 1 / (1 + math.exp(-epsilon)) if epsilon < 700 else 1.0
-        guess = min(1.0, odds + delta)
-        reach = "whoever sees the answer can improve a 50:50 guess about one person"
-        return f"In words: {reach} to at most {percent(guess)}."
+def as_dict(tree: Explained) -> dict[str, Any]:
+    """See `Explanation.to_dict`."""
+    goal, cost = tree.goal, tree.cost
+    return {
+        "unit": tree.protected.unit or "row",
+        "limits": _limits(tree.protected),
+        "neighbours": str(tree.protected.neighbours),
+        "epsilon": _float(cost.epsilon),
+        "delta": float(cost.delta),
+        "rho": _float(tree.rho),
+        "goal": None if goal is None else {"error": float(goal.error), "confidence": float(goal.sure)},
+        "strategy": tree.strategy,
+        "choice": None if tree.law is None else asdict(tree.law),
+        "groups": _groups(tree.groups),
+        "bounds": [_bounds(each) for each in tree.bounds],
+        "releases": [_sum(each) for each in tree.sums],
+        "draws": [
+            {
+                "of": [str(of) for of in each.of],
+                "mechanism": each.mechanism,
+                "epsilon": float(each.epsilon),
+                "points": each.points,
+                "rows_off_95": each.rows_off,
+            }
+            for each in tree.draws
+        ],
+        "columns": [{"name": each.name, "from": list(each.sources), "interval_95": each.half} for each in tree.shown],
+    }
 
 
-def _plus_minus(half: float) -> str:
-    return f"±{half:.3g}" if half < 1e4 else f"±{half:,.0f}"
+def _float(number: Any) -> float | None:
+    return None if number is None else float(number)
+
+
+def _limits(who: Protected) -> dict[str, int] | None:
+    """How much of one unit counts, where a unit may have several rows."""
+    if who.unit is None:
+        return None
+    return {"rows": who.limits.rows, "groups": who.limits.groups, "rows_per_group": who.limits.per_group}
+
+
+def _groups(groups: Groups) -> dict[str, Any]:
+    strategy = groups.strategy if groups.keys else None
+    return {"keys": list(groups.keys), "strategy": strategy, "threshold": groups.threshold, "shown": groups.chances}
+
+
+def _bounds(each: Bounds) -> dict[str, Any]:
+    chosen, cost = each.chosen, {"epsilon": _float(each.cost.epsilon), "rho": float(each.cost.rho)}
+    if chosen is None:
+        return {"column": str(each.column), **cost, "chosen": None, "clipped_at_most": None}
+    below, above = chosen.clipped
+    clipped = {"below": below, "above": above, "confidence": SURE}
+    ends = [chosen.held.lower, chosen.held.upper]
+    return {"column": str(each.column), **cost, "chosen": ends, "clipped_at_most": clipped}
+
+
+def _sum(each: Sum) -> dict[str, Any]:
+    told = {
+        "name": each.name,
+        "parts": str(each.of),
+        "mechanism": each.law,
+        "scale": each.scale,
+        "granularity": each.step,
+        "dimension": each.dimension,
+        "sensitivity": None if each.sensitivity is None else asdict(each.sensitivity),
+    }
+    level = each.level
+    if level is None:
+        return told
+    epsilon = float(level.cost.epsilon or 0) if level.alone else None
+    return {**told, "level": list(level.keys), "epsilon": epsilon, "rho": float(level.cost.rho)}
+
+
+# How wide noise is to be expected.
+
+
+def _expected(release: Release) -> Expected | None:
+    """Of what has an interval; None where nothing has, or where bounds decide that are still to be chosen."""
+    one = of_one_level(release)
+    if one.noise is None or release.searches is not None:
+        return None
+    widths = [_width(one, output) for output in release.query.finish.outputs]
+    known = tuple(each for each in widths if each is not None)
+    return Expected(_SIZES, known, release.levels is not None) if known else None
+
+
+def _width(one: Release, output: Output) -> Width | None:
+    """For groups of each size; of what depends on more than that, for those whose values are spread evenly."""
+    estimate = estimate_of(one, output)
+    worst: tuple[float, ...] = ()
+    if estimate is not None and estimate.kind is AggregateKind.AVG:
+        worst = tuple(average_at_worst(one, estimate, size, LEVEL) for size in _SIZES)
+    half = constant_half_width(one, output.expr, LEVEL)
+    if half is not None:
+        return Width(output.name, (half,) * len(_SIZES), worst)
+    halves = () if estimate is None else tuple(_interval(one, estimate, size) for size in _SIZES)
+    known = tuple(each for each in halves if each is not None)
+    return Width(output.name, known, worst) if known else None
+
+
+def _interval(one: Release, estimate: Estimate, size: int) -> float | None:
+    """The half-width at the reference table with so many rows; None where there is no interval."""
+    values = np.zeros((one.width, 1))
+    for place, value in reference(estimate, size).items():
+        values[place] = value
+    bounds = aggregate_interval(one, Released((), values), one.estimates.index(estimate), LEVEL)
+    return None if bounds is None else float(bounds[1][0] - bounds[0][0]) / 2

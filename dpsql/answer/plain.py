@@ -1,45 +1,64 @@
-"""What a plan writes at length, in fewer words: columns clipped to bounds that a query chooses, sums centred at 0, and
-arguments that count where another one is there."""
+"""What is planned at length, in the query's own words: columns clipped to bounds that it chooses, arguments of pairs,
+which count where the other one is there, and sums centred at 0."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-from dpsql.plan.expressions import Call, Expr, Literal
+from dpsql.plan.aggregates import Aggregation
+from dpsql.plan.expressions import Call, Expr, Literal, Slot, rebuild
 from dpsql.release.auto_bounds import clamped, widest
+from dpsql.release.labels import Label
 from dpsql.release.release import Release
 
-Pairs = list[tuple[str, str]]
-"""A text and what stands for it, in the order that they are to be replaced in."""
+_PAIRED = frozenset({"count", "sum", "sum of squares"})
 
 
-def plainer(release: Release) -> Pairs:
-    """The texts of a release's steps that can be said in fewer words."""
-    there = list(dict.fromkeys(_where_both(release)))
-    names = ((each.name, _name(each.name, there)) for each in release.coordinates)
-    found = [*names, *((long, f"{value} where {other} is not NULL") for long, value, other in there)]
-    return [(long, short) for long, short in found if long != short] + _clips(release)
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """`columns` for what they are clipped to; of arguments of pairs the value, and the other one."""
 
+    columns: dict[Expr, Expr]
+    pairs: dict[Expr, tuple[Expr, Expr]]
 
-def _name(name: str, there: list[tuple[str, str, str]]) -> str:
-    """What noise is added to."""
-    if re.match(r"sum\(.* [-+] 0\)$", name):
-        name = name[: -len(" - 0)")] + ")"
-    for long, value, other in there:
-        found = re.match(r"(count|sum|sum of squares)\(" + re.escape(long) + r"( [-+] [0-9.e+-]+)?\)$", name)
-        if found is not None:
-            return f"{found[1]}({value}{found[2] or ''}, where {other} is not NULL)"
-    return name
+    @classmethod
+    def of(cls, release: Release) -> Plain:
+        """The words of a release. Columns whose bounds are to be chosen stand as if there were none."""
+        chosen = [(each.column, each.held) for each in release.bounds]
+        if release.searches is not None:
+            chosen = [(search.column, widest(search.column)) for search in release.searches.searches]
+        found: dict[Expr, Expr] = {clamped(column, held): column for column, held in chosen}
+        pairs = {}
+        for measured in release.analysis.measured:
+            for each in measured.aggregation.arguments if measured.other is not None else ():
+                parts = value_where(each)
+                if parts is not None:
+                    pairs[each] = (rebuild(parts[0], found), rebuild(parts[1], found))
+        return cls(found, pairs)
 
+    def expr(self, expr: Expr) -> Expr:
+        """An expression of the plan."""
+        return rebuild(expr, self.columns) if self.columns else expr
 
-def _where_both(release: Release) -> Iterator[tuple[str, str, str]]:
-    """Arguments that are made NULL where the other one of their pair is: as they are, the value, and the other one."""
-    for measured in release.analysis.measured:
-        for each in measured.aggregation.arguments if measured.other is not None else ():
-            parts = value_where(each)
-            if parts is not None:
-                yield str(each), str(parts[0]), str(parts[1])
+    def aggregation(self, each: Aggregation) -> Aggregation:
+        """An aggregation of the plan."""
+        argument, second = (None if part is None else self.expr(part) for part in (each.argument, each.second))
+        return replace(each, argument=argument, second=second)
+
+    def label(self, label: Label) -> Label:
+        """What noise is added to."""
+        label = replace(label, centre=label.centre or None)
+        if len(label.of) == 1 and label.what in _PAIRED and label.around is None and label.of[0] in self.pairs:
+            value, other = self.pairs[label.of[0]]
+            return replace(label, of=(value,), where=other)
+        phrases = {each: self._phrase(each) for each in self.pairs}
+        of = tuple(rebuild(each, {**self.columns, **phrases}) for each in label.of)
+        around = None if label.around is None else self.label(label.around)
+        return replace(label, of=of, around=around)
+
+    def _phrase(self, expr: Expr) -> Slot:
+        value, other = self.pairs[expr]
+        return Slot(0, f"{value} where {other} is not NULL", expr.type)
 
 
 def value_where(expr: Expr) -> tuple[Expr, Expr] | None:
@@ -51,11 +70,3 @@ def value_where(expr: Expr) -> tuple[Expr, Expr] | None:
     if not (isinstance(null, Call) and null.function.name == "is_null" and isinstance(other, Literal)):
         return None
     return (value, null.args[0]) if other.value is None else None
-
-
-def _clips(release: Release) -> Pairs:
-    """Columns with bounds that are to be chosen stand as if there were none; chosen ones have a step of their own."""
-    chosen = [(each.column, each.held) for each in release.bounds]
-    if release.searches is not None:
-        chosen = [(search.column, widest(search.column)) for search in release.searches.searches]
-    return [(str(clamped(column, held)), str(column)) for column, held in chosen]

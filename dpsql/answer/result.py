@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpsql.answer.drawn import asked_of, far_off
 from dpsql.answer.explain import Explanation
-from dpsql.answer.parts import how_far_off, names_of
+from dpsql.answer.reading import half_shown, unit_of
 from dpsql.answer.render import Cells, html_table, text_table, whole_limits
 from dpsql.answer.warnings import too_large, unread_choices, warnings_of, without_interval
-from dpsql.answer.words import hidden_groups
+from dpsql.answer.writer import far_off_in_words, hidden_groups
 from dpsql.core.cost import Cost
 from dpsql.errors import InvalidArgument, as_written
 from dpsql.plan.expressions import Array, Vector
@@ -143,8 +144,7 @@ class Result:
     @property
     def notes(self) -> tuple[str, ...]:
         """The lines below the table: hidden groups, how far off drawn values are, warnings, and what was spent."""
-        hidden = self._release.hides
-        groups = (f"{len(self)} groups; {hidden_groups(self._release)}",) if hidden else ()
+        groups = (f"{len(self)} groups; {self._hidden()}",) if self._release.hides else ()
         chosen = [f"bounds chosen privately, for {each.cost}: {each}; {each.told}" for each in self._release.bounds]
         return (
             *groups,
@@ -155,12 +155,19 @@ class Result:
             self.footer,
         )
 
+    def _hidden(self) -> str:
+        """How likely small groups are shown: at about the threshold, and at twice that size."""
+        near = half_shown(self._release)
+        chances = [self._release.chance_shown(size) for size in (near, 2 * near)]
+        return hidden_groups(near, chances, unit_of(self._release))
+
     def _drawn(self) -> Iterator[str]:
         """MEDIAN, MIN, MAX and the like have no interval of noise: what is known is how many rows they are off."""
         for draw in self._release.draws:
-            off = how_far_off(self._release, draw, self._released)
+            off = far_off(self._release, draw, self._released)
             if off is not None:
-                yield f"{', '.join(names_of(self._release, draw))}: {off}"
+                names = ", ".join(str(each) for each in asked_of(self._release, draw))
+                yield f"{names}: {far_off_in_words(off)}"
 
     def _silent(self) -> Iterator[str]:
         """Nor have values that are computed of several noisy ones."""

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpsql.answer.parts import of_one_level
+from dpsql.answer.reading import of_one_level
 from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.expressions import Expr, IntervalEnd, Report, walk
 from dpsql.release.auto_bounds import Bounded

@@ -121,13 +121,18 @@ class Stage:
     aggregations: tuple[Aggregation, ...]
     finish: Finish
 
-    def __str__(self) -> str:
-        parts = ["select over the released rows"]
+    @property
+    def body(self) -> str:
+        """What it does, after the word SELECT."""
+        parts = ["over the released rows"]
         parts += [f"where {self.where}"] if self.where is not None else []
         if self.grouped:
             parts += ["aggregate " + ", ".join(str(each) for each in self.aggregations)]
             parts += ["by " + ", ".join(str(each) for each in self.keys)] if self.keys else []
         return " | ".join([*parts, str(self.finish)])
+
+    def __str__(self) -> str:
+        return f"select {self.body}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from dpsql.core.exact import Part
 from dpsql.core.sensitivity import Analysis, Contribution, l2_squared_of_change
 from dpsql.core.unit import ONE_ROW, ContributionBound, Neighbours
 from dpsql.plan.aggregates import AggregateKind
+from dpsql.release.labels import Label
 from dpsql.release.points import Points
 from dpsql.schema.columns import Key, Type
 from dpsql.schema.intervals import Interval
@@ -23,7 +24,7 @@ class Coordinate:
     False for what neighbours have in common (the number of rows, under bounded neighbours).
     """
 
-    name: str
+    name: Label
     terms: tuple[tuple[int, int], ...]
     unit: float
     row: Contribution

@@ -8,7 +8,7 @@ from dpsql.core.exact import CountRows
 from dpsql.core.sensitivity import Measured
 from dpsql.plan.expressions import Expr
 from dpsql.schema.columns import Type
-from dpsql.schema.intervals import Interval, Number
+from dpsql.schema.intervals import Interval
 
 GridKey = tuple[Expr, str, Interval | None]
 """Aggregations of one key are of the same contributions, and share a grid."""
@@ -46,9 +46,3 @@ def middle(held: Interval) -> float:
 def half(held: Interval) -> float:
     """Half the width of a range."""
     return float(Fraction(held.upper) - Fraction(held.lower)) / 2
-
-
-def centred_name(what: Expr, centre: Number) -> str:
-    """A sum of values less their centre, as explanations write it."""
-    text = f"{centre:.10g}"
-    return f"sum({what} - {text})" if not text.startswith("-") else f"sum({what} + {text[1:]})"

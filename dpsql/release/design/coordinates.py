@@ -23,8 +23,9 @@ from dpsql.core.unit import ContributionBound, Neighbours
 from dpsql.plan.aggregates import PAIRS, SPREADS, AggregateKind
 from dpsql.release.design.grids import FURTHER_OUT, MOST_OF_UNITS, Fineness, Grid, far
 from dpsql.release.design.subcounts import around_the_count
+from dpsql.release.labels import Label
 from dpsql.release.parts import Coordinate, Estimate, Lattice, Moments, squared, together
-from dpsql.release.values import argument_of, centred_name, count_of, grid_key, half, is_whole, middle
+from dpsql.release.values import argument_of, count_of, grid_key, half, is_whole, middle
 from dpsql.schema.intervals import Interval, point
 
 _FINENESS = 2**20
@@ -106,7 +107,10 @@ class Builder:
         row = Contribution(point(1), sure=False)
         bound = self.analysis.bounds.rows
         self._add(
-            "count", ((self._part(CountRows(None)), 1),), 1.0, _Selecting(CountRows(None), row, bound, 1, by_unit=False)
+            Label("count"),
+            ((self._part(CountRows(None)), 1),),
+            1.0,
+            _Selecting(CountRows(None), row, bound, 1, by_unit=False),
         )
 
     def _selecting(self) -> _Selecting:
@@ -175,16 +179,15 @@ class Builder:
         row = Contribution(Interval(-part.most, part.most), _surely(m))
         terms = ((self._part(part), 2), (self._part(count), -part.most))
         by = _Selecting(part, row, m.bound, part.most, by_unit=False)
-        return self._add(f"sum of squares({grid.part.value})", terms, 1 / part.most, by)
+        return self._add(Label("sum of squares", (grid.part.value,)), terms, 1 / part.most, by)
 
     def _product(self, m: Measured, own: Grid, other: Grid) -> int:
         """u v of each row, from -1 to 1."""
         part = self._times(own, other)
         row = Contribution(Interval(-part.most, part.most), _surely(m))
         by = _Selecting(part, row, m.bound, part.most, by_unit=False)
-        return self._add(
-            f"sum of products({own.part.value}, {other.part.value})", ((self._part(part), 1),), 1 / part.most, by
-        )
+        name = Label("sum of products", (own.part.value, other.part.value))
+        return self._add(name, ((self._part(part), 1),), 1 / part.most, by)
 
     def _times(self, own: Grid, other: Grid) -> LatticeProduct:
         """Exact where both lattices are of integers and the product is not too large."""
@@ -196,7 +199,7 @@ class Builder:
     def _distinct(self, m: Measured) -> int:
         part = CountDistinct(argument_of(m))
         by = _Selecting(part, Contribution(point(1), sure=False), m.bound, 1, by_unit=False)
-        return self._add(f"distinct({part.value})", ((self._part(part), 1),), 1.0, by)
+        return self._add(Label("distinct", (part.value,)), ((self._part(part), 1),), 1.0, by)
 
     def _estimate_of_units(self, m: Measured) -> Estimate:
         """Where each unit contributes one number to a group: its presence, its clipped total, or its own average."""
@@ -243,7 +246,7 @@ class Builder:
         least, most = max(-size, math.floor(held.lower * scale)), min(size, math.ceil(held.upper * scale))
         row = Contribution(Interval(least, most), sure=False)
         by = _Selecting(UnitTotal(part, least, most), row, m.bound, most, by_unit=True)
-        return self._add(f"sum({argument})", ((self._part(by.part), 1),), 1 / scale, by)
+        return self._add(Label("sum", (argument,)), ((self._part(by.part), 1),), 1 / scale, by)
 
     def _centred_sum(self, m: Measured, grid: Grid, count: CountRows) -> int | None:
         if grid.part.most == 0:
@@ -255,7 +258,7 @@ class Builder:
         size = grid.part.most
         row = Contribution(Interval(-size, size), _surely(m) and m.of == "rows")
         terms = ((self._part(part), 2), (self._part(count), -size))
-        name = centred_name(grid.part.value, grid.origin + grid.step * size / 2)
+        name = Label("sum", (grid.part.value,), grid.origin + grid.step * size / 2)
         return self._add(name, terms, grid.step / 2, _Selecting(part, row, m.bound, size, by_unit=m.of != "rows"))
 
     def _raw_sum(self, m: Measured) -> int:
@@ -273,7 +276,7 @@ class Builder:
             step = 1 / scale
         row = Contribution(Interval(part.least, part.most), _surely(m))
         by = _Selecting(part, row, m.bound, part.most, by_unit=False)
-        return self._add(f"sum({argument})", ((self._part(part), 1),), step, by)
+        return self._add(Label("sum", (argument,)), ((self._part(part), 1),), step, by)
 
     def _too_wide_for_a_grid(self, m: Measured) -> bool:
         """Whether whole numbers of nobody's rows are summed as they are, since grids would be too coarse for what is
@@ -286,7 +289,7 @@ class Builder:
     def _part(self, part: Part) -> int:
         return self.parts.setdefault(part, len(self.parts))
 
-    def _add(self, name: str, terms: tuple[tuple[int, int], ...], unit: float, by: _Selecting) -> int:
+    def _add(self, name: Label, terms: tuple[tuple[int, int], ...], unit: float, by: _Selecting) -> int:
         for place, each in enumerate(self.coordinates):
             if each.terms == terms:
                 return place
@@ -315,12 +318,11 @@ def _total_of(m: Measured) -> UnitTotal:
     return UnitTotal(count_of(m), int(held.lower), int(held.upper))
 
 
-def _count_name(part: Part) -> str:
+def _count_name(part: Part) -> Label:
     if isinstance(part, UnitTotal):
         part = part.of
     present = part.present if isinstance(part, CountRows | CountUnits) else None
-    what = "units" if isinstance(part, CountUnits) else "count"
-    return what if present is None else f"{what}({present})"
+    return Label("units" if isinstance(part, CountUnits) else "count", () if present is None else (present,))
 
 
 def _surely(m: Measured) -> bool:

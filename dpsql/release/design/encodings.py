@@ -17,6 +17,7 @@ from dpsql.core.sensitivity import Analysis, Contribution, Measured
 from dpsql.core.unit import Neighbours
 from dpsql.plan.aggregates import PAIRS, SPREADS, AggregateKind
 from dpsql.plan.expressions import Expr, Fact
+from dpsql.release.labels import Label
 from dpsql.release.parts import Coordinate, Estimate, Feature, Lattice, Moments
 from dpsql.release.values import count_of, half, middle
 from dpsql.schema.intervals import Interval, point
@@ -77,7 +78,7 @@ class _Design:
         parts = tuple(self._part(index) for index in self.indices)
         coordinates = tuple(
             Coordinate(
-                f"share {i}{j} of ({self.exprs[0]}, {self.exprs[1]})",
+                Label(f"share {i}{j} of ", tuple(self.exprs)),
                 ((place, 1),),
                 1 / SHARE_STEPS,
                 row,

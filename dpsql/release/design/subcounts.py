@@ -21,7 +21,6 @@ from dpsql.release.parts import Coordinate, Feature, squared
 from dpsql.schema.intervals import Interval
 
 _EITHER = Contribution(Interval(-1, 1), sure=False)
-_AROUND = " around "
 
 
 def worth_a_count(parts: Sequence[Part], coordinates: Sequence[Coordinate]) -> bool:
@@ -45,11 +44,6 @@ def around_the_count(
     return found, tuple(features)
 
 
-def name_of(coordinate: Coordinate) -> str:
-    """What is counted, of one that is taken around half of all."""
-    return coordinate.name.partition(_AROUND)[0]
-
-
 def _of_some(parts: Sequence[Part], coordinates: Sequence[Coordinate]) -> list[int]:
     """The places of noisy counts of some of the rows."""
     counted = [(place, part) for place, part in _counts(parts, coordinates) if part != CountRows(None)]
@@ -71,7 +65,7 @@ def _less_half(each: Coordinate, count: Coordinate, analysis: Analysis) -> Coord
     ((part, _),), ((every, _),) = each.terms, count.terms
     return replace(
         each,
-        name=f"{each.name}{_AROUND}{count.name} / 2",
+        name=replace(each.name, around=count.name),
         terms=((part, 2), (every, -1)),
         unit=0.5,
         row=_EITHER,

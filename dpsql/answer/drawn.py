@@ -1,0 +1,63 @@
+"""How far off values that are drawn may be: in rows, and by what a grid that is too coarse hides."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.answer.tree import FarOff, Gaps
+from dpsql.plan.aggregates import AggregateKind, Aggregation
+from dpsql.release.choices import EXACT, Draw
+from dpsql.release.parts import Chosen
+from dpsql.release.release import Release, Released
+from dpsql.schema.columns import Type
+
+_LEVEL = 0.95
+
+
+def asked_of(release: Release, draw: Draw) -> tuple[Aggregation, ...]:
+    """The aggregations that a draw gives."""
+    pairs = zip(release.query.plan.aggregations, release.estimates, strict=True)
+    return tuple(each for each, estimate in pairs if estimate.chosen and estimate.chosen.place in draw.places)
+
+
+def sure_off(draw: Draw) -> int:
+    """How many rows a drawn value may be off, at 95 %."""
+    return draw.rows_off(_LEVEL)
+
+
+def far_off(release: Release, draw: Draw, released: Released | None = None) -> FarOff | None:
+    """How far off a drawn value may be, whatever the data are, and where not all values can be drawn how far apart
+    those are (near what was `released`); None of one that is exact."""
+    if draw.mechanism == EXACT:
+        return None
+    ranked = draw.kind in (AggregateKind.MIN, AggregateKind.MAX)
+    chosen = (each.chosen for each in release.estimates)
+    partial = [each for each in chosen if each is not None and each.place in draw.places and each.partial]
+    gaps = _gaps(partial, released) if partial else None
+    return FarOff(sure_off(draw), draw.kind, draw.rank if ranked else None, len(draw.wanted) > 1, bool(partial), gaps)
+
+
+def _gaps(partial: list[Chosen], released: Released | None) -> Gaps | None:
+    """How far apart points are, next to the drawn ones where those are given; None where every value of the range is a
+    point. The right value may lie anywhere up to the next point, whatever rows say."""
+    found = [_distances(each, released) for each in partial]
+    least, most = min(float(each.min()) for each in found), max(float(each.max()) for each in found)
+    kind = partial[0].kind
+    if kind is Type.INTEGER and most <= 1:  # each whole number is one
+        return None
+    given = released is not None
+    return Gaps(most if given else least, most, kind, near=given and partial[0].points is not None)
+
+
+def _distances(chosen: Chosen, released: Released | None) -> NDArray[np.float64]:
+    """Distances to the next points, of those that were drawn or else of all."""
+    if chosen.points is None:
+        return np.array([float(chosen.step)])
+    gaps = np.diff(chosen.points.values.astype(np.float64))
+    if released is None or not released.groups:
+        return gaps
+    drawn = released.values[chosen.place].astype(np.int64)
+    before, behind = np.clip(drawn - 1, 0, len(gaps) - 1), np.clip(drawn, 0, len(gaps) - 1)
+    near: NDArray[np.float64] = np.maximum(gaps[before], gaps[behind])
+    return near

@@ -1,0 +1,362 @@
+"""explained: a release, read into the tree of what is said of it; from public facts alone."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+from dpsql.answer.drawn import asked_of, far_off, sure_off
+from dpsql.answer.plain import Plain, value_where
+from dpsql.answer.tree import (
+    FREE,
+    Bounds,
+    Clip,
+    Drawn,
+    Explained,
+    Formula,
+    Groups,
+    Kept,
+    Level,
+    Levels,
+    Noise,
+    Price,
+    Protected,
+    Shown,
+    Sum,
+)
+from dpsql.core.conversion import epsilon_of
+from dpsql.core.cost import Cost
+from dpsql.core.exact import of_units
+from dpsql.core.mechanisms import Noise as Law
+from dpsql.core.unit import ContributionBound, Sensitivity
+from dpsql.plan.expressions import Expr, Slot, columns, walk
+from dpsql.plan.nodes import filters_of, scan_of, scans_of
+from dpsql.plan.query import Output
+from dpsql.release import levels as measured_levels
+from dpsql.release.choices import EXACT
+from dpsql.release.intervals.intervals import constant_half_width
+from dpsql.release.labels import Label
+from dpsql.release.parts import Estimate
+from dpsql.release.release import Release
+
+LEVEL = 0.95
+"""Of the intervals that are spoken of."""
+GAUSSIAN = "discrete_gaussian"
+_SIZES = (10, 20, 50, 100)
+
+
+def explained(release: Release) -> Explained:
+    """The tree of a release."""
+    plain = Plain.of(release)
+    sums = tuple(_sums(release, plain))
+    return Explained(
+        protected=protected(release),
+        cost=release.cost,
+        price=release.price,
+        rho=release.cost.rho if _in_rho(release) else None,
+        guess=_guess(release.cost),
+        goal=release.goal,
+        strategy=release.strategy,
+        law=release.choice,
+        filters=filters_of(release.query.plan.input),
+        kept=_kept(release),
+        bounds=tuple(_bounds(release)),
+        clips=_clips(release, plain),
+        groups=_groups(release),
+        sums=sums,
+        noise=_noise(release, sums),
+        levels=_levels(release, plain),
+        draws=_draws(release, plain),
+        shown=tuple(_shown(release, each, plain) for each in release.query.finish.outputs),
+        stages=release.query.stages,
+    )
+
+
+def unit_of(release: Release) -> str | None:
+    """The declared unit, by the column that holds it; None where each row is one."""
+    if not release.analysis.bounds.declared:
+        return None
+    tables = [scan.table for scan in scans_of(release.query.plan.input)]
+    return next(table.unit.owner for table in tables if table.unit is not None)
+
+
+def protected(release: Release) -> Protected:
+    """Whose privacy a release protects."""
+    analysis = release.analysis
+    table = scan_of(release.query.plan.input).table.name
+    return Protected(analysis.private, unit_of(release), table, analysis.bounds.rows, analysis.neighbours)
+
+
+def estimate_of(release: Release, output: Output) -> Estimate | None:
+    """The aggregate that an output shows, if it is one by itself."""
+    first = len(release.query.plan.keys)
+    if isinstance(output.expr, Slot) and output.expr.index >= first:
+        return release.estimates[output.expr.index - first]
+    return None
+
+
+def of_one_level(release: Release) -> Release:
+    """The release as the first of its levels sees it, where it has several; itself else."""
+    return release if release.levels is None else release.at_level(release.levels.wanted[0])
+
+
+def half_shown(release: Release) -> int:
+    """The size of groups that are shown about every other time."""
+    if release.selector is None:
+        return math.ceil(threshold_of(release) or 1)
+    sizes = range(1, release.selector.law.certain + 1)  # the chance never falls: halved, as there may be millions
+    return sizes[bisect_left(sizes, 0.5, key=lambda size: release.chance_shown(size) or 0)]
+
+
+def threshold_of(release: Release) -> float | None:
+    """The threshold in rows, or in units where those are counted."""
+    return None if release.threshold is None else release.threshold / release.lattice.one_row
+
+
+def _in_rho(release: Release) -> bool:
+    """Whether rho is what the query is paid by, or what its noise is measured in."""
+    return release.allowed.rho is not None or any(share.noise.name == GAUSSIAN for share in release.shares)
+
+
+def _guess(cost: Cost) -> float:
+    """The best chance to tell two neighbouring tables apart, each as likely as the other before."""
+    if cost.epsilon is None:  # any delta will do for an upper bound
+        epsilon, delta = float(epsilon_of(cost.rho, Fraction(1, 10**6))), float(cost.delta) + 1e-6
+    else:
+        epsilon, delta = float(cost.epsilon), float(cost.delta)
+    odds = 1 / (1 + math.exp(-epsilon)) if epsilon < 700 else 1.0
+    return min(1.0, odds + delta)
+
+
+def _price(release: Release, cost: Cost) -> Price:
+    """A part of the cost, in the coin that the query is paid in."""
+    if release.allowed.rho is not None or cost.epsilon is None:
+        return Price(rho=cost.rho)
+    return Price(cost.epsilon or Fraction(0))
+
+
+# What is left out of rows, and how far values may go.
+
+
+def _kept(release: Release) -> Kept | None:
+    exact = release.exact
+    if exact.limits is None and exact.groups is None:
+        return None
+    by_unit = all(of_units(part) for part in exact.parts) and not exact.grids
+    if by_unit or exact.limits is None:
+        return Kept(None, exact.groups, by_unit)
+    return Kept(exact.limits.rows, exact.groups if exact.limits.groups < exact.limits.rows else None, by_unit)
+
+
+def _bounds(release: Release) -> Iterator[Bounds]:
+    """Bounds that the query chooses itself, or has chosen."""
+    for search in () if release.searches is None else release.searches.searches:
+        yield Bounds(search.column, search.cost, _price(release, search.cost))
+    for each in release.bounds if release.searches is None else ():
+        yield Bounds(each.column, each.cost, _price(release, each.cost), each)
+
+
+def _clips(release: Release, plain: Plain) -> tuple[Clip, ...]:
+    """Each thing once, in the order of what is computed: values, what units add, and columns that are read."""
+    found = {(clip.of, clip.adds): clip for clip in (*_values(release, plain), *_of_units(release, plain))}
+    for clip in _declared(release):
+        found.setdefault((clip.of, clip.adds), clip)
+    return tuple(found.values())
+
+
+def _values(release: Release, plain: Plain) -> Iterator[Clip]:
+    """Arguments that are summed or chosen among."""
+    for m in release.analysis.measured if release.searches is None else ():
+        if m.sum is None or m.of not in ("rows", "choice"):
+            continue
+        for expr, fact in zip(m.aggregation.arguments, (m.argument, m.other or m.argument), strict=False):
+            yield Clip(plain.expr((value_where(expr) or (expr,))[0]), fact.range)
+
+
+def _of_units(release: Release, plain: Plain) -> Iterator[Clip]:
+    """What each unit adds to a group, where that is limited."""
+    for m in release.analysis.measured:
+        if m.of == "total" or (m.of == "mean" and m.aggregation.per_unit is not None):
+            held = m.count if m.sum is None else m.sum
+            yield Clip(plain.aggregation(m.aggregation), held.range, "total" if m.of == "total" else "average")
+
+
+def _declared(release: Release) -> Iterator[Clip]:
+    """Columns of people's rows that are read, as their owners have declared them."""
+    source = release.query.plan.input
+    tables = {scan.name: scan.table for scan in scans_of(source)}
+    read = [argument for m in release.analysis.measured for argument in m.aggregation.arguments]
+    for column in (column for expr in (*read, *filters_of(source)) for column in columns(expr)):
+        table = tables.get(column.table)
+        if table is not None and not table.public:
+            bounds = table.by_name[column.name.casefold()].bounds
+            if bounds is not None:
+                yield Clip(column, bounds, type=column.type)
+
+
+# Groups.
+
+
+def strategy_word(release: Release) -> str:
+    """How groups are chosen, by GoogleSQL's word."""
+    if not release.hides:
+        return "PUBLIC_GROUPS"
+    if release.selector is not None:
+        return "TRUNCATED_GEOMETRIC"
+    gaussian = release.noise is not None and release.noise.name == GAUSSIAN
+    return "GAUSSIAN_THRESHOLD" if gaussian else "LAPLACE_THRESHOLD"
+
+
+def _groups(release: Release) -> Groups:
+    plan, selector = release.query.plan, release.selector
+    keys, public = tuple(key.name for key in plan.keys), plan.public_cells if release.exact.every_cell else None
+    if not release.hides:
+        return Groups(keys, public, strategy_word(release))
+    price = Price(delta=release.cost.delta)
+    if selector is not None:
+        by_rho, epsilon = release.allowed.rho is not None, selector.law.epsilon
+        price = replace(price, rho=epsilon**2 / 2) if by_rho else replace(price, epsilon=epsilon)
+    return Groups(
+        keys,
+        public,
+        strategy_word(release),
+        threshold_of(release),
+        None if selector is None else selector.law.least,
+        {size: release.chance_shown(size) for size in _SIZES},
+        price,
+    )
+
+
+# What noise is added to, and what is drawn.
+
+
+def _sums(release: Release, plain: Plain) -> Iterator[Sum]:
+    """A coordinate of a query with grouping sets has noise of its own at each level that is measured."""
+    for place, each in enumerate(release.coordinates):
+        if release.levels is None or not each.noisy:
+            share = release.share_of(place)
+            law, dimension = (None, 0) if share is None else (share.noise, share.reach.dimension)
+            yield _sum(release, place, plain, law=law, dimension=dimension, bound=each.bound)
+            continue
+        for level in release.levels.measured:
+            dimension, bound = len(release.levels.noisy), release.levels.bound_at(each.bound, level.keys)
+            one = _sum(release, place, plain, law=level.noise, dimension=dimension, bound=bound)
+            yield replace(one, level=_level(release, level))
+
+
+def _sum(
+    release: Release, place: int, plain: Plain, *, law: Law | None, dimension: int, bound: ContributionBound
+) -> Sum:
+    each, known = release.coordinates[place], release.searches is None
+    norms = release.analysis.of(each.row, bound)
+    worth = Sensitivity(norms.l1 * each.unit, norms.l2 * each.unit, norms.linf * each.unit)
+    return Sum(
+        name=_name(release, place),
+        of=each.name,
+        said=plain.label(each.name),
+        noisy=each.noisy,
+        law="exact" if law is None else law.name,
+        dimension=dimension,
+        scale=None if not known else 0.0 if law is None else law.scale * each.unit,
+        step=each.unit if known else None,
+        sensitivity=worth if known else None,
+    )
+
+
+def _name(release: Release, place: int) -> str:
+    """The output that shows this coordinate itself, if one does, else what is summed."""
+    for output in release.query.finish.outputs:
+        estimate = estimate_of(release, output)
+        if estimate and _places(release, estimate) == [place]:
+            return output.name
+    return str(release.coordinates[place].name)
+
+
+def _places(release: Release, estimate: Estimate) -> list[int]:
+    """The coordinates of an aggregate; none of one that is drawn."""
+    if estimate.chosen is not None:
+        return []
+    features = [estimate.sum, estimate.count]
+    moments = estimate.moments
+    if moments is not None:
+        features += [moments.square, moments.product, moments.sum, moments.other_square]
+    return list(dict.fromkeys(place for feature in features for place, _ in release.lattice.weights(feature)))
+
+
+def _noise(release: Release, sums: tuple[Sum, ...]) -> tuple[Noise, ...]:
+    alone = len(release.shares) + len(release.draws) == 1
+    found = []
+    for share in release.shares:
+        price = Price(share.epsilon)
+        if release.allowed.rho is not None:
+            price = Price(rho=release.allowed.rho if alone else share.cost.rho)
+        found.append(Noise(share.noise.name, tuple(sums[place] for place in share.places), price))
+    return tuple(found)
+
+
+def _levels(release: Release, plain: Plain) -> Levels | None:
+    """The levels that have noise of their own, and what follows from them; None where none has any."""
+    levels = release.levels
+    if levels is None or not levels.measured:
+        return None
+    price = replace(_price(release, levels.cost), delta=release.cost.delta) if _whole(release) else None
+    measured = tuple(_level(release, level) for level in levels.measured)
+    return Levels(tuple(plain.label(each.name) for each in release.coordinates), measured, price)
+
+
+def _whole(release: Release) -> bool:
+    """Whether an epsilon is of all levels together, each of which has its part of a rho."""
+    levels = () if release.levels is None else release.levels.measured
+    return release.allowed.rho is None and any(level.noise.name == GAUSSIAN for level in levels)
+
+
+def _level(release: Release, level: measured_levels.Level) -> Level:
+    keys = tuple(release.query.plan.keys[place].name for place in level.keys)
+    price = Price(rho=level.cost.rho) if _whole(release) else _price(release, level.cost)
+    alone = level.noise.name != GAUSSIAN and level.cost.epsilon is not None
+    return Level(keys, level.noise.name, level.cost, alone, price)
+
+
+def _draws(release: Release, plain: Plain) -> tuple[Drawn, ...]:
+    found = []
+    for draw in release.draws:
+        of = asked_of(release, draw)
+        said = tuple(plain.aggregation(each) for each in of)
+        price = FREE if draw.mechanism == EXACT else _price(release, draw.cost)
+        off, rows = far_off(release, draw), sure_off(draw)
+        found.append(Drawn(of, said, draw.mechanism, draw.epsilon, draw.points, rows, off, price))
+    return tuple(found)
+
+
+# What the query shows.
+
+
+def _shown(release: Release, output: Output, plain: Plain) -> Shown:
+    first = len(release.query.plan.keys)
+    used = [part.index - first for part in walk(output.expr) if isinstance(part, Slot) and part.index >= first]
+    places = [place for index in used for place in _places(release, release.estimates[index])]
+    sources = tuple(dict.fromkeys(_name(release, place) for place in places))
+    half = None if release.searches is not None else constant_half_width(release, output.expr, LEVEL)
+    return Shown(output.name, _formula(release, output, plain), sources, half)
+
+
+def _formula(release: Release, output: Output, plain: Plain) -> Formula | Expr:
+    estimate = estimate_of(release, output)
+    if estimate is None:
+        return output.expr
+    if estimate.chosen is not None or estimate.moments is not None:
+        return Formula(estimate.kind, "moments" if estimate.chosen is None else "draw")
+    total, count = (_feature(release, place, plain) for place in (estimate.sum, estimate.count))
+    return Formula(estimate.kind, "sums", estimate.centre, total, count)
+
+
+def _feature(release: Release, place: int | None, plain: Plain) -> tuple[Label, ...]:
+    """What stands for a feature: the coordinate that it is (around half of all, or not), or shares of it."""
+    weights = release.lattice.weights(place)
+    labels = tuple(plain.label(release.coordinates[coordinate].name) for coordinate, _ in weights)
+    if release.lattice.l1 is None and len(weights) == 2:
+        return (replace(labels[0], around=None),)
+    return labels

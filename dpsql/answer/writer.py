@@ -1,0 +1,292 @@
+"""Explanations and notes as text: the only place where their words are."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from dpsql.answer.tree import (
+    FREE,
+    Bounds,
+    Clip,
+    Drawn,
+    Expected,
+    Explained,
+    FarOff,
+    Formula,
+    Gaps,
+    Groups,
+    Kept,
+    Noise,
+    Price,
+    Protected,
+    Sum,
+)
+from dpsql.core.loss import show
+from dpsql.core.unit import Neighbours
+from dpsql.plan.aggregates import AggregateKind
+from dpsql.plan.expressions import Expr, Literal
+from dpsql.release.labels import Label
+from dpsql.release.laws import Choice
+from dpsql.schema.columns import Type
+
+_WIDEST = 100
+_MOST_LINES = 12
+_LAWS = {"laplace": "Laplace", "gaussian": "Gaussian", "discrete_gaussian": "Gaussian"}
+_JOINT = {
+    "discrete_k_norm": "{} sums share one K-norm draw, each at the full epsilon (encoding)",
+    "discrete_laplace": "{} sums with Laplace noise each, epsilon split evenly (split)",
+    "discrete_laplace_of_shares": "{} shares of each row, Laplace noise for each at full epsilon (encoding)",
+    "discrete_gaussian": "{} sums with Gaussian noise each, for their joint L2 norm",
+}
+_UNITS = ((86_400e6, "days"), (3_600e6, "h"), (60e6, "min"), (1e6, "s"), (1e3, "ms"), (1.0, "µs"))
+
+Step = tuple[str, str, str]
+"""Name, text, and what it costs."""
+
+
+def explanation(tree: Explained, expected: Expected | None, left: str) -> str:
+    """Who is protected, what the query does step by step and what each step costs, and how wide noise is to be
+    expected; `left`: of a budget, after it."""
+    steps = [line for step in _steps(tree) for line in _wrapped(*step)]
+    first = max(len(name) for name, _, _ in steps)
+    second = max(len(text) for _, text, _ in steps)
+    count = 0
+    numbered = []
+    for name, text, cost in steps:
+        count += bool(name)
+        number = str(count) if name else ""
+        numbered.append(f"{number:>2} {name:<{first}}  {text:<{second}}  {cost}".rstrip())
+    noise = [] if expected is None else _expected(tree, expected)
+    reach = "whoever sees the answer can improve a 50:50 guess about one person"
+    words = f"In words: {reach} to at most {percent(tree.guess)}."
+    return "\n".join([*_head(tree, f" Left after it: {left}." if left else ""), *numbered, *noise, words])
+
+
+def _head(tree: Explained, left: str) -> list[str]:
+    who = tree.protected
+    if not who.private:
+        return ["Protects   nobody: the tables are public", f"Guarantee  none is needed; exact and free.{left}"]
+    if who.unit is None:
+        several = f", which counts up to {who.limits.l1} times" if who.limits.l1 > 1 else ""
+        whose, what = f"one row of {who.table} (each row is one person's{several})", "one row"
+    else:
+        whose, what = f"one person (unit {who.unit}), with all rows in all tables{_counted(tree)}", "one person"
+    changed = "added or removed" if who.neighbours is Neighbours.UNBOUNDED else "changed"
+    goal = "" if tree.goal is None else f" The least epsilon for answers {tree.goal}."
+    return [f"Protects   {whose}", f"Guarantee  {tree.price}, {what} {changed}.{goal}{left}"]
+
+
+def _counted(tree: Explained) -> str:
+    bound = tree.protected.limits
+    groups = f" in {numbered(bound.groups, 'group')}" if tree.groups.keys else ""
+    each = f", {bound.per_group} in each" if groups and bound.per_group < bound.rows else ""
+    return f"; at most {numbered(bound.rows, 'row')}{groups}{each} count"
+
+
+def _steps(tree: Explained) -> Iterator[Step]:
+    """All steps, in order."""
+    yield from (("where", str(predicate), "free") for predicate in tree.filters)
+    if tree.kept is not None:
+        yield "keep", _kept(tree.kept, tree.protected), "free"
+    yield from (("bounds", _bounds(each), _price(each.price)) for each in tree.bounds)
+    yield from (("clip", _clip(each, tree.protected), "free") for each in tree.clips)
+    if tree.groups.keys:
+        yield "groups", _groups(tree.groups), "free"
+    exact = (each.said for each in tree.sums if not each.noisy)
+    yield from (("exact", f"{each} (neighbours agree on it)", "free") for each in exact)
+    for noise in tree.noise:
+        yield from _noise(noise)
+    if tree.levels is not None:
+        how = "every one estimated from all that have noise (least squares), so that they add up"
+        yield "levels", f"{how}: {', '.join(str(each) for each in tree.levels.sums)}", _price(tree.levels.price)
+        law = "Gaussian" if any(each.law == "discrete_gaussian" for each in tree.levels.measured) else "Laplace"
+        for level in tree.levels.measured:
+            yield "noise", f"{law} for ({', '.join(level.keys)})", _price(level.price)
+    if tree.law is not None:
+        yield "law", _law(tree.law), ""
+    yield from (_draw(each) for each in tree.draws)
+    if tree.groups.drawn is not None:
+        least = f", never with fewer than {tree.groups.drawn}" if tree.groups.drawn > 1 else ""
+        how = f"groups at random, the likelier the more people they have{least}"
+        yield "shown", how, _price(tree.groups.price)
+    elif tree.groups.threshold is not None:
+        yield "shown", f"groups whose noisy count reaches {tree.groups.threshold:.1f}", _price(tree.groups.price)
+    yield from ((_short(each.name), _formula(each.formula), "free") for each in tree.shown)
+    yield from (("select", each.body, "free") for each in tree.stages)
+
+
+def _wrapped(name: str, text: str, cost: str) -> list[Step]:
+    """A step on as many lines of a terminal as it needs; the end of one that needs very many is left to `plan`."""
+    if len(text) <= _WIDEST:
+        return [(name, text, cost)]
+    first, *rest = textwrap.wrap(
+        text, _WIDEST, subsequent_indent="  ", break_on_hyphens=False, max_lines=_MOST_LINES, placeholder=" ..."
+    )
+    return [(name, first, cost), *(("", line, "") for line in rest)]
+
+
+def _price(price: Price | None) -> str:
+    if price is None or price == FREE:
+        return "" if price is None else "free"
+    named = (("epsilon", price.epsilon), ("rho", price.rho), ("delta", price.delta))
+    return ", ".join(f"{name} {show(value)}" for name, value in named if value is not None)
+
+
+def _kept(kept: Kept, who: Protected) -> str:
+    """What is left out of units with more than their limits."""
+    groups = "" if kept.groups is None else numbered(kept.groups, "group")
+    if kept.by_unit and not groups:
+        return f"all rows of each {who.unit}, of which one number counts"
+    rows = "" if kept.rows is None else numbered(kept.rows, "row")
+    return f"{rows}{' in ' if rows and groups else ''}{groups} per {who.unit} (random choice)"
+
+
+def _bounds(each: Bounds) -> str:
+    if each.chosen is None:
+        return f"of {each.column}: chosen privately, so that few rows lie outside; noise follows them"
+    return f"{each.chosen}, chosen privately"
+
+
+def _clip(clip: Clip, who: Protected) -> str:
+    what = f"{clip.adds} of each {who.unit} in {clip.of}" if clip.adds else str(clip.of)
+    held = str(clip.held)
+    if clip.type is not None and clip.type.temporal:
+        held = f"[{', '.join(str(Literal(int(end), clip.type)) for end in (clip.held.lower, clip.held.upper))}]"
+    return f"{what} to {held}"
+
+
+def _groups(groups: Groups) -> str:
+    small = ", small ones hidden" if groups.chances is not None else ""
+    kind = f"groups that occur{small}" if groups.public is None else f"{groups.public} public groups, all shown"
+    return f"{', '.join(groups.keys)}: {kind}"
+
+
+def _noise(noise: Noise) -> Iterator[Step]:
+    if len(noise.sums) == 1:
+        law = _LAWS.get(noise.law, "Laplace")
+        yield "noise", f"{noise.sums[0].said} + {law}{_spread(noise.sums[0])}", _price(noise.price)
+        return
+    yield "noise", _JOINT[noise.law].format(len(noise.sums)), _price(noise.price)
+    yield from (("", f"{each.said}{_spread(each)}", "") for each in noise.sums)
+
+
+def _spread(each: Sum) -> str:
+    return "" if each.sensitivity is None else f"  scale {each.scale:.6g}, sensitivity {each.sensitivity.l1:.6g}"
+
+
+def _law(choice: Choice) -> str:
+    """How the two laws of noise compare."""
+    words = f"{_LAWS[choice.chosen]}; {_LAWS[choice.other]} noise would be {choice.wider:.3g} times as wide"
+    cells = math.ceil(choice.crossover)
+    return f"{words} (for one count Gaussian is the narrower from {cells} cells a unit on)" if cells > 1 else words
+
+
+def _draw(draw: Drawn) -> Step:
+    """A value that is chosen, and how far off it may be whatever the data are."""
+    names = ", ".join(str(each) for each in draw.asked)
+    if draw.off is None:
+        return "exact", f"{names} of nobody's rows", _price(draw.price)
+    how = draw.mechanism.replace("_", "-" if draw.mechanism == "permute_and_flip" else " ")
+    return (
+        "choose",
+        f"{names}: one of {draw.points:,} values by {how}; {far_off_in_words(draw.off)}",
+        _price(draw.price),
+    )
+
+
+def _formula(formula: Formula | Expr) -> str:
+    if not isinstance(formula, Formula):
+        return str(formula)
+    if formula.by != "sums":
+        return "as chosen" if formula.by == "draw" else f"{formula.kind} from these"
+    total, count, centre = _feature(formula.total), _feature(formula.count), f"{formula.centre:g}"
+    if formula.kind is AggregateKind.COUNT:
+        return count
+    if not total:
+        return f"{centre} * {count}" if formula.kind is AggregateKind.SUM else centre
+    if formula.kind is AggregateKind.AVG:
+        return f"{centre} + {total} / {count}" if formula.centre else f"{total} / {count}"
+    return f"{total} + {centre} * {count}" if count and formula.centre else total
+
+
+def _feature(labels: tuple[Label, ...]) -> str:
+    return "(sum of shares)" if len(labels) > 1 else "".join(str(each) for each in labels)
+
+
+def _expected(tree: Explained, expected: Expected) -> list[str]:
+    """A table of half-widths: a line for each output, and of averages one more."""
+    rows = []
+    for each in expected.widths:
+        rows.append((_short(each.name), each.halves))
+        if each.worst:
+            rows.append((f"{_short(each.name)}, at worst", each.worst))
+    width = max(len("shown"), *(len(name) for name, _ in rows))
+    first = " of the first level" if expected.of_levels else ""
+    of = "units" if tree.protected.unit else "rows"
+    lines = [f"Expected noise (95 %) for {'groups' + first if tree.groups.keys else 'tables'} of"]
+    lines.append(" " * (width + 2) + "".join(f"{size:>11,} {of:>5}" for size in expected.sizes))
+    lines += [f"  {name:<{width}}" + "".join(f"{_plus_minus(half):>17}" for half in halves) for name, halves in rows]
+    if tree.groups.chances is not None:
+        chances = ", ".join(f"{size}: {percent(chance)}" for size, chance in tree.groups.chances.items())
+        lines.append(f"  {'shown':<{width}}  chance by size {chances}")
+    return lines
+
+
+def _plus_minus(half: float) -> str:
+    return f"±{half:.3g}" if half < 1e4 else f"±{half:,.0f}"
+
+
+# Words that notes of answers share.
+
+
+def numbered(count: int, what: str) -> str:
+    """So many of something."""
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
+
+
+def percent(share: float | None) -> str:
+    """A chance in percent."""
+    percent = 100 * (share or 0.0)
+    return f"{percent:.3g} %" if percent < 99.95 else "100 %" if percent > 99.9999 else f"{percent:.4f} %"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 24 else name[:21] + "..."
+
+
+def far_off_in_words(off: FarOff) -> str:
+    """How far off a drawn value may be, and how far apart the values are that can be drawn."""
+    rows = numbered(off.rows, "row")
+    if off.rank is not None:
+        end = "least" if off.kind is AggregateKind.MIN else "largest"
+        place = f"value number {off.rank} from the {end} one"
+        told = f"{place}, give or take {rows} (95 %), so that it is hardly ever beyond all; of fewer rows any value"
+    else:
+        best = "the best of these" if off.partial else "the right one"
+        told = f"within {'about ' if off.several else ''}{rows} of {best} (95 %)"
+    return told if off.gaps is None else f"{told}; {_gaps(off.gaps)}"
+
+
+def _gaps(gaps: Gaps) -> str:
+    if gaps.least < gaps.most:
+        return f"points {_distance(gaps.least, gaps.type)} to {_distance(gaps.most, gaps.type)} apart"
+    return f"points {'up to ' * gaps.near}{_distance(gaps.most, gaps.type)} apart{' here' * gaps.near}"
+
+
+def _distance(distance: float, kind: Type) -> str:
+    """A distance with three digits, of times with a unit."""
+    if kind is Type.DATE:
+        return f"{distance:.3g} day{'s' if distance != 1 else ''}"
+    if kind is Type.TIMESTAMP:
+        size, unit = next(each for each in _UNITS if distance >= each[0] or each[0] == 1)
+        return f"{distance / size:.3g} {unit}"
+    return f"{distance:,.0f}" if distance >= 1000 else f"{distance:.3g}"
+
+
+def hidden_groups(size: int, chances: Sequence[float | None], unit: str | None) -> str:
+    """How likely groups are shown of some size, and of twice that."""
+    first, second = (percent(each) for each in chances)
+    of = "rows" if unit is None else "people"
+    return f"small groups are hidden (one of {size} {of} is shown {first} of the time, one of {2 * size}: {second})"

@@ -1,0 +1,31 @@
+"""What a coordinate is a sum of, as data: a name to print, and expressions that can be said in other words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpsql.plan.expressions import Expr
+from dpsql.schema.intervals import Number
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """`what` is added up of the values `of` one or two expressions, of the first less its `centre`. `where`: the other
+    value of a pair, without which a row does not count; `around`: the count that half is taken of (`subcounts`)."""
+
+    what: str
+    of: tuple[Expr, ...] = ()
+    centre: Number | None = None
+    where: Expr | None = None
+    around: Label | None = None
+
+    def __str__(self) -> str:
+        what = ", ".join(str(each) for each in self.of)
+        if self.centre is not None:
+            sign = "+" if math.copysign(1, self.centre) < 0 else "-"
+            what += f" {sign} {abs(self.centre):.10g}"
+        if self.where is not None:
+            what += f", where {self.where} is not NULL"
+        name = f"{self.what}({what})" if what else self.what
+        return name if self.around is None else f"{name} around {self.around} / 2"
