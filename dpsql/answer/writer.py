@@ -33,12 +33,14 @@ from dpsql.schema.columns import Type
 
 _WIDEST = 100
 _MOST_LINES = 12
-_LAWS = {"laplace": "Laplace", "gaussian": "Gaussian", "discrete_gaussian": "Gaussian"}
+_LAWS = {"laplace": "Laplace", "gaussian": "Gaussian"}
+_OF_ONE = {"discrete_gaussian": "Gaussian", "discrete_laplace": "Laplace", "discrete_laplace_of_shares": "Laplace"}
+"""Words for the laws of one noisy sum; one without is called by its name."""
 _JOINT = {
-    "discrete_k_norm": "{} sums share one K-norm draw, each at the full epsilon (encoding)",
-    "discrete_laplace": "{} sums with Laplace noise each, epsilon split evenly (split)",
-    "discrete_laplace_of_shares": "{} shares of each row, Laplace noise for each at full epsilon (encoding)",
-    "discrete_gaussian": "{} sums with Gaussian noise each, for their joint L2 norm",
+    "discrete_k_norm": "sums share one K-norm draw, each at the full epsilon (encoding)",
+    "discrete_laplace": "sums with Laplace noise each, epsilon split evenly (split)",
+    "discrete_laplace_of_shares": "shares of each row, Laplace noise for each at full epsilon (encoding)",
+    "discrete_gaussian": "sums with Gaussian noise each, for their joint L2 norm",
 }
 _UNITS = ((86_400e6, "days"), (3_600e6, "h"), (60e6, "min"), (1e6, "s"), (1e3, "ms"), (1.0, "µs"))
 
@@ -165,10 +167,11 @@ def _groups(groups: Groups) -> str:
 
 def _noise(noise: Noise) -> Iterator[Step]:
     if len(noise.sums) == 1:
-        law = _LAWS.get(noise.law, "Laplace")
+        law = _OF_ONE.get(noise.law, noise.law)
         yield "noise", f"{noise.sums[0].said} + {law}{_spread(noise.sums[0])}", _price(noise.price)
         return
-    yield "noise", _JOINT[noise.law].format(len(noise.sums)), _price(noise.price)
+    how = _JOINT.get(noise.law, f"sums with {noise.law} noise")
+    yield "noise", f"{len(noise.sums)} {how}", _price(noise.price)
     yield from (("", f"{each.said}{_spread(each)}", "") for each in noise.sums)
 
 
