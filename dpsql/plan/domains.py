@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dpsql.plan.expressions import DTYPES, Array, Call, Column, Expr, Literal, Vector, blank, call_of, columns, evaluate
+from dpsql.plan.evaluation import evaluate
+from dpsql.plan.expressions import DTYPES, Array, Call, Column, Expr, Literal, Vector, blank, call_of, columns
 from dpsql.plan.facts import Known, fact
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.query import MOST_DERIVED_CELLS

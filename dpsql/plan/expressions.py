@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.plan.row_local import laid_out
 from dpsql.schema.calendar import show_date, show_timestamp
 from dpsql.schema.columns import Key, Type
 from dpsql.schema.intervals import BOOLEAN, EVERYTHING, Interval, hull, point
@@ -321,23 +320,6 @@ def rebuild(expr: Expr, replace: Mapping[Expr, Expr]) -> Expr:
     return expr
 
 
-def evaluate(expr: Expr, read: Callable[[Any], Vector], size: int) -> Vector:
-    """The values of an expression over one block of `size` cells; `read` gives the block of any leaf but a literal.
-
-    The only place where a kernel gets cells of rows: each argument is laid out, or is a constant of the text, which
-    alone has the stride 0. So a row's value is a function of its own cells (row_local.py)."""
-    if isinstance(expr, Literal):
-        return constant(expr, size)
-    if not isinstance(expr, Call):
-        return _laid_out(read(expr))
-    return _laid_out(expr.function.kernel(expr.type, [evaluate(arg, read, size) for arg in expr.args]))
-
-
-def _laid_out(vector: Vector) -> Vector:
-    values, valid = laid_out(vector.values), None if vector.valid is None else laid_out(vector.valid)
-    return vector if values is vector.values and valid is vector.valid else Vector(values, valid)
-
-
 DTYPES: Mapping[Type, type] = {
     Type.INTEGER: np.int64,
     Type.REAL: np.float64,
@@ -361,25 +343,6 @@ _BLANK: Mapping[Type, Key] = {
 def blank(kind: Type) -> Key:
     """What stands in the cell of a NULL."""
     return _BLANK[kind]
-
-
-def constant(literal: Literal, size: int) -> Vector:
-    """The literal `size` times over, as a view of one cell."""
-    missing = literal.value is None
-    cell: Array = np.array([blank(literal.type) if missing else literal.value], DTYPES[literal.type])
-    valid = np.broadcast_to(np.zeros(1, dtype=bool), size) if missing else None
-    return Vector(np.broadcast_to(cell, size), valid)
-
-
-def folded(expr: Call) -> Call | Literal:
-    """The literal that a call of literals comes to (functions are total and know no other input)."""
-    if not all(isinstance(arg, Literal) for arg in expr.args):
-        return expr
-    vector = evaluate(expr, lambda column: constant(Literal(None, column.type), 1), 1)
-    missing = vector.valid is not None and not vector.valid[0]
-    return Literal(
-        None if missing else vector.values[0].item() if vector.values.dtype != object else vector.values[0], expr.type
-    )
 
 
 def conjuncts(expr: Expr) -> list[Expr]:

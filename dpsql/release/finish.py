@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.plan.expressions import Array, Column, Expr, IntervalEnd, Report, Slot, Vector, evaluate
+from dpsql.plan.evaluation import evaluate
+from dpsql.plan.expressions import Array, Column, Expr, IntervalEnd, Report, Slot, Vector
 from dpsql.plan.order import order_of
 from dpsql.plan.query import Finish
 from dpsql.release.estimate import estimate

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from dpsql.plan.expressions import Bools, Call, Column, Expr, Literal, Slot, Vector, evaluate
+from dpsql.plan.evaluation import evaluate
+from dpsql.plan.expressions import Bools, Call, Column, Expr, Literal, Slot, Vector
 from dpsql.plan.functions.rules import INTEGERS
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval

@@ -24,12 +24,11 @@ from dpsql.core.ledger.lines import Entry
 from dpsql.core.loss import as_delta, as_epsilon, show
 from dpsql.core.parallel import parts_of
 from dpsql.core.unit import Neighbours
-from dpsql.errors import InvalidArgument, InvalidSchema, LedgerError, UnknownGroups, as_written
+from dpsql.errors import InvalidArgument, LedgerError, UnknownGroups, as_written
 from dpsql.executors.base import Engine, Store, engine_for, engine_of
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.release.groups import within_delta
 from dpsql.release.release import Release, Released
-from dpsql.schema.words import about
 from dpsql.session.opening import Wanted, check, opened
 from dpsql.session.owner_file import Schema
 from dpsql.session.prepare import Prepared, Terms, prepare
@@ -38,7 +37,7 @@ from dpsql.session.replay import Question, Replay
 from dpsql.session.run import check_engine, finished, run
 from dpsql.session.table import Table, as_table
 from dpsql.session.table_units import units_of, units_read
-from dpsql.sources.frames import read_table
+from dpsql.session.tables import all_tables
 from dpsql.sql.catalog import Catalog
 
 
@@ -319,30 +318,14 @@ class Session:
     def _take(self, tables: Mapping[Any, Table], schema: Schema | None, ledger: Ledger | None = None) -> None:
         """Add tables, and those of the schema that have a path; all of them or, where one is refused (by the ledger
         too, where there is one already), none."""
-        entries = {name.casefold(): entry for name, entry in schema.tables.items()} if schema else {}
-        found: dict[str, Table] = {}
-        for name, table in tables.items():
-            if not isinstance(name, str) or not name:
-                raise InvalidSchema(f"a table's name must be text, got {as_written(name)}.")
-            if name.casefold() in self._catalog.tables or name.casefold() in map(str.casefold, found):
-                raise InvalidSchema(f'there is a table "{name}" already.')
-            said = table.declaration
-            if name.casefold() in entries:
-                said = said.over(entries[name.casefold()].declaration)
-            with about(name):
-                found[name] = Table.of(table.frame, said)
-        for name, entry in (schema.tables if schema else {}).items():
-            if name.casefold() not in map(str.casefold, found) and entry.path is not None:
-                frame, said = read_table(entry.path, entry.declaration, entry.text)
-                with about(name):
-                    found[name] = Table.of(frame, said)
-        linked = resolved(found, self._catalog.tables)
+        added = all_tables(tables, schema, self._catalog.tables)
+        linked = resolved(added, self._catalog.tables)
         before = {name: store.source for name, store in self._stores.items() if not store.schema.public}
-        new = {name: table.frame for name, table in found.items() if not linked[name.casefold()].public}
+        new = {name: table.frame for name, table in added.items() if not linked[name.casefold()].public}
         engine = engine_for(before | new)
         if ledger is not None:
             ledger.check_units(units_of(linked))
-        for name, table in found.items():
+        for name, table in added.items():
             reader = engine_of(table.frame) or engine
             self._stores[name] = reader.store(table.frame, linked[name.casefold()])
         self._engine = engine

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.plan.aggregates import PAIRS, AggregateKind
-from dpsql.sql.dialect import Named
+from dpsql.sql.dialect_nodes import Named
 from dpsql.sql.parse import span_of
 
 AGGREGATES: Mapping[type[exp.Expr], AggregateKind] = {

@@ -13,7 +13,7 @@ from dpsql.plan.options import AggregateOptions
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
 from dpsql.sql.aggregate_calls import Written, is_aggregate, name_of, written
-from dpsql.sql.dialect import Named
+from dpsql.sql.dialect_nodes import Named
 from dpsql.sql.options import read_aggregate_options
 from dpsql.sql.parse import span_of
 from dpsql.sql.scalars import ScalarBinder

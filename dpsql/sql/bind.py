@@ -7,26 +7,22 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
-from dpsql.plan.expressions import Column, Expr, Fact, conjuncts
 from dpsql.plan.nodes import Scan, scans_of
 from dpsql.plan.options import Options
 from dpsql.plan.query import Query
-from dpsql.schema.columns import Type
-from dpsql.schema.intervals import BOOLEAN
 from dpsql.sql import worded as _worded  # noqa: F401 - its rules register themselves
 from dpsql.sql.allow import check
 from dpsql.sql.catalog import Catalog
+from dpsql.sql.join_clauses import joined_by
 from dpsql.sql.options import read_options
 from dpsql.sql.parameters import Params, check_all_used
 from dpsql.sql.parse import Statement, span_of
 from dpsql.sql.private import PrivateSelect
 from dpsql.sql.released import ReleasedSelect, answered, unread
 from dpsql.sql.row_wise import RowWise
-from dpsql.sql.same_unit import People, Step, beside_no_match, rows_of
-from dpsql.sql.scalars import ScalarBinder
-from dpsql.sql.scopes import Answered, Scope, Statementwide, renamed_scope, together
-from dpsql.sql.select_list import aggregate_in, is_aggregating, is_grouping
-from dpsql.sql.selects import SelectBinder
+from dpsql.sql.same_unit import People, Step, rows_of
+from dpsql.sql.scopes import Answered, Scope, Statementwide, renamed_scope
+from dpsql.sql.select_list import is_aggregating, is_grouping
 from dpsql.sql.subqueries import Membership
 from dpsql.sql.unions import union_of
 from dpsql.sql.unit_select import UnitSelect
@@ -236,7 +232,8 @@ class _Binder:
             raise SQLSyntaxError(f"more than {MOST_TABLES} tables in one FROM.", span=last)
         people = self._people(first, clause.this)
         for join in joins:
-            people = self._join(people, join, self._people(self._item(join.this, names, alone=False), join.this))
+            right = self._people(self._item(join.this, names, alone=False), join.this)
+            people = joined_by(join, people, right, self.whole, self.select)
         return people
 
     def _people(self, relation: Relation, node: exp.Expr) -> People:
@@ -270,55 +267,6 @@ class _Binder:
 
     def _renamed(self, relation: Relation, alias: exp.TableAlias | None, fallback: str) -> Relation:
         return replace(relation, scope=renamed_scope(relation.scope, alias, fallback, self.sql))
-
-    def _join(self, left: People, join: exp.Join, right: People) -> People:
-        """The tables so far with one more."""
-        side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
-        span = self._span(join.this)
-        if join.args.get("method") or side not in ("", "LEFT", "RIGHT") or kind not in ("", "INNER", "OUTER", "CROSS"):
-            known = [] if kind in ("", "OUTER") else [kind]
-            what = str(join.args.get("method") or " ".join(known) or side).upper()
-            raise UnsupportedSQL(f"{what} JOIN is not supported.", span=span, hint="INNER, LEFT, RIGHT and CROSS are.")
-        on, merged = self._on(left, join, right, outer=bool(side), cross=kind == "CROSS")
-        present = Column("present", Type.BOOLEAN, Fact(BOOLEAN, nullable=True, whole=True), self.whole.place("(match)"))
-        step = Step(right.steps[0].rows, side.lower() or "inner", on, span, present if side else None)
-        if side == "RIGHT" and len(left.steps) > 1:
-            raise UnsupportedSQL("RIGHT JOIN after other joins is not supported.", span=span, hint="Write LEFT JOIN.")
-        scopes = [left.scope, right.scope]
-        if side:
-            scopes[side == "LEFT"] = beside_no_match(right if side == "LEFT" else left, present)
-        kept_side = scopes[side == "RIGHT"]  # a merged column is that of the table that keeps its rows
-        return People(together(scopes, merged, kept_side), (*left.steps, step))
-
-    def _on(
-        self, left: People, join: exp.Join, right: People, *, outer: bool, cross: bool
-    ) -> tuple[tuple[Expr, ...], frozenset[str]]:
-        """The conjuncts of ON or USING, and the names that USING merges."""
-        node, using = join.args.get("on"), join.args.get("using")
-        span = self._span(join.this)
-        if cross and (node is not None or using):
-            raise SQLSyntaxError("a CROSS JOIN has no ON.", span=span)
-        if using is not None and not using:
-            raise SQLSyntaxError("USING names no column.", span=span)
-        if using:
-            pairs = []
-            for name in using:
-                column = exp.column(name.copy())
-                column.this.meta.update(name.meta)
-                sides = [left.scope.column(column, self.sql), right.scope.column(column, self.sql)]
-                pairs.append(ScalarBinder(self.sql, lambda _: None, (), set()).apply("eq", name, sides))
-            return tuple(pairs), frozenset(name.name.casefold() for name in using)
-        if node is None:
-            if outer:
-                raise SQLSyntaxError("an outer join wants ON a.key = b.key.", span=span)
-            return (), frozenset()
-        aggregate = aggregate_in(node)
-        if aggregate is not None:
-            raise SQLSyntaxError(
-                "an aggregate cannot stand in ON, which is about single rows.", span=self._span(aggregate)
-            )
-        bound = SelectBinder(self.whole, self.select, together([left.scope, right.scope]))
-        return tuple(conjuncts(bound.condition(bound.inner.bind(node), node, "ON"))), frozenset()
 
     def _span(self, node: exp.Expr) -> Span | None:
         return span_of(self.sql, node)

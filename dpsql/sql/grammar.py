@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dpsql.plan.functions import dates
-from dpsql.sql.dialect import Named, PrivacyClause
+from dpsql.sql.dialect_nodes import Named, PrivacyClause
 from dpsql.sql.spellings import NODES
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from itertools import combinations, product
 
 from sqlglot import exp
 
-from dpsql.errors import SQLSyntaxError, UnsupportedSQL
+from dpsql.errors import SQLSyntaxError, UnknownGroups, UnsupportedSQL
+from dpsql.plan.aggregates import CHOSEN, AggregateKind
+from dpsql.plan.query import Aggregate
 from dpsql.sql.parse import span_of
 
 MOST_SETS = 64
@@ -67,3 +70,50 @@ def _together(node: exp.Expr, place: Callable[[exp.Expr], int]) -> GroupingSet:
 
 def _joined(items: list[GroupingSet]) -> GroupingSet:
     return tuple(sorted({key for item in items for key in item}))
+
+
+def check_sets(plan: Aggregate, group: exp.Expr, sql: str, *, public: bool) -> None:
+    """What a plan with grouping sets, those of the clause `group`, can be asked with: aggregates of people's rows that
+    add up, in public groups. Raises UnsupportedSQL, UnknownGroups."""
+    if public or not plan.aggregations:
+        raise UnsupportedSQL(
+            "ROLLUP, CUBE and GROUPING SETS are of aggregates of people's rows.",
+            span=span_of(sql, group),
+            hint="Write a plain GROUP BY." if public else "Count something: SELECT COUNT(*) ...",
+        )
+    _check_groups(plan, group, sql)
+    for each in plan.aggregations:
+        if each.kind in CHOSEN or each.kind is AggregateKind.DISTINCT or each.epsilon is not None:
+            what = f"{each.word} does not add up" if each.epsilon is None else f"{each.word} has its own epsilon"
+            raise UnsupportedSQL(
+                f"{what} over grouping sets.",
+                span=each.span or span_of(sql, group),
+                hint="Ask for it in a query of its own, with a plain GROUP BY.",
+            )
+
+
+def _check_groups(plan: Aggregate, group: exp.Expr, sql: str) -> None:
+    empty = {place: key for place, key in enumerate(plan.keys) if key.values == ()}
+    if all(empty.keys() & set(each) for each in plan.sets):
+        name, listed = next(iter(empty.values())).name, ", ".join(key.name for key in empty.values())
+        raise UnsupportedSQL(
+            f"no value of {listed} is possible here, by the conditions or the public tables alone: there are no "
+            "groups to show.",
+            span=span_of(sql, group),
+            hint=f"Leave out the condition on {name}, or group by something else.",
+        )
+    if plan.public_cells is not None:
+        return
+    unknown = next((key for key in plan.keys if key.values is None), None)
+    if unknown is None:
+        raise UnknownGroups(
+            f"ROLLUP, CUBE and GROUPING SETS over {math.prod(len(key.values or ()) for key in plan.keys):,} "
+            "combinations of public values are more than are shown at once.",
+            span=span_of(sql, group),
+            hint="Group by fewer columns at once.",
+        )
+    raise UnknownGroups(
+        f"ROLLUP, CUBE and GROUPING SETS need public groups, and those of {unknown.expr} are not.",
+        span=unknown.span,
+        hint=f'List them: keys={{"{unknown.name}": [...]}}, or ask for each level in a query of its own.',
+    )

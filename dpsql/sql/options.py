@@ -21,7 +21,7 @@ from dpsql.errors import InvalidPrivacyParameter, Span, SQLSyntaxError, Unsuppor
 from dpsql.plan.functions.rules import LARGEST_INTEGER
 from dpsql.plan.options import AggregateOptions, GroupSelection, Options, ReportFormat
 from dpsql.schema.intervals import Interval, Number
-from dpsql.sql.dialect import Named, PrivacyClause
+from dpsql.sql.dialect_nodes import Named, PrivacyClause
 from dpsql.sql.parse import span_of
 
 LARGEST_LIMIT = 10**18 - 1

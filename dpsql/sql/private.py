@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import NoReturn
 
 from sqlglot import exp
 
-from dpsql.errors import RawColumn, Span, SQLSyntaxError, TypeMismatch, UnknownGroups, UnsupportedSQL
-from dpsql.plan.aggregates import CHOSEN, MOST_POINTS, PAIRS, AggregateKind, Aggregation
+from dpsql.errors import RawColumn, Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL
+from dpsql.plan.aggregates import CHOSEN, MOST_POINTS, AggregateKind, Aggregation
 from dpsql.plan.domains import Domains
 from dpsql.plan.expressions import Column, Expr, IntervalEnd, Literal, Report, Slot, rebuild, walk
 from dpsql.plan.facts import known_of
@@ -20,9 +19,12 @@ from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
 from dpsql.sql.aggregate_calls import called
 from dpsql.sql.aggregates import WITHOUT_INTERVAL
+from dpsql.sql.contribution_bounds import bounds_of_a_unit, clip_of
+from dpsql.sql.grouping import check_sets
 from dpsql.sql.joins import assembled
 from dpsql.sql.key_ranges import within_keys
 from dpsql.sql.last_bits import inexact_in, made_of
+from dpsql.sql.marks import with_marks
 from dpsql.sql.parse import span_of
 from dpsql.sql.public_keys import possible, public_values
 from dpsql.sql.refusals import unlisted
@@ -30,9 +32,10 @@ from dpsql.sql.same_unit import People, origins
 from dpsql.sql.scopes import Statementwide
 from dpsql.sql.select_list import aggregate_in, items_of
 from dpsql.sql.selects import SelectBinder
-from dpsql.sql.subqueries import Membership, with_marks
+from dpsql.sql.subqueries import Membership
 
 _ZERO = Literal(0, Type.INTEGER)
+_LEVEL = 0.95
 INTERVAL_ENDS = {"DP_INTERVAL_LOW": False, "DP_INTERVAL_HIGH": True}
 
 
@@ -66,51 +69,9 @@ class PrivateSelect(SelectBinder):
         domains = Domains(self.people.declared, known_of(source), origins(source))
         aggregations = tuple(self._with_values(each, domains, source) for each in self.aggregations)
         plan = Aggregate(source, self._group_keys(source, domains), aggregations, self.sets)
-        self._check_sets(plan)
+        if plan.sets:
+            check_sets(plan, self.select.args["group"], self.sql, public=self.rows.public)
         return Query(plan, finish, (*self.keys.values(), *self.aggregations.values()))
-
-    def _check_sets(self, plan: Aggregate) -> None:
-        """What ROLLUP and the like can be asked with: public groups, and aggregates that add up."""
-        if not plan.sets:
-            return
-        group = self.select.args["group"]
-        if self.rows.public or not plan.aggregations:
-            raise UnsupportedSQL(
-                "ROLLUP, CUBE and GROUPING SETS are of aggregates of people's rows.",
-                span=span_of(self.sql, group),
-                hint="Write a plain GROUP BY." if self.rows.public else "Count something: SELECT COUNT(*) ...",
-            )
-        empty = {place: key for place, key in enumerate(plan.keys) if key.values == ()}
-        if all(empty.keys() & set(each) for each in plan.sets):
-            name, listed = next(iter(empty.values())).name, ", ".join(key.name for key in empty.values())
-            raise UnsupportedSQL(
-                f"no value of {listed} is possible here, by the conditions or the public tables alone: there are no "
-                "groups to show.",
-                span=span_of(self.sql, group),
-                hint=f"Leave out the condition on {name}, or group by something else.",
-            )
-        if plan.public_cells is None:
-            unknown = next((key for key in plan.keys if key.values is None), None)
-            if unknown is None:
-                raise UnknownGroups(
-                    f"ROLLUP, CUBE and GROUPING SETS over {math.prod(len(key.values or ()) for key in plan.keys):,} "
-                    "combinations of public values are more than are shown at once.",
-                    span=span_of(self.sql, group),
-                    hint="Group by fewer columns at once.",
-                )
-            raise UnknownGroups(
-                f"ROLLUP, CUBE and GROUPING SETS need public groups, and those of {unknown.expr} are not.",
-                span=unknown.span,
-                hint=f'List them: keys={{"{unknown.name}": [...]}}, or ask for each level in a query of its own.',
-            )
-        for each in plan.aggregations:
-            if each.kind in CHOSEN or each.kind is AggregateKind.DISTINCT or each.epsilon is not None:
-                what = f"{each.word} does not add up" if each.epsilon is None else f"{each.word} has its own epsilon"
-                raise UnsupportedSQL(
-                    f"{what} over grouping sets.",
-                    span=each.span or span_of(self.sql, group),
-                    hint="Ask for it in a query of its own, with a plain GROUP BY.",
-                )
 
     def _grouping(self, node: exp.Expr) -> Expr:
         """GROUPING(a): 1 in the rows that are summed over a, else 0; of several a number of such digits."""
@@ -213,12 +174,14 @@ class PrivateSelect(SelectBinder):
                 raise UnsupportedSQL(f"{each} has no noise interval: {why}.", span=span_of(self.sql, node))
         if any(isinstance(part, IntervalEnd | Report) for part in walk(expr)):
             raise SQLSyntaxError(f"{name} is about an aggregate itself, not an interval.", span=span_of(self.sql, node))
-        level = self.outer.bind(args[1]) if len(args) == 2 else Literal(0.95, Type.REAL)
+        level = self._level(name, args[1]) if len(args) == 2 else _LEVEL
+        return IntervalEnd(expr, level, upper=INTERVAL_ENDS[name])
+
+    def _level(self, name: str, node: exp.Expr) -> float:
+        level = self.outer.bind(node)
         if not isinstance(level, Literal) or not isinstance(level.value, float) or not 0 < level.value < 1:
-            raise SQLSyntaxError(
-                f"{name} takes a level between 0 and 1, such as 0.95.", span=span_of(self.sql, args[-1])
-            )
-        return IntervalEnd(expr, level.value, upper=INTERVAL_ENDS[name])
+            raise SQLSyntaxError(f"{name} takes a level between 0 and 1, such as 0.95.", span=span_of(self.sql, node))
+        return level.value
 
     def _item_named(self, node: exp.Expr) -> Expr | None:
         """An output further on in the SELECT list, by its alias."""
@@ -232,30 +195,9 @@ class PrivateSelect(SelectBinder):
     def bounded(
         self, kind: AggregateKind, argument: Expr | None, options: AggregateOptions, node: exp.Expr
     ) -> Expr | None:
-        """Values are clipped to the bounds, of which those per group are those per row where each row is one unit."""
-        per_row, per_group = options.contribution_bounds_per_row, options.contribution_bounds_per_group
-        if kind is AggregateKind.DISTINCT and (per_row or per_group):
-            raise UnsupportedSQL(
-                "COUNT(DISTINCT ...) has no contribution bounds: a value counts once.",
-                span=next(iter(options.places.values()), None),
-            )
-        if kind in PAIRS and (per_row or per_group):
-            raise UnsupportedSQL(
-                f"{kind} has two arguments, and contribution bounds are for one.",
-                span=next(iter(options.places.values()), None),
-                hint=f"Write {kind}(CLAMP(y, 0, 100), CLAMP(x, 0, 100)).",
-            )
-        if per_group is not None and not self.rows.unit_is_row:
-            return argument  # `per_unit` has them
-        bounds = options.contribution_bounds_per_row or options.contribution_bounds_per_group
+        """The argument clipped to its contribution bounds; where they are of a unit, `per_unit` has them."""
+        bounds = clip_of(kind, options, unit_is_row=self.rows.unit_is_row)
         if bounds is None:
-            return argument
-        if kind is AggregateKind.COUNT:
-            if options.contribution_bounds_per_row is not None or 1 not in bounds:
-                raise UnsupportedSQL(
-                    "COUNT takes contribution_bounds_per_group that hold 1, what each row counts.",
-                    span=next(iter(options.places.values()), None),
-                )
             return argument
         assert argument is not None  # only COUNT(*) has none
         if not argument.type.numeric:
@@ -269,22 +211,7 @@ class PrivateSelect(SelectBinder):
         return self.inner.apply("clamp", node, [argument, *ends])
 
     def per_unit(self, kind: AggregateKind, options: AggregateOptions | None) -> Interval | None:
-        """What one privacy unit adds to a group, as the text bounds it; only where a unit may have several rows."""
-        bounds = None if options is None else options.contribution_bounds_per_group
-        if bounds is not None and self.rows.public:
-            raise UnsupportedSQL(
-                f"contribution_bounds_per_group is of what a person adds, and {self.rows.table.name} is about nobody.",
-                span=next(iter(options.places.values()), None) if options is not None else None,
-                hint="Leave it out.",
-            )
-        if bounds is None or self.rows.unit_is_row:
-            return None
-        if kind not in (AggregateKind.COUNT, AggregateKind.SUM, AggregateKind.AVG):
-            raise UnsupportedSQL(
-                f"{kind} is of single rows: it has contribution_bounds_per_row.",
-                span=next(iter(options.places.values()), None) if options is not None else None,
-            )
-        return bounds
+        return None if options is None else bounds_of_a_unit(kind, options, self.rows)
 
     def slot_type(self, aggregation: Aggregation) -> Type:
         """Noisy values are rounded only when they are shown; values that are chosen are those of their column."""

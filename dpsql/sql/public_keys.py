@@ -14,7 +14,8 @@ import numpy as np
 
 from dpsql.errors import UnsupportedSQL
 from dpsql.plan.domains import vector_of
-from dpsql.plan.expressions import Call, Column, Expr, call, columns, conjuncts, evaluate
+from dpsql.plan.evaluation import evaluate
+from dpsql.plan.expressions import Call, Column, Expr, call, columns, conjuncts
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Filter, Join, Mark, Scan, Source, filters_of
 from dpsql.schema.columns import Key

@@ -14,7 +14,7 @@ from dpsql.plan.facts import fact
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.query import MOST_DERIVED_CELLS
 from dpsql.schema.columns import Type
-from dpsql.sql.dialect import Named
+from dpsql.sql.dialect_nodes import Named
 
 _SAMPLE = "TABLESAMPLE below an aggregate is not stable: one person could decide who else is sampled."
 _JOIN = "a join in parentheses, or a LATERAL one, is not supported. Write the tables one after the other."

@@ -10,12 +10,13 @@ from dpsql.errors import UnsupportedSQL
 from dpsql.plan.expressions import Expr, Literal
 from dpsql.schema.columns import Type
 from dpsql.sql.joins import assembled
+from dpsql.sql.marks import with_marks
 from dpsql.sql.parse import span_of
 from dpsql.sql.same_unit import People, Step
 from dpsql.sql.scopes import Scope, Statementwide
 from dpsql.sql.select_list import is_star, items_of
 from dpsql.sql.selects import SelectBinder
-from dpsql.sql.subqueries import Membership, with_marks
+from dpsql.sql.subqueries import Membership
 
 
 def refuse_cutting(sql: str, select: exp.Select) -> None:

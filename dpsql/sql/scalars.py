@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -10,11 +9,13 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from dpsql.errors import InvalidParameter, Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL, did_you_mean
-from dpsql.plan.expressions import Call, Expr, Function, Literal, call, folded
+from dpsql.plan.evaluation import folded
+from dpsql.plan.expressions import Expr, Function, Literal, call
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.functions.rules import LARGEST_INTEGER
 from dpsql.schema.calendar import read_date, read_timestamp
 from dpsql.schema.columns import Type
+from dpsql.sql.nulls import is_null, typed_nulls
 from dpsql.sql.own_words import own_word
 from dpsql.sql.parameters import Params
 from dpsql.sql.parse import span_of
@@ -98,7 +99,7 @@ class ScalarBinder:
             noun = "argument" if count == "1" else "arguments"
             word = own_word(name.upper(), node, self.sql)
             raise SQLSyntaxError(f"{word} takes {count} {noun}, got {len(args)}.", span=self.span(node))
-        args = _typed_nulls(function, args)
+        args = typed_nulls(function, args)
         typed = call(function, *args) or call(function, *self.as_times(name, node, args))
         if typed is None:
             word = own_word(_title(function), node, self.sql)
@@ -187,7 +188,7 @@ class ScalarBinder:
 def _between_dates(name: str, args: list[Expr]) -> tuple[str, list[Expr]]:
     if len(args) != 2 or name not in ("add", "subtract"):
         return name, args
-    if _is_null(args[0]) and args[1].type is Type.DATE:
+    if is_null(args[0]) and args[1].type is Type.DATE:
         args = [Literal(None, Type.DATE if name == "subtract" else Type.INTEGER), args[1]]
     instead = _TEMPORAL.get((name, args[0].type, args[1].type))
     if instead is None:
@@ -228,46 +229,8 @@ def _identity(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
     raise SQLSyntaxError("IS wants NULL, TRUE or FALSE after it.", span=binder.span(node))
 
 
-def _is_null(expr: Expr) -> bool:
-    return isinstance(expr, Literal) and expr.value is None
-
-
 def _is_text(expr: Expr) -> bool:
     return isinstance(expr, Literal) and isinstance(expr.value, str)
-
-
-def _typed_nulls(function: Function, args: list[Expr]) -> list[Expr]:
-    """The arguments with a type for each bare NULL: one that the function takes there, the others' own first."""
-    places = [place for place, arg in enumerate(args) if _is_null(arg)]
-    if not places:
-        return args
-    if function.name == "case":
-        return _typed_arms(args)
-    known = [arg.type for arg in reversed(args) if not _is_null(arg)]
-    kinds = list(dict.fromkeys([*known, Type.INTEGER, Type.BOOLEAN, Type.TEXT, Type.TIMESTAMP, Type.DATE]))
-    trials = [(kind,) * len(places) for kind in kinds]
-    if 1 < len(places) <= _MOST_TRIED:
-        trials += list(itertools.product(kinds, repeat=len(places)))
-    for trial in trials:
-        typed = list(args)
-        for place, kind in zip(places, trial, strict=True):
-            typed[place] = Literal(None, kind)
-        if call(function, *typed) is not None:
-            return typed
-    return [Literal(None, kinds[0]) if _is_null(arg) else arg for arg in args]
-
-
-_MOST_TRIED = 3
-
-
-def _typed_arms(args: list[Expr]) -> list[Expr]:
-    """CASE: conditions are booleans, and values of the type of those that are not NULL."""
-    values = [*args[1::2], args[-1]]
-    kind = next((value.type for value in reversed(values) if not _is_null(value)), Type.INTEGER)
-    return [
-        arg if not _is_null(arg) else Literal(None, Type.BOOLEAN if place % 2 == 0 and place < len(args) - 1 else kind)
-        for place, arg in enumerate(args)
-    ]
 
 
 def _mismatch(word: str, function: Function, args: list[Expr]) -> str:
@@ -299,11 +262,6 @@ def _mismatch_hint(args: list[Expr]) -> str:
     if kinds & {Type.DATE, Type.TIMESTAMP}:
         return "Between times: DATE_DIFF('day', a, b), a + INTERVAL 1 DAY, EXTRACT(year FROM a)."
     return ""
-
-
-def is_call(expr: Expr, name: str) -> bool:
-    """Whether the expression is a call of that function."""
-    return isinstance(expr, Call) and expr.function.name == name
 
 
 RULES: dict[type[exp.Expr], Rule] = {

@@ -7,22 +7,21 @@ that is a GROUP BY term becomes that key's slot.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from sqlglot import ErrorLevel, exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.plan.expressions import Call, Column, Expr, Literal, Slot, columns, rebuild, walk
-from dpsql.plan.nodes import Pair
 from dpsql.plan.query import Finish, Order, Output
 from dpsql.schema.columns import Type
 from dpsql.sql.aggregate_calls import AGGREGATES, called, is_aggregate, name_of
 from dpsql.sql.aggregates import AggregateBinder
 from dpsql.sql.dialect import Private
 from dpsql.sql.grouping import SEVERAL, GroupingSet, grouping_sets
+from dpsql.sql.marks import Marking
 from dpsql.sql.parse import span_of
-from dpsql.sql.same_unit import People, Rows
+from dpsql.sql.same_unit import People
 from dpsql.sql.scalars import ScalarBinder
 from dpsql.sql.scopes import Scope, Statementwide
 from dpsql.sql.select_list import aggregate_in, fresh
@@ -40,21 +39,6 @@ _PLAINLY_NAMED: Mapping[type[exp.Expr], str] = {
 
 def _is_membership(node: exp.Expr) -> bool:
     return isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None)
-
-
-@dataclass(frozen=True)
-class Marking:
-    """A mark that is to be made; `span` is the place of its sub-query."""
-
-    inner: Rows
-    keys: tuple[Pair, ...]
-    column: Column
-    condition: Expr | None
-    of_list: bool
-    span: Span | None
-    named: Column | None = None
-    """A column of the rows that are asked, in the place of one of the sub-query's: of that only whether it has rows
-    counts."""
 
 
 class Memberships(Protocol):

@@ -1,78 +1,28 @@
-"""Sub-queries in expressions: x IN (SELECT ...) and EXISTS (SELECT ...), as marks on the rows that they are asked of.
-
-Over public tables any condition will do. Over people's rows the two sides must be of the same privacy unit, by an
-equality that says so: then a person's own rows alone decide what is marked of theirs.
-"""
+"""Sub-queries in expressions: x IN (SELECT ...) and EXISTS (SELECT ...), as marks on the rows that they are asked of,
+and aggregates of public tables, as values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import reduce
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
+from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Column, Expr, Fact, Literal, Slot, call, columns, conjuncts, unfiltered
 from dpsql.plan.functions import FUNCTIONS
-from dpsql.plan.nodes import Filter, Mark, Pair, Source, scans_of
+from dpsql.plan.nodes import Pair, scans_of
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import BOOLEAN
-from dpsql.sql.joins import assembled, not_on_the_unit
+from dpsql.sql.joins import assembled
+from dpsql.sql.marks import Marking, with_marks
 from dpsql.sql.parse import span_of
-from dpsql.sql.same_unit import People, Rows, SameUnit, all_of, columns_of, equality, places_of
+from dpsql.sql.same_unit import People, Rows, all_of, columns_of, equality, places_of
 from dpsql.sql.select_list import is_star, items_of
-from dpsql.sql.selects import Marking, SelectBinder
+from dpsql.sql.selects import SelectBinder
 
 Found = tuple[People | None, People | None]
-
-
-def with_marks(rows: Rows, marks: Sequence[Marking]) -> Source:
-    """The source with the marks below its filters, which may ask for them. Raises UnsupportedSQL."""
-    filters: list[Expr] = []
-    source = rows.source
-    while marks and isinstance(source, Filter):
-        filters.append(source.predicate)
-        source = source.input
-    for each in marks:
-        _check_unit(rows, each)
-        source = Mark(source, each.inner.source, each.keys, each.column, each.condition, each.of_list)
-    return reduce(Filter, reversed(filters), source)
-
-
-def _check_unit(rows: Rows, mark: Marking) -> None:
-    if mark.inner.public:
-        return
-    if mark.named is not None and not _of_one_unit(rows, mark):
-        inner = mark.inner.table.name
-        raise UnsupportedSQL(
-            f"{mark.named} is a column of {_owner(mark.named, rows)}, not of {inner}: all that is asked of {inner} is "
-            "whether it has any rows, which is one person's to decide.",
-            span=mark.span,
-            hint=f"Name a column of {inner}, or compare with {mark.named} outside of a sub-query.",
-        )
-    if rows.public or rows.unit_is_row or mark.inner.unit_is_row:
-        raise UnsupportedSQL(
-            f"the sub-query reads people's rows, and nothing says which of them belong to a row of {rows.table.name}.",
-            span=mark.span,
-            hint='Declare unit="person_id" on both tables.',
-        )
-    if not _of_one_unit(rows, mark):
-        raise not_on_the_unit(rows, mark.inner, mark.span)
-
-
-def _owner(column: Column, rows: Rows) -> str:
-    """The table that a column is of; one that a sub-query makes is of none."""
-    found = (scan.table.name for scan in scans_of(rows.source) if scan.name == column.table)
-    return next(found, "the SELECT around it")
-
-
-def _of_one_unit(rows: Rows, mark: Marking) -> bool:
-    """Whether the equalities say that both sides are of the same privacy unit."""
-    if rows.public or rows.unit_is_row or mark.inner.unit_is_row:
-        return False
-    same = SameUnit(list(mark.keys)).linked([rows, mark.inner])
-    return same[0] == same[1]
 
 
 class Membership:
@@ -87,40 +37,30 @@ class Membership:
         """The marked column of a membership, the same one for the same words; None for any other node. Raises a
         QueryRefused."""
         if node not in outer.memberships:
-            made = self._bound(node, outer)
-            if made is None:
+            marked = self._bound(node, outer)
+            if marked is None:
                 return None
-            outer.memberships[node] = made
+            outer.memberships[node] = marked
         return outer.memberships[node]
 
     def value(self, node: exp.Subquery, outer: SelectBinder) -> Expr:
         """A sub-query as a value: one aggregate over public tables, computed here. Raises UnsupportedSQL."""
         span = span_of(outer.sql, node)
-        cut = ("group", "having", "limit", "offset", "order", "distinct", "privacy")
         if isinstance(node.this, exp.Select):
-            for clause in cut:
-                if node.this.args.get(clause) is not None:
-                    word = {"group": "GROUP BY", "order": "ORDER BY", "privacy": "DIFFERENTIAL_PRIVACY"}.get(clause)
-                    raise UnsupportedSQL(f"a sub-query as a value has no {word or clause.upper()}.", span=span)
-        found = self._rows(node.this) if isinstance(node.this, exp.Select) else None
+            _check_clauses_of_value(node.this, span)
+        people = self._rows(node.this) if isinstance(node.this, exp.Select) else None
         public = outer.whole.public
-        if found is None or public is None or not all(step.rows.public for step in found.steps):
+        if people is None or public is None or not all(step.rows.public for step in people.steps):
             raise UnsupportedSQL(
                 "a sub-query as a value reads public tables: one over people's rows would have to be private itself.",
                 span=span,
                 hint="Ask it first, and write its answer in its place (in Python as a parameter too: params={...}).",
             )
-        inside = outer.inside(node.this, found, self)
+        inside = outer.inside(node.this, people, self)
         predicate = inside.where()
-        own = frozenset[str]().union(*(step.rows.names for step in found.steps))
+        own = frozenset[str]().union(*(step.rows.names for step in people.steps))
         own |= {mark.column.table for mark in inside.marks}
-        items = items_of(node.this)
-        slot = inside.aggregate(items[0][0]) if len(items) == 1 else None
-        if not isinstance(slot, Slot) or len(inside.aggregations) != 1:
-            raise UnsupportedSQL("a sub-query as a value is one aggregate, such as (SELECT MAX(x) FROM t).", span=span)
-        (aggregation,) = inside.aggregations
-        if slot.type is Type.OTHER:
-            raise UnsupportedSQL("a sub-query as a value is a number, a text, a boolean or a time.", span=span)
+        aggregation, kind = _one_aggregate(node.this, inside, span)
         read = [each for each in (predicate, aggregation.argument) if each is not None]
         if any(not places_of(each) <= own for each in read):
             raise UnsupportedSQL(
@@ -128,10 +68,9 @@ class Membership:
                 span=span,
                 hint="Join the table on those columns instead, and use its column.",
             )
-        source = with_marks(assembled(found, predicate), inside.marks)
+        source = with_marks(assembled(people, predicate), inside.marks)
         outer.whole.computed_from |= {scan.table.name.casefold() for scan in scans_of(source)}
-        value = public.aggregate(source, aggregation, slot.type)
-        return Literal(value, slot.type)
+        return Literal(public.aggregate(source, aggregation, kind), kind)
 
     def _bound(self, node: exp.Expr, outer: SelectBinder) -> Expr | None:
         query = (
@@ -156,58 +95,105 @@ class Membership:
         return self._marked(node, select, outer)
 
     def _marked(self, node: exp.Expr, select: exp.Select, outer: SelectBinder) -> Expr:
-        found, made = self._inner(select)
         span = span_of(outer.sql, select)
-        if found is not None:
-            inside = outer.inside(select, found, self)
-            predicate = inside.where()
-            made_inside = frozenset(mark.column.table for mark in inside.marks)
-            rows, pairs, condition = _correlated(found, predicate, made_inside)
-            wanted = _wanted(node, select, inside)
-            rows = replace(rows, source=with_marks(rows, inside.marks))
-        elif made is not None:
-            rows, pairs, condition = made.steps[0].rows, [], None
-            wanted = [] if isinstance(node, exp.Exists) else [expr for _, expr in made.scope.listed]
-        else:
-            raise UnsupportedSQL(
-                "a sub-query in an expression is of rows, and this one makes an answer.",
-                span=span,
-                hint="GROUP BY in it has to name the privacy unit, or what leads to it.",
-            )
-        asked = _asked(node)
-        if len(asked) != len(wanted):
-            raise SQLSyntaxError(f"IN compares {len(asked)} values with {len(wanted)} columns.", span=span)
-        sides = [(each, outer.inner.bind(each), other) for each, other in zip(asked, wanted, strict=True)]
-        own = frozenset(column.table for column in columns_of(rows.source))
+        asked = self._asked(node, select, outer)
+        sides = _sides(node, asked.wanted, outer, span)
+        own = frozenset(column.table for column in columns_of(asked.rows.source))
         around = [other for _, _, other in sides if places_of(other) and places_of(other).isdisjoint(own)]
         items = [_equal(*each, outer) for each in sides if each[2] not in around]
         apart = [(one, other) for one, other in items if not places_of(other) <= own]
-        plain = len(items) == 1 and not pairs and condition is None and not apart
-        nullable = any(unfiltered(side).nullable for pair in items for side in pair)
-        if nullable and not plain:
-            raise UnsupportedSQL(
-                "IN of several columns, or of a sub-query that reads the row it is asked of, is not supported where "
-                "NULLs are possible.",
-                span=span,
-                hint="Write EXISTS (SELECT ...) with the equality in its WHERE.",
-            )
-        if not rows.public:  # the one pair says whose rows they are, and rows of nobody are left out
-            nullable = any(unfiltered(each).nullable for each, _ in items)
-        said = [*([] if condition is None else [condition]), *(_is_equal(*pair) for pair in apart)]
-        keys = (*(pair for pair in items if pair not in apart), *pairs)
+        nullable = _nullable(asked, items, apart, span)
+        said = [*([] if asked.condition is None else [asked.condition]), *(_is_equal(*pair) for pair in apart)]
+        keys = (*(pair for pair in items if pair not in apart), *asked.pairs)
         reads = frozenset[str]().union(*(places_of(each) for each in (*(one for one, _ in keys), *said))) - own
         fact = Fact(BOOLEAN, nullable=nullable, whole=True)
         place = outer.whole.place("(sub-query)")
         column = Column(f"found{place.removeprefix('(sub-query)')}", Type.BOOLEAN, fact, place)
         named = next((part for other in around for part in columns(other)), None)
-        mark = Marking(rows, keys, column, all_of(said), nullable, span, named)
+        mark = Marking(asked.rows, keys, column, all_of(said), nullable, span, named)
         _asked_of(outer, reads, span).marks.append(mark)
         # A row equals, in a column of its own, all rows of the sub-query or none: s IN (SELECT u FROM t) with u of the
         # same row as s is s = u where t has rows, and FALSE where it has none, whichever of the three s = u is.
         alike = [outer.inner.apply("eq", each, [one, other]) for each, one, other in sides if other in around]
-        found_ = all_of([*alike, column])
-        assert found_ is not None  # the mark is one
-        return found_
+        marked = all_of([*alike, column])
+        assert marked is not None  # the mark is one
+        return marked
+
+    def _asked(self, node: exp.Expr, select: exp.Select, outer: SelectBinder) -> _Asked:
+        """The rows of a sub-query, by its FROM where it is row-wise. Raises UnsupportedSQL where it is an answer."""
+        people, made = self._inner(select)
+        if people is not None:
+            inside = outer.inside(select, people, self)
+            predicate = inside.where()
+            made_inside = frozenset(mark.column.table for mark in inside.marks)
+            rows, pairs, condition = _correlated(people, predicate, made_inside)
+            wanted = _wanted(node, select, inside)
+            return _Asked(replace(rows, source=with_marks(rows, inside.marks)), wanted, pairs, condition)
+        if made is None:
+            raise UnsupportedSQL(
+                "a sub-query in an expression is of rows, and this one makes an answer.",
+                span=span_of(outer.sql, select),
+                hint="GROUP BY in it has to name the privacy unit, or what leads to it.",
+            )
+        wanted = [] if isinstance(node, exp.Exists) else [expr for _, expr in made.scope.listed]
+        return _Asked(made.steps[0].rows, wanted, [], None)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The rows of a sub-query in an expression, the columns of them that IN compares with (`wanted`), the equalities
+    with the rows that it is asked of, and what else it says of both."""
+
+    rows: Rows
+    wanted: list[Expr]
+    pairs: list[Pair]
+    condition: Expr | None
+
+
+def _check_clauses_of_value(select: exp.Select, span: Span | None) -> None:
+    words = {"group": "GROUP BY", "order": "ORDER BY", "privacy": "DIFFERENTIAL_PRIVACY"}
+    for clause in ("group", "having", "limit", "offset", "order", "distinct", "privacy"):
+        if select.args.get(clause) is not None:
+            word = words.get(clause, clause.upper())
+            raise UnsupportedSQL(f"a sub-query as a value has no {word}.", span=span)
+
+
+def _one_aggregate(select: exp.Select, inside: SelectBinder, span: Span | None) -> tuple[Aggregation, Type]:
+    """The aggregate that a sub-query as a value is, and its type. Raises UnsupportedSQL."""
+    items = items_of(select)
+    slot = inside.aggregate(items[0][0]) if len(items) == 1 else None
+    if not isinstance(slot, Slot) or len(inside.aggregations) != 1:
+        raise UnsupportedSQL("a sub-query as a value is one aggregate, such as (SELECT MAX(x) FROM t).", span=span)
+    if slot.type is Type.OTHER:
+        raise UnsupportedSQL("a sub-query as a value is a number, a text, a boolean or a time.", span=span)
+    return next(iter(inside.aggregations)), slot.type
+
+
+def _sides(
+    node: exp.Expr, wanted: list[Expr], outer: SelectBinder, span: Span | None
+) -> list[tuple[exp.Expr, Expr, Expr]]:
+    """The values that IN compares, each as written and as bound, with the columns that it compares them with."""
+    values = _values(node)
+    if len(values) != len(wanted):
+        raise SQLSyntaxError(f"IN compares {len(values)} values with {len(wanted)} columns.", span=span)
+    return [(each, outer.inner.bind(each), other) for each, other in zip(values, wanted, strict=True)]
+
+
+def _nullable(asked: _Asked, items: list[Pair], apart: list[Pair], span: Span | None) -> bool:
+    """Whether the mark can be NULL. Raises UnsupportedSQL where that takes more than one value beside one column."""
+    plain = len(items) == 1 and not asked.pairs and asked.condition is None and not apart
+    nullable = any(unfiltered(side).nullable for pair in items for side in pair)
+    if nullable and not plain:
+        raise UnsupportedSQL(
+            "IN of several columns, or of a sub-query that reads the row it is asked of, is not supported where "
+            "NULLs are possible.",
+            span=span,
+            hint="Write EXISTS (SELECT ...) with the equality in its WHERE.",
+        )
+    if asked.rows.public:
+        return nullable
+    # The one pair says whose rows they are, and rows of nobody are left out.
+    return any(unfiltered(value).nullable for value, _ in items)
 
 
 def _asked_of(outer: SelectBinder, reads: frozenset[str], span: Span | None) -> SelectBinder:
@@ -223,11 +209,12 @@ def _asked_of(outer: SelectBinder, reads: frozenset[str], span: Span | None) -> 
     )
 
 
-def _asked(node: exp.Expr) -> list[exp.Expr]:
+def _values(node: exp.Expr) -> list[exp.Expr]:
+    """The values before IN; EXISTS has none."""
     if not isinstance(node, exp.In):
         return []
-    asked = node.this.this if isinstance(node.this, exp.Paren) else node.this
-    return list(asked.expressions) if isinstance(asked, exp.Tuple) else [asked]
+    values = node.this.this if isinstance(node.this, exp.Paren) else node.this
+    return list(values.expressions) if isinstance(values, exp.Tuple) else [values]
 
 
 def _wanted(node: exp.Expr, select: exp.Select, inside: SelectBinder) -> list[Expr]:

@@ -20,13 +20,14 @@ from dpsql.schema.columns import Type
 from dpsql.schema.intervals import INFINITY, Interval
 from dpsql.sql.joins import assembled
 from dpsql.sql.key_ranges import within_keys
+from dpsql.sql.marks import with_marks
 from dpsql.sql.parse import span_of
 from dpsql.sql.row_wise import refuse_cutting
 from dpsql.sql.same_unit import People, Rows, Step, origins
 from dpsql.sql.scopes import Scope, Statementwide
 from dpsql.sql.select_list import aggregate_in, fresh, is_star, items_of
 from dpsql.sql.selects import SelectBinder
-from dpsql.sql.subqueries import Membership, with_marks
+from dpsql.sql.subqueries import Membership
 
 
 class UnitSelect(SelectBinder):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpsql.executors.pandas import columns
-from dpsql.plan import expressions, row_local
+from dpsql.plan import evaluation, row_local
 from dpsql.plan.functions import FUNCTIONS, conditional, real_functions
 from dpsql.schema.columns import Type
 from tests.core.row_local_checks import PATHS, check_path
@@ -26,7 +26,7 @@ from tests.plan.records import Use
 
 def _lay_out(patch: Patch, how: Callable[[Any], Any]) -> None:
     """In every module that lays cells out."""
-    honest = expressions.laid_out
+    honest = evaluation.laid_out
     held = [module for name, module in sys.modules.items() if name.startswith("dpsql.") and module is not row_local]
     for module in held:
         if getattr(module, "laid_out", None) is honest:
@@ -56,7 +56,7 @@ def copy_where_a_cell_is_bad(patch: Patch) -> None:
 
 
 def _of_type(patch: Patch, skipped: Callable[[Any], bool]) -> None:
-    honest = expressions.laid_out
+    honest = evaluation.laid_out
     _lay_out(patch, lambda values: values if skipped(values) else honest(values))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dpsql.errors import UnsupportedSQL
 from dpsql.plan.nodes import Source
-from dpsql.sql import subqueries, unit_select
+from dpsql.sql import marks, unit_select
 from tests.core.unit_checks import R1, R2, Question, people_stay_apart
 from tests.lies import Lie, Patch, assert_caught
 
@@ -47,7 +47,7 @@ def test_whether_others_have_rows_is_not_asked():
 
 def ask_whether_others_have_rows(patch: Patch) -> None:
     """A column of the outer rows is looked for on both sides, as if it said whose rows the sub-query's are."""
-    patch.setattr(subqueries, "_of_one_unit", lambda *_: True)
+    patch.setattr(marks, "_of_one_unit", lambda *_: True)
 
 
 def count_public_groups_once(patch: Patch) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import (
     DTYPES,
     Call,
@@ -26,7 +27,6 @@ from dpsql.plan.expressions import (
     Vector,
     blank,
     call,
-    evaluate,
 )
 from dpsql.schema.calendar import show_date, show_timestamp
 from dpsql.schema.columns import Type

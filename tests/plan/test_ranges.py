@@ -10,7 +10,8 @@ import pytest
 
 import dpsql
 from dpsql.errors import MissingBounds
-from dpsql.plan.expressions import Call, Column, Fact, Literal, Vector, between_integers, call, evaluate, unfiltered
+from dpsql.plan.evaluation import evaluate
+from dpsql.plan.expressions import Call, Column, Fact, Literal, Vector, between_integers, call, unfiltered
 from dpsql.plan.facts import fact, narrow
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.schema.calendar import DAYS, MICROSECONDS

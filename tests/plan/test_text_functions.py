@@ -30,7 +30,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from dpsql.plan.expressions import DTYPES, Fact, Function, Literal, Vector, constant
+from dpsql.plan.evaluation import constant
+from dpsql.plan.expressions import DTYPES, Fact, Function, Literal, Vector
 from dpsql.plan.functions import patterns, text
 from dpsql.plan.functions.letters import lower, upper
 from dpsql.plan.functions.patterns import matcher

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsql.plan.expressions import evaluate
+from dpsql.plan.evaluation import evaluate
 from dpsql.release.estimate import estimate
 from dpsql.release.intervals.intervals import interval
 from dpsql.release.release import Release

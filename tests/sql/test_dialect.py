@@ -11,7 +11,8 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
 
-from dpsql.sql.dialect import Named, PrivacyClause, Private, check_build
+from dpsql.sql.dialect import Private, check_build
+from dpsql.sql.dialect_nodes import Named, PrivacyClause
 
 DIALECT = Private()
 

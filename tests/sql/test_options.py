@@ -12,7 +12,8 @@ import pytest
 from dpsql.errors import DPSQLError, InvalidPrivacyParameter, SQLSyntaxError, UnsupportedSQL
 from dpsql.plan.options import AggregateOptions, GroupSelection, Options, ReportFormat
 from dpsql.schema.intervals import Interval
-from dpsql.sql.dialect import Named, Private
+from dpsql.sql.dialect import Private
+from dpsql.sql.dialect_nodes import Named
 from dpsql.sql.options import checked_aggregate_options, checked_options, read_aggregate_options, read_options
 
 OPTIONS = (

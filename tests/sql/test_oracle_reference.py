@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from dpsql.plan.domains import cells_of, vector_of
-from dpsql.plan.expressions import Call, Column, Expr, Fact, Function, Literal, call, evaluate
+from dpsql.plan.evaluation import evaluate
+from dpsql.plan.expressions import Call, Column, Expr, Fact, Function, Literal, call
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.schema.calendar import DAYS, MICROSECONDS, day_number, microsecond_number
 from dpsql.schema.columns import Type

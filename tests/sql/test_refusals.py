@@ -58,7 +58,7 @@ from dpsql.session.public_tables import public_data, resolved
 from dpsql.sql.allow import check
 from dpsql.sql.bind import _Binder
 from dpsql.sql.catalog import Catalog
-from dpsql.sql.dialect import Named, PrivacyClause
+from dpsql.sql.dialect_nodes import Named, PrivacyClause
 from dpsql.sql.grammar import RULES
 from dpsql.sql.parameters import params_of
 from dpsql.sql.parse import MOST_NESTING, Statement, parse

@@ -12,7 +12,8 @@ import pytest
 
 import dpsql
 from dpsql.errors import DPSQLError, SQLSyntaxError, UnknownGroups, UnsupportedSQL
-from dpsql.sql.dialect import Private, PrivateParser
+from dpsql.sql.dialect import Private
+from dpsql.sql.dialect_parser import PrivateParser
 from tests.sql.test_fuzz import CORPUS
 from tests.sql.test_refusals import EMPTY, FACTS, refusal
 

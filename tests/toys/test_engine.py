@@ -17,9 +17,11 @@ from dpsql.core.exact import NO_KEY, CountRows, ExactPlan, ExactTable, LatticeSu
 from dpsql.errors import InvalidArgument, InvalidSchema, UnsupportedSQL
 from dpsql.executors import base
 from dpsql.plan.domains import cells_of, vector_of
-from dpsql.plan.expressions import Column, Expr, Vector, evaluate
+from dpsql.plan.evaluation import evaluate
+from dpsql.plan.expressions import Column, Expr, Vector
 from dpsql.plan.nodes import Filter, Scan
-from dpsql.schema.columns import ColumnSchema, Key, Stored, TableSchema, Type
+from dpsql.schema.columns import ColumnSchema, Key, TableSchema, Type
+from dpsql.schema.declaration import Stored
 from dpsql.testing import Integers, insecure_draws, insecure_exact
 
 Row = dict[str, Key]

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dpsql.executors.pandas.relations import Columns, Relation
-from dpsql.plan.expressions import Call, Column, Expr, Fact, Vector, columns, evaluate, rebuild, walk
+from dpsql.plan.evaluation import evaluate
+from dpsql.plan.expressions import Call, Column, Expr, Fact, Vector, columns, rebuild, walk
 from dpsql.schema.columns import Type
 
 Evaluator = Callable[[int, int], Vector]

@@ -14,9 +14,10 @@ from operator import methodcaller
 from typing import NamedTuple
 
 from dpsql.plan.expressions import Fact, Function, Vector
+from dpsql.plan.functions.by_cell import by_cell
 from dpsql.plan.functions.letters import lower
 from dpsql.plan.functions.rules import any_nullable
-from dpsql.plan.functions.text import by_cell, once, typed
+from dpsql.plan.functions.text import once, typed
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import BOOLEAN
 

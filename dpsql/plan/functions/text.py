@@ -9,17 +9,14 @@ that needs its arguments more often takes them from a list of one cell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice, repeat
 from operator import is_
-from typing import Any
 
-import numpy as np
-
-from dpsql.plan.expressions import DTYPES, Array, Bools, Fact, Function, Vector, blank
+from dpsql.plan.expressions import Fact, Function
+from dpsql.plan.functions.by_cell import by_cell
 from dpsql.plan.functions.letters import lower, upper
-from dpsql.plan.functions.rules import TypeRule, always, any_nullable, boolean_fact, both_valid
+from dpsql.plan.functions.rules import TypeRule, always, any_nullable, boolean_fact
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import INFINITY, Interval
 
@@ -97,59 +94,6 @@ def _places_fact(facts: Sequence[Fact]) -> Fact:
     """NULL only for NULL where all places are known to be such as DuckDB takes."""
     fit = all(each.range.intersect(_PLACES) == each.range for each in facts[1:])
     return Fact(nullable=any_nullable(facts) or not fit)
-
-
-# Kernels.
-
-
-def by_cell(operation: Callable[..., Any], strict: bool = True) -> Callable[[Type, Sequence[Vector]], Vector]:
-    """A kernel that calls `operation` on each row of cells; where that returns None, the result is NULL.
-
-    Strict: a row that holds NULL gives NULL and is not computed. Otherwise `operation` gets None for NULL.
-    """
-
-    def kernel(kind: Type, vectors: Sequence[Vector]) -> Vector:
-        size = len(vectors[0])
-        if size > 1 and all(map(is_constant, vectors)):
-            one = kernel(kind, [each.at(slice(1)) for each in vectors])
-            return Vector(np.broadcast_to(one.values, size), np.broadcast_to(one.where_valid(), size))
-        kept = both_valid(vectors) if strict else None
-        count = size if kept is None else int(np.count_nonzero(kept))
-        columns = [_cells(each, kept) if strict else _cells_and_nulls(each) for each in vectors]
-        return _vector(kind, list(islice(map(operation, *columns), count)), kept, size)
-
-    return kernel
-
-
-def is_constant(vector: Vector) -> bool:
-    """The same cell all over, by the way it is stored."""
-    return vector.values.strides == (0,) and (vector.valid is None or vector.valid.strides == (0,))
-
-
-def _cells(vector: Vector, kept: Bools | None) -> Iterable[Any]:
-    values = vector.values
-    if values.strides == (0,) and len(values):
-        return repeat(values[:1].tolist()[0])
-    cells: list[Any] = (values if kept is None else values[kept]).tolist()
-    return cells
-
-
-def _cells_and_nulls(vector: Vector) -> Iterable[Any]:
-    if vector.valid is None:
-        return _cells(vector, None)
-    return [cell if valid else None for cell, valid in zip(vector.values.tolist(), vector.valid.tolist(), strict=True)]
-
-
-def _vector(kind: Type, found: list[Any], kept: Bools | None, size: int) -> Vector:
-    """The block of `size` cells with what was found for the kept rows, in order; None is NULL."""
-    dtype = DTYPES[kind]
-    if kept is None and None not in found:
-        return Vector(np.fromiter(found, dtype, size))
-    valid = np.zeros(size, dtype=bool)
-    valid[slice(None) if kept is None else kept] = [each is not None for each in found]
-    values: Array = np.full(size, blank(kind), dtype)
-    values[valid] = np.fromiter((each for each in found if each is not None), dtype)
-    return Vector(values, valid)
 
 
 # One cell at a time.

@@ -12,7 +12,8 @@ from dpsql.accuracy.truncated import tail_of
 from dpsql.accuracy.truncated_sums import tail_of_sum
 from dpsql.core.mechanisms import Noise
 from dpsql.plan.aggregates import AggregateKind
-from dpsql.plan.expressions import Call, Column, Expr, IntervalEnd, Literal, Report, Slot, Vector, call, evaluate, walk
+from dpsql.plan.evaluation import evaluate
+from dpsql.plan.expressions import Call, Column, Expr, IntervalEnd, Literal, Report, Slot, Vector, call, walk
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.release.choices import EXACT
 from dpsql.release.estimate import estimate

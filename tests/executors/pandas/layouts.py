@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpsql.plan import expressions
+from dpsql.plan import evaluation
 from dpsql.plan.expressions import Function, Vector
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.schema.columns import Type
@@ -222,7 +222,7 @@ def watched(*, sensitive: bool = False) -> Iterator[Watch]:
     as they should, so that it shows in the answer on every processor."""
     watch = Watch()
     honest = {name: function.kernel for name, function in FUNCTIONS.items()}
-    constant = expressions.constant
+    constant = evaluation.constant
 
     def watching(function: Function) -> Callable[[Type, Sequence[Vector]], Vector]:
         kernel = function.kernel
@@ -243,9 +243,9 @@ def watched(*, sensitive: bool = False) -> Iterator[Watch]:
     try:
         for function in FUNCTIONS.values():
             object.__setattr__(function, "kernel", watching(function))
-        expressions.constant = lambda literal, size: watch.constant(constant(literal, size))
+        evaluation.constant = lambda literal, size: watch.constant(constant(literal, size))
         yield watch
     finally:
-        expressions.constant = constant
+        evaluation.constant = constant
         for name, function in FUNCTIONS.items():
             object.__setattr__(function, "kernel", honest[name])

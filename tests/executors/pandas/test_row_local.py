@@ -22,7 +22,8 @@ import pytest
 import dpsql
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.evaluation import evaluator
-from dpsql.plan.expressions import DTYPES, Call, Column, Fact, Literal, Vector, call, evaluate
+from dpsql.plan.evaluation import evaluate
+from dpsql.plan.expressions import DTYPES, Call, Column, Fact, Literal, Vector, call
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.row_local import elementary, laid_out
 from dpsql.schema.columns import Type

@@ -1,0 +1,36 @@
+"""The tables that come to a session together: those that are given, and those that the owner's file leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from dpsql.errors import InvalidSchema, as_written
+from dpsql.schema.words import about
+from dpsql.session.owner_file import Schema
+from dpsql.session.table import Table
+from dpsql.sources.frames import read_table
+
+
+def all_tables(tables: Mapping[Any, Table], schema: Schema | None, present: Collection[str]) -> dict[str, Table]:
+    """The tables with what the owner's file declares of them, and those of it that have a path; `present`: folded names
+    that are taken. Raises InvalidSchema."""
+    entries = dict(schema.tables) if schema else {}
+    declared = {name.casefold(): entry.declaration for name, entry in entries.items()}
+    found: dict[str, Table] = {}
+    for name, table in tables.items():
+        if not isinstance(name, str) or not name:
+            raise InvalidSchema(f"a table's name must be text, got {as_written(name)}.")
+        if name.casefold() in present or name.casefold() in map(str.casefold, found):
+            raise InvalidSchema(f'there is a table "{name}" already.')
+        declaration = table.declaration
+        if name.casefold() in declared:
+            declaration = declaration.over(declared[name.casefold()])
+        with about(name):
+            found[name] = Table.of(table.frame, declaration)
+    for name, entry in entries.items():
+        if name.casefold() not in map(str.casefold, found) and entry.path is not None:
+            frame, declaration = read_table(entry.path, entry.declaration, entry.text)
+            with about(name):
+                found[name] = Table.of(frame, declaration)
+    return found
