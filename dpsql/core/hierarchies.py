@@ -87,18 +87,18 @@ def consistent(
         measured: _analysed(_exact(table) if exactly else table, len(measured), dtype)
         for measured, table in noisy.items()
     }
-    found = {}
+    estimates = {}
     for each in wanted:
         _components(each, sizes, evidence, keys)
-        made = np.zeros(front + tuple(sizes[key] for key in each), dtype)
+        coordinates = np.zeros(front + tuple(sizes[key] for key in each), dtype)
         for measured, coefficients in seen.items():
             common = tuple(key for key in each if key in measured)
             known = evidence[_places(keys, common)]
             shares = np.divide(weights[measured], known, out=np.zeros(known.shape, dtype), where=known > 0)
             cells = np.ix_(*(np.minimum(np.arange(sizes[key]), 1) for key in common))
-            made[_places(each, common)] += coefficients[_places(measured, common)] * shares[cells]
-        found[each] = _synthesised(made, len(each))
-    return found
+            coordinates[_places(each, common)] += coefficients[_places(measured, common)] * shares[cells]
+        estimates[each] = _synthesised(coordinates, len(each))
+    return estimates
 
 
 def variances_of(
@@ -110,12 +110,12 @@ def variances_of(
     keys = sorted(_union(variances))
     evidence = _evidence(_weights(variances, known), keys)
     loudest = max(variances.values(), default=0.0)
-    found = {}
+    estimated = {}
     for each in wanted:
         freedom, parts = _components(each, known, evidence, keys)
         terms = np.divide(freedom, parts, out=np.zeros(parts.shape), where=freedom > 0)
-        found[each] = float(terms.sum()) / _cells(each, known) ** 2 * loudest
-    return found
+        estimated[each] = float(terms.sum()) / _cells(each, known) ** 2 * loudest
+    return estimated
 
 
 def _weights(variances: Mapping[GroupingSet, float], sizes: Sizes) -> dict[GroupingSet, float]:
@@ -128,10 +128,10 @@ def _weights(variances: Mapping[GroupingSet, float], sizes: Sizes) -> dict[Group
 
 def _evidence(weights: Mapping[GroupingSet, Any], keys: Sequence[int], dtype: Any = np.float64) -> NDArray[Any]:
     """A_T for every set T of the keys: an array with an axis of length 2 for each key, place 1 if T has it."""
-    found = np.zeros((2,) * len(keys), dtype)
+    evidence = np.zeros((2,) * len(keys), dtype)
     for measured, weight in weights.items():
-        found[_places(keys, measured)] += weight
-    return found
+        evidence[_places(keys, measured)] += weight
+    return evidence
 
 
 def _components(each: GroupingSet, sizes: Sizes, evidence: Floats, keys: Sequence[int]) -> tuple[Floats, Floats]:
@@ -145,10 +145,10 @@ def _components(each: GroupingSet, sizes: Sizes, evidence: Floats, keys: Sequenc
 def _freedom(each: GroupingSet, sizes: Sizes) -> Floats:
     """d_T for all T within the set, shape (2, ..., 2)."""
     _cells(each, sizes)
-    found = np.ones(())
+    freedom = np.ones(())
     for key in each:
-        found = np.multiply.outer(found, np.array([1.0, sizes[key] - 1.0]))
-    return found
+        freedom = np.multiply.outer(freedom, np.array([1.0, sizes[key] - 1.0]))
+    return freedom
 
 
 def _cells(each: GroupingSet, sizes: Sizes) -> int:
@@ -191,13 +191,13 @@ def _analysed(table: NDArray[Any], keys: int, dtype: Any) -> NDArray[Any]:
     the first is from the mean (the first's distance is minus the sum of those). A cell with place 0 along all axes but
     those of T has a number of z_T, whichever marginal S >= T the table is; as all of z_T has the same weights, its
     coordinates need not be orthonormal."""
-    made = np.array(table, dtype=dtype)
-    for axis in range(made.ndim - keys, made.ndim):
-        line = np.moveaxis(made, axis, 0)
+    coordinates = np.array(table, dtype=dtype)
+    for axis in range(coordinates.ndim - keys, coordinates.ndim):
+        line = np.moveaxis(coordinates, axis, 0)
         total = line.sum(axis=0)
         line[1:] -= total / len(line)
         line[0] = total
-    return made
+    return coordinates
 
 
 def _synthesised(coefficients: NDArray[Any], keys: int) -> NDArray[Any]:

@@ -26,15 +26,15 @@ def missing_bounds(aggregation: Aggregation, expr: Expr, source: Source, known: 
             hint=f"{why}Limit it, for example {_clamped(aggregation, expr)}.",
         )
     column = loose[0]
-    made = column.table.startswith("(")
+    of_sub_query = column.table.startswith("(")
     pair = f'("{_FIRST}", "{_LAST}")' if column.type.temporal else "(0, 100)"
-    declare = "" if made else f'Add bounds={{"{column.name}": {pair}}}, or write '
+    declare = "" if of_sub_query else f'Add bounds={{"{column.name}": {pair}}}, or write '
     chosen = '\nbounds="auto" is for columns of tables; it does not reach what a sub-query makes of them.'
     return MissingBounds(
         f'{aggregation} needs bounds for column "{column.name}".',
         span=aggregation.span,
         hint=f"{why}{declare or 'Write '}{_clamped(aggregation, column)}. "
-        f"Choose them from what you know, not from the data.{chosen if made and _chooses(source) else ''}",
+        f"Choose them from what you know, not from the data.{chosen if of_sub_query and _chooses(source) else ''}",
     )
 
 

@@ -28,17 +28,17 @@ def parts_of(source: Source, session: str) -> tuple[Part, ...]:
     (scan,) = private
     table = scan.table
     column = table.by_name[str(table.partition).casefold()]
-    found: set[str] | None = None
+    confined: set[str] | None = None
     for predicate in filters_of(source):
         for term in conjuncts(predicate):
             values = _confined(term, scan, column.name)
             if values is not None:
-                found = set(values) if found is None else found & set(values)
-    if found is None or len(found) > MOST_PARTS:
+                confined = set(values) if confined is None else confined & set(values)
+    if confined is None or len(confined) > MOST_PARTS:
         return ()
     facts = hashlib.sha256(f"{column!r}{table.version!r}{'' if table.version else session}".encode()).hexdigest()[:16]
     name = f"{column.name}#{facts}"
-    parts = {Part(table.name.casefold(), name, each) for each in found if each}
+    parts = {Part(table.name.casefold(), name, each) for each in confined if each}
     return tuple(sorted(parts)) or (Part(table.name.casefold(), name, "nothing"),)
 
 

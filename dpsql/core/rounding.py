@@ -44,11 +44,11 @@ def total(numbers: Iterable[Fraction]) -> Fraction:
 
     Added pairwise, since the denominators of many unequal fractions grow with every one that is added.
     """
-    found = list(numbers) or [Fraction(0)]
-    while len(found) > 1:
-        pairs = [_shortened(a + b) for a, b in zip(found[::2], found[1::2], strict=False)]
-        found = pairs + found[len(pairs) * 2 :]
-    return found[0]
+    terms = list(numbers) or [Fraction(0)]
+    while len(terms) > 1:
+        pairs = [_shortened(a + b) for a, b in zip(terms[::2], terms[1::2], strict=False)]
+        terms = pairs + terms[len(pairs) * 2 :]
+    return terms[0]
 
 
 def _shortened(number: Fraction) -> Fraction:

@@ -238,14 +238,14 @@ def _made(name: str, *args: Expr) -> Expr:
     return made
 
 
-def _bounded(aggregation: Aggregation, expr: Expr, held: Fact, rows: _Rows) -> Fact:
+def _bounded(aggregation: Aggregation, expr: Expr, known: Fact, rows: _Rows) -> Fact:
     """The fact of an argument that has bounds. Raises MissingBounds.
 
     The limits of a type are no bounds: noise as large as they are is all that a sum would show. Points of time may be
     chosen from the whole calendar, for the law of what is chosen goes by ranks and not by distances."""
-    meant = held.limited or expr.type.temporal
-    if not (meant and held.range.bounded and held.range.magnitude <= _LARGEST):
+    meant = known.limited or expr.type.temporal
+    if not (meant and known.range.bounded and known.range.magnitude <= _LARGEST):
         raise missing_bounds(aggregation, expr, rows.source, rows.known)
-    if held.range.upper - held.range.lower < _SMALLEST:  # a range of one value, or as good as one
-        return replace(held, range=point(held.range.lower if held.range.magnitude > _SMALLEST else 0))
-    return held
+    if known.range.upper - known.range.lower < _SMALLEST:  # a range of one value, or as good as one
+        return replace(known, range=point(known.range.lower if known.range.magnitude > _SMALLEST else 0))
+    return known

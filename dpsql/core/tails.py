@@ -42,12 +42,12 @@ def cube_tail_polynomial(scale: Fraction, dimension: int) -> NDArray[np.float64]
         step = Decimal(scale.numerator) / Decimal(scale.denominator)
         a = (-1 / step).exp()
         total = _series([(2 * r + 1) ** d for r in range(d + 1)], a)
-        found = []
+        coefficients = []
         for i in range(d):
             rest = d - 1 - i
             weights = _series([(k + 1) * (2 * k + 1) ** rest for k in range(rest + 2)], a)
-            found.append(math.comb(d - 1, i) * (2 * step) ** i * weights / total)
-        return np.array([float(each) for each in found])
+            coefficients.append(math.comb(d - 1, i) * (2 * step) ** i * weights / total)
+        return np.array([float(each) for each in coefficients])
 
 
 def _series(values: list[int], a: Decimal) -> Decimal:

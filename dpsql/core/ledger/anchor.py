@@ -14,10 +14,10 @@ def check_form(anchor: object) -> None:
 
 def read_anchor(anchor: object) -> tuple[int, str]:
     """The number and the hash. Raises InvalidArgument for what is no anchor."""
-    found = re.fullmatch("([0-9]{1,15}):([0-9a-f]{64})", anchor) if isinstance(anchor, str) else None
-    if found is None:
+    parts = re.fullmatch("([0-9]{1,15}):([0-9a-f]{64})", anchor) if isinstance(anchor, str) else None
+    if parts is None:
         raise InvalidArgument(
             f"an anchor is a number and a hash, 12:9f86d0..., got {str(anchor)[:80]!r}.",
             hint="session.ledger_anchor gives one.",
         )
-    return int(found[1]), found[2]
+    return int(parts[1]), parts[2]

@@ -76,10 +76,10 @@ class Budget:
                 "this budget has limits for each analyst, and the session does not say whose it is.",
                 hint='Open it with analyst="name".',
             )
-        found = limits.get(analyst, limits.get("*"))
-        if found is None:
+        share = limits.get(analyst, limits.get("*"))
+        if share is None:
             raise InvalidArgument(f'analyst "{analyst}" has no share of this budget.', hint="The owner lists who has.")
-        return found.filter(accountant)
+        return share.filter(accountant)
 
     def __repr__(self) -> str:
         more = "" if self.conversion_delta is None else f", conversion_delta={show(self.conversion_delta)}"
@@ -88,16 +88,16 @@ class Budget:
         return f"Budget(epsilon={show(self.loss.epsilon)}, delta={show(self.loss.delta)}{more})"
 
 
-def _analysts(said: object) -> tuple[tuple[str, Budget], ...]:
-    if said is None or said == {}:
+def _analysts(shares: object) -> tuple[tuple[str, Budget], ...]:
+    if shares is None or shares == {}:
         return ()
-    if isinstance(said, Budget):
-        said = {"*": said}
-    if not isinstance(said, Mapping) or not all(
+    if isinstance(shares, Budget):
+        shares = {"*": shares}
+    if not isinstance(shares, Mapping) or not all(
         isinstance(name, str) and name and isinstance(share, Budget) and not share.analysts
-        for name, share in said.items()
+        for name, share in shares.items()
     ):
         raise InvalidArgument(
             "analysts must be a Budget for each, or name -> Budget.", hint='Write analysts={"ann": dpsql.Budget(1)}.'
         )
-    return tuple(sorted(said.items()))
+    return tuple(sorted(shares.items()))

@@ -71,10 +71,10 @@ def open_ledger(
     return ledger
 
 
-def _check_rules(file: Path, held: Rules, asked: Rules | None) -> None:
-    if asked is not None and asked != held:
+def _check_rules(file: Path, own: Rules, asked: Rules | None) -> None:
+    if asked is not None and asked != own:
         raise LedgerError(
-            f"the ledger {file} was opened with other rules.\nIt has:  {held}\nAsked for: {asked}",
+            f"the ledger {file} was opened with other rules.\nIt has:  {own}\nAsked for: {asked}",
             hint="Leave the budget out to take the ledger's own, or name another file. All sessions on one file share\n"
             "one budget, accountant and neighbour relation.",
         )
@@ -139,11 +139,11 @@ class FileStore:
 
     def since(self, number: int) -> Lines:
         with told(self._file):
-            found = self._connection.execute(
+            cursor = self._connection.execute(
                 "SELECT number, text, hash FROM lines WHERE number >= ? ORDER BY number", (number,)
             )
-            with closing(found):
-                yield from found  # one statement, so one state of the file
+            with closing(cursor):
+                yield from cursor  # one statement, so one state of the file
 
     def append(self, number: int, text: str, digest: str) -> None:
         with told(self._file):
@@ -224,9 +224,9 @@ def _keep_one_file(connection: sqlite3.Connection, file: Path) -> None:
 
 def _create(file: Path, rules: Rules) -> None:
     """Make the file elsewhere and give it its name when it is whole, unless another process was first."""
-    made = file.with_name(f".{file.name}.{fresh_key().hex()[:16]}")
+    draft = file.with_name(f".{file.name}.{fresh_key().hex()[:16]}")
     try:
-        connection = _connect(made, "rwc")
+        connection = _connect(draft, "rwc")
         try:
             _keep_one_file(connection, file)
             connection.execute("BEGIN IMMEDIATE")
@@ -237,10 +237,10 @@ def _create(file: Path, rules: Rules) -> None:
         finally:
             connection.close()
         with suppress(FileExistsError):
-            os.link(made, file)
+            os.link(draft, file)
     finally:
-        made.unlink(missing_ok=True)
-        made.with_name(f"{made.name}-journal").unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
+        draft.with_name(f"{draft.name}-journal").unlink(missing_ok=True)
     _sync_folder(file.parent)
 
 
@@ -256,7 +256,7 @@ def _sync_folder(folder: Path) -> None:
 
 def _identity(file: Path) -> tuple[int, int] | None:
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

@@ -198,11 +198,11 @@ class Ledger(Book):
         nothing of the ledger's: where no line can be written, this process remembers it."""
         with self._lock:  # other threads read lines meanwhile
             claimed = self._state.claims.items()
-            key, held = next((each for each in claimed if each[1].number == charge.number - 1), ("", None))
-        if held is not None:
-            claims.end(held.digest)
+            key, claim = next((each for each in claimed if each[1].number == charge.number - 1), ("", None))
+        if claim is not None:
+            claims.end(claim.digest)
             self._made.pop((threading.get_ident(), key), None)
-            self._drop(held)
+            self._drop(claim)
 
     def give_up(self, key: str) -> None:
         """As `drop`, for a claim of this thread that was interrupted at any point: it may have been written though its
@@ -215,10 +215,10 @@ class Ledger(Book):
         if held is not None and held.digest == digest:
             self._drop(held)
 
-    def _drop(self, held: HeldClaim) -> None:
+    def _drop(self, claim: HeldClaim) -> None:
         with suppress(LedgerError), self._writing():
-            if held in self._state.claims.values():
-                self._append(Dropped(self._now(), held.number))
+            if claim in self._state.claims.values():
+                self._append(Dropped(self._now(), claim.number))
 
     def recall(self, key: str) -> bytes | None:
         """The last answer kept under a key, None where there is none. Raises LedgerError for one that was changed."""
@@ -244,12 +244,12 @@ class Ledger(Book):
         place, digest = read_anchor(anchor)
         with self._current():
             if place == 0:
-                found = ledger_text.first_hash(self.rules.text)
+                known = ledger_text.first_hash(self.rules.text)
             else:
                 with closing(self._store.since(place)) as lines:
-                    number, _, held = next(lines, (0, "", ""))
-                found = held if number == place else ""
-        if found != digest:
+                    number, _, line_hash = next(lines, (0, "", ""))
+                known = line_hash if number == place else ""
+        if known != digest:
             raise LedgerError("the ledger was rolled back or replaced: the anchor's line is not in it.", hint=RESTORE)
 
     def _charge(self, entry: Entry, asked: Asked, units: Sequence[TableUnit], key: str | None = None) -> Entry:

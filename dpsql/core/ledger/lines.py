@@ -166,12 +166,12 @@ def _words_of(line: Line) -> tuple[str, dict[str, Any]]:
 def read(text: str) -> Line:
     """The line of a text of format 2. Raises UnknownLine for one that a later version wrote, and
     ValueError, TypeError, KeyError or such for one that no version did."""
-    said = json.loads(text)
-    tag = said["kind"]
+    fields = json.loads(text)
+    tag = fields["kind"]
     if tag not in _READERS:
         shown = f'"{tag}"' if isinstance(tag, str) and re.fullmatch("[a-z][a-z -]{0,39}", tag) else "another"
         raise UnknownLine(f"is of kind {shown}, which this version of dpsql does not know")
-    line, salt = _READERS[tag](said), said["salt"]
+    line, salt = _READERS[tag](fields), fields["salt"]
     if not isinstance(salt, str) or not re.fullmatch("[0-9a-f]{64}", salt) or write(line, salt) != text:
         raise ValueError("not as it was written")
     if isinstance(line, From) and line.format != FORMAT:
@@ -192,30 +192,30 @@ def write_1(line: Line) -> str:
 
 def read_1(text: str) -> Line:
     """The line of a text of format 1. Raises ValueError, TypeError, KeyError or such for one that it did not write."""
-    said = json.loads(text)
-    if "answer" in said:
-        line: Line = Answer(_text(said["time"]), _text(said["answer"]), _text(said["sha256"]))
-    elif "note" in said:
-        line = Note(_text(said["time"]), _text(said["note"]))
+    fields = json.loads(text)
+    if "answer" in fields:
+        line: Line = Answer(_text(fields["time"]), _text(fields["answer"]), _text(fields["sha256"]))
+    elif "note" in fields:
+        line = Note(_text(fields["time"]), _text(fields["note"]))
     else:
-        line = entry_of(said)
+        line = entry_of(fields)
     if write_1(line) != text:
         raise ValueError("not as it was written")
     return line
 
 
-def entry_of(said: Mapping[str, Any]) -> Entry:
+def entry_of(fields: Mapping[str, Any]) -> Entry:
     """The charge that a parsed line tells of."""
-    epsilon = None if said["epsilon"] is None else number(said["epsilon"])
-    cost = Cost(epsilon, number(said["delta"]), number(said["rho"]), number(said["hidden"]))
-    events = tuple(_read_event(each) for each in said["events"])
-    parts = tuple(Part(*map(_text, each)) for each in said["parts"])
-    analyst = None if said["analyst"] is None else _text(said["analyst"])
-    return Entry(_text(said["time"]), analyst, _text(said["query"]), cost, events, parts)
+    epsilon = None if fields["epsilon"] is None else number(fields["epsilon"])
+    cost = Cost(epsilon, number(fields["delta"]), number(fields["rho"]), number(fields["hidden"]))
+    events = tuple(_read_event(each) for each in fields["events"])
+    parts = tuple(Part(*map(_text, each)) for each in fields["parts"])
+    analyst = None if fields["analyst"] is None else _text(fields["analyst"])
+    return Entry(_text(fields["time"]), analyst, _text(fields["query"]), cost, events, parts)
 
 
-def process_of(said: Mapping[str, Any]) -> Process:
-    return Process(_text(said["machine"]), int(_place(said["number"]) or 0), _text(said["started"]))
+def process_of(fields: Mapping[str, Any]) -> Process:
+    return Process(_text(fields["machine"]), int(_place(fields["number"]) or 0), _text(fields["started"]))
 
 
 @lru_cache(maxsize=4096)
@@ -226,22 +226,22 @@ def number(text: object) -> Fraction:
     return Fraction(text)
 
 
-def dumps(said: object) -> str:
+def dumps(value: object) -> str:
     """JSON as a ledger writes it: ASCII, no blanks."""
-    return json.dumps(said, ensure_ascii=True, separators=(",", ":"))
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
 
 
-def _place(said: object, *, or_none: bool = False) -> Any:
+def _place(value: object, *, or_none: bool = False) -> Any:
     """A whole number from 0; None too, where that may be."""
-    if (said is None and or_none) or (type(said) is int and 0 <= said < 10**15):
-        return said
+    if (value is None and or_none) or (type(value) is int and 0 <= value < 10**15):
+        return value
     raise ValueError("not a place in a ledger")
 
 
-def _text(said: object) -> str:
-    if not isinstance(said, str):
+def _text(value: object) -> str:
+    if not isinstance(value, str):
         raise TypeError("not a text")
-    return said
+    return value
 
 
 def _event_text(event: Event) -> dict[str, Any]:
@@ -249,10 +249,10 @@ def _event_text(event: Event) -> dict[str, Any]:
     return {"event": tag, **{word: str(getattr(event, word)) for word in _EVENTS[tag][1]}}
 
 
-def _read_event(said: Mapping[str, Any]) -> Event:
-    kind, words = _EVENTS[said["event"]]
-    numbers = {word: number(said[word]) for word in words if word != "count"}
-    return kind(**numbers, count=int(number(said["count"])))
+def _read_event(fields: Mapping[str, Any]) -> Event:
+    kind, words = _EVENTS[fields["event"]]
+    numbers = {word: number(fields[word]) for word in words if word != "count"}
+    return kind(**numbers, count=int(number(fields["count"])))
 
 
 _READERS: dict[object, Callable[[Mapping[str, Any]], Line]] = {

@@ -1,6 +1,6 @@
 """Reading a ledger's lines as strictly as they are written, and fast: a file is read whole at each opening.
 
-`ledger_lines.read` writes each line again and compares. Here the same is done piece by piece. The texts that differ
+`lines.read` writes each line again and compares. Here the same is done piece by piece. The texts that differ
 from line to line (salt, time, keys, hashes) are held against a pattern that only the one way to write them fits; what
 many lines share (a price with its events and parts, an analyst) is read and written again once for each text of it. So
 whatever is taken here is taken there, and the other way round (`tests/ledger/test_reading.py`).
@@ -94,17 +94,17 @@ _CHARGE_1 = re.compile(rf'\{{"time":({_STRING}),"analyst":(null|{_STRING}),"quer
 
 
 def read_line(text: str) -> Line | Charge:
-    """A line of format 2. Raises UnknownLine, ValueError, TypeError, KeyError or such, as `ledger_lines.read` does."""
-    if found := _CHARGE.fullmatch(text):
-        time, analyst, label, price = found.groups()
+    """A line of format 2. Raises UnknownLine, ValueError, TypeError, KeyError or such, as `lines.read` does."""
+    if fields := _CHARGE.fullmatch(text):
+        time, analyst, label, price = fields.groups()
         return Charge(_string(time), _string_or_none(analyst), label, _price(price))
-    if found := _ANSWER.fullmatch(text):
-        time, key, charge, slot, digest = found.groups()
+    if fields := _ANSWER.fullmatch(text):
+        time, key, charge, slot, digest = fields.groups()
         return Answer(
             _string(time), _string(key), _string(digest), None if charge == "null" else int(charge), int(slot)
         )
-    if found := _CLAIM.fullmatch(text):
-        time, key, process = found.groups()
+    if fields := _CLAIM.fullmatch(text):
+        time, key, process = fields.groups()
         return Claim(_string(time), _string(key), _process(process))
     return _no_charge(read(text))
 

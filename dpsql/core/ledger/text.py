@@ -45,12 +45,12 @@ class Rules:
     @classmethod
     def read(cls, text: str) -> Rules:
         """The rules of a text. Raises ValueError (or a DPSQLError) for one that this version did not write."""
-        said = json.loads(text)
-        if type(said["format"]) is not int or not 1 <= said["format"] <= FORMAT:
-            raise ValueError(f"format {said['format']}")
-        analysts = {name: _read_budget(share) for name, share in said["analysts"].items()}
-        budget = Budget.recorded(_read_budget(said["budget"]), analysts)
-        rules = cls(budget, said["accountant"], Neighbours(said["neighbours"]), said["format"])
+        fields = json.loads(text)
+        if type(fields["format"]) is not int or not 1 <= fields["format"] <= FORMAT:
+            raise ValueError(f"format {fields['format']}")
+        analysts = {name: _read_budget(share) for name, share in fields["analysts"].items()}
+        budget = Budget.recorded(_read_budget(fields["budget"]), analysts)
+        rules = cls(budget, fields["accountant"], Neighbours(fields["neighbours"]), fields["format"])
         if rules.text != text:
             raise ValueError("not as it was written")
         return rules
@@ -92,10 +92,10 @@ def _budget_text(budget: Budget) -> dict[str, str | None]:
     }
 
 
-def _read_budget(said: Mapping[str, str | None]) -> Budget:
-    conversion = said["conversion_delta"]
+def _read_budget(fields: Mapping[str, str | None]) -> Budget:
+    conversion = fields["conversion_delta"]
     return Budget(
-        number(said["epsilon"]),
-        number(said["delta"]),
+        number(fields["epsilon"]),
+        number(fields["delta"]),
         conversion_delta=None if conversion is None else number(conversion),
     )

@@ -55,7 +55,7 @@ class TableUnit:
         return f"the unit is {' -> '.join(map(str, self.path))}"
 
 
-def check_units(held: Mapping[str, TableUnit], declared: Iterable[TableUnit]) -> None:
+def check_units(known: Mapping[str, TableUnit], declared: Iterable[TableUnit]) -> None:
     """Raises LedgerError for a table whose unit is another than the one that the ledger holds.
 
     Why. Costs add up for one neighbour relation: tables that differ by one unit. A step that was charged for rows may
@@ -63,7 +63,7 @@ def check_units(held: Mapping[str, TableUnit], declared: Iterable[TableUnit]) ->
     the same as a unit column that happens to have one row each, since nothing says that it stays so.
     """
     for unit in declared:
-        before = held.get(unit.table, unit)
+        before = known.get(unit.table, unit)
         if before != unit:
             raise LedgerError(
                 f'table "{unit.table}" has another privacy unit in this ledger.\nIt has:  {before}\nAsked for: {unit}',
