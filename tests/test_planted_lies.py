@@ -31,7 +31,17 @@ from dpsql.core.stability import Stability
 from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.core.unit import ContributionBound, Neighbours, Sensitivity
 from dpsql.errors import BudgetExceeded, InternalError
-from dpsql.executors.pandas import accumulators, columns, database, evaluation, groups, kept_rows, pairing, relations
+from dpsql.executors.pandas import (
+    accumulators,
+    columns,
+    database,
+    evaluation,
+    groups,
+    kept_rows,
+    pairing,
+    relations,
+    unit_sums,
+)
 from dpsql.executors.pandas import executor as pandas
 from dpsql.executors.pandas.hashing import hash_vector
 from dpsql.executors.pandas.joining import KeyColumn, key_of
@@ -46,7 +56,7 @@ from dpsql.release.design import coordinates
 from dpsql.release.finish import finish as finished
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import INFINITY, Interval
-from dpsql.session import prepare, public_tables, session
+from dpsql.session import prepare, public_data, session
 from dpsql.session import run as answer
 from dpsql.sql import bind, options, row_wise, selects
 from dpsql.sql.catalog import Catalog
@@ -705,28 +715,28 @@ def count_every_row(patch: Patch) -> None:
     def choose(_plan: Any, rows: Any, codes: Any, *_: Any) -> kept_rows.Chosen:
         return kept_rows.Chosen(rows.units.numbers(), codes, codes)
 
-    patch.setattr(pandas, "choose_rows", choose)
+    patch.setattr(kept_rows, "choose_rows", choose)
 
 
 def count_one_row_more(patch: Patch) -> None:
     """Limits are one larger than what noise is made for."""
-    honest = pandas.choose_rows
+    honest = kept_rows.choose_rows
 
     def choose(plan: Any, *rest: Any) -> Any:
         held = plan.limits
         more = None if held is None else ContributionBound(held.rows + 1, held.groups + 1, held.per_group + 1)
         return honest(replace(plan, limits=more), *rest)
 
-    patch.setattr(pandas, "choose_rows", choose)
+    patch.setattr(kept_rows, "choose_rows", choose)
 
 
 def allow_a_unit_one_group_more(patch: Patch) -> None:
-    honest = pandas.choose_rows
+    honest = kept_rows.choose_rows
 
     def choose(plan: Any, *rest: Any) -> Any:
         return honest(replace(plan, groups=None if plan.groups is None else plan.groups + 1), *rest)
 
-    patch.setattr(pandas, "choose_rows", choose)
+    patch.setattr(kept_rows, "choose_rows", choose)
 
 
 def keep_the_first_rows(patch: Patch) -> None:
@@ -846,15 +856,15 @@ def tell_one_person_in_two_tables_apart(patch: Patch) -> None:
 
 
 def forget_to_clip_totals(patch: Patch) -> None:
-    honest = accumulators.unit_totals
-    patch.setattr(accumulators, "unit_totals", lambda *args, **_: honest(*args, least=-(2**50), most=2**50))
+    honest = unit_sums.unit_totals
+    patch.setattr(unit_sums, "unit_totals", lambda *args, **_: honest(*args, least=-(2**50), most=2**50))
 
 
 def count_rows_for_units(patch: Patch) -> None:
     def pairs(units: Any, by: Any, cells: int) -> Any:
         return np.bincount(np.zeros(len(units), dtype=np.int64) if by is None else by, minlength=cells)
 
-    patch.setattr(accumulators, "distinct_pairs", pairs)
+    patch.setattr(unit_sums, "distinct_pairs", pairs)
 
 
 def forget_groups_without_kept_rows(patch: Patch) -> None:
@@ -933,7 +943,7 @@ def always_use_one_key(patch: Patch) -> None:
 
 
 def believe_what_is_said_of_public_keys(patch: Patch) -> None:
-    patch.setattr(public_tables, "_most_rows", lambda *_: 0)
+    patch.setattr(public_data, "_most_rows", lambda *_: 0)
 
 
 def check_public_keys_by_their_codes(patch: Patch) -> None:
@@ -943,7 +953,7 @@ def check_public_keys_by_their_codes(patch: Patch) -> None:
         encoded = store.encoded(column.name)
         return np.where(encoded.codes < 0, len(encoded.dictionary) - 1, encoded.codes), encoded.dictionary
 
-    patch.setattr(public_tables, "_distinct", distinct)
+    patch.setattr(public_data, "_distinct", distinct)
 
 
 def asks(sql: str, limits: dict[str, int] | None = None, **more: Any) -> Callable[[], None]:

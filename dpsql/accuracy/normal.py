@@ -7,6 +7,7 @@ nothing cancels where the tail itself is no number any more.
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-_NODES, _WEIGHTS = ((node + shift) / 2 for node, shift in zip(np.polynomial.legendre.leggauss(64), (1, 0), strict=True))
 _CUT = 84.0
 """Integrals end where the exponent x t + t^2/2 reaches half of this: what is left out is below e^-42 of them."""
 
@@ -32,10 +32,18 @@ def log_density(x: FloatArray) -> FloatArray:
     return -x * x / 2 - math.log(2 * math.pi) / 2
 
 
+@cache
+def _rule() -> tuple[FloatArray, FloatArray]:
+    """Nodes and weights of Gauss and Legendre on [0, 1]. Made when first used: NumPy loads its polynomials for them."""
+    nodes, weights = np.polynomial.legendre.leggauss(64)
+    return (nodes + 1) / 2, weights / 2
+
+
 def points(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Times t and weights for integrals of exp(-x t - t^2/2), one row for each x >= -1."""
     end = _CUT / (x + np.hypot(x, math.sqrt(_CUT)))
-    return np.multiply.outer(end, _NODES), np.multiply.outer(end, _WEIGHTS)
+    nodes, weights = _rule()
+    return np.multiply.outer(end, nodes), np.multiply.outer(end, weights)
 
 
 def mills(x: FloatArray) -> FloatArray:

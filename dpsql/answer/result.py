@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from dpsql.answer.drawn import asked_of, far_off
-from dpsql.answer.explain import Explanation
 from dpsql.answer.reading import half_shown, unit_of
 from dpsql.answer.render import Cells, html_table, text_table, whole_limits
 from dpsql.answer.warnings import too_large, unread_choices, warnings_of, without_interval
@@ -24,6 +23,9 @@ from dpsql.release.release import Release, Released
 from dpsql.release.stages import run_stages
 from dpsql.schema.calendar import date_of, timestamp_of
 from dpsql.schema.columns import Type
+
+if TYPE_CHECKING:
+    from dpsql.answer.explain import Explanation
 
 _MOST_ROWS_SHOWN = 60
 _TEXT: Any = pd.api.types.pandas_dtype("str")
@@ -65,6 +67,8 @@ class Result:
     @property
     def explanation(self) -> Explanation:
         """What was done and at what cost, as `explain` says before the run."""
+        from dpsql.answer.explain import Explanation  # most answers are not explained
+
         return Explanation(self._release)
 
     @property

@@ -17,7 +17,7 @@ from dpsql.plan.options import Options
 from dpsql.release.goal import LAWS, reached
 from dpsql.release.plan import planned
 from dpsql.release.release import Release
-from dpsql.session.public_tables import PublicData
+from dpsql.session.public_tables import stores_of
 from dpsql.session.trial import tried
 from dpsql.sql import plan_of
 from dpsql.sql.catalog import Catalog
@@ -176,7 +176,7 @@ def prepare(
     if found is not None:
         return found
     prepared = _prepared(sql, catalog, neighbours, terms, given, strategy=strategy, mechanism=mechanism)
-    tried(prepared.release, catalog.tables, catalog.public.stores if isinstance(catalog.public, PublicData) else {})
+    tried(prepared.release, catalog.tables, stores_of(catalog.public))
     return _remember(key, prepared)
 
 

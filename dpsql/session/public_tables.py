@@ -6,31 +6,21 @@ largest ones bounds, and what its owner declares of its keys is checked.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
-from dataclasses import replace
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from dpsql.errors import InvalidSchema
 from dpsql.executors.base import Store, engine_of
 from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.executors.pandas.database import Database, aggregated
 from dpsql.executors.pandas.engine import PANDAS
-from dpsql.executors.pandas.evaluation import evaluated
-from dpsql.executors.pandas.groups import key_codes
-from dpsql.executors.pandas.inner_aggregates import renumber
-from dpsql.executors.pandas.joining import key_of
-from dpsql.plan.aggregates import AggregateKind, Aggregation
-from dpsql.plan.domains import MOST_TEXT, cells_of
-from dpsql.plan.expressions import Expr, Vector
-from dpsql.plan.nodes import Source
-from dpsql.plan.query import MOST_DERIVED_CELLS, GroupKey
-from dpsql.schema.columns import ColumnSchema, Key, TableSchema, Type
+from dpsql.schema.columns import TableSchema
 from dpsql.schema.declaration import link, resolve
-from dpsql.schema.intervals import Interval
 from dpsql.schema.words import about
 from dpsql.session.table import Table
+from dpsql.sql.catalog import PublicValues
+
+if TYPE_CHECKING:
+    from dpsql.session.public_data import PublicData
 
 Tables = Mapping[str, Table]
 
@@ -48,53 +38,22 @@ def resolved(sources: Tables, known: Mapping[str, TableSchema] | None = None) ->
         rows = len(source.frame) if said.table.public else None
         with about(name):
             schema = resolve(name, engine.columns(source.frame), said, rows=rows)
-        made[name.casefold()] = _published(schema, source) if schema.public else schema
+        if schema.public:
+            from dpsql.session.public_data import published  # loaded with the first public table
+
+            schema = published(schema, source)
+        made[name.casefold()] = schema
     return link(made)
-
-
-_versions = itertools.count()
-
-
-class PublicData:
-    """The contents of public tables, for the sets of values that queries ask of them."""
-
-    def __init__(self, stores: Mapping[str, Store]) -> None:
-        self.stores = public_stores(stores)
-        self._database = Database(self.stores)
-        self._version = next(_versions)
-
-    @property
-    def version(self) -> int:
-        return self._version
-
-    def of(self, source: Source, expr: Expr) -> tuple[Key, ...] | None:
-        """The distinct values of an expression over public rows, ascending, NULL last; None if they are too many."""
-        with np.errstate(all="ignore"):
-            rows = self._database.relation(source).settled()
-            codes = key_codes(GroupKey(expr, None), rows)
-            found = np.zeros(len(codes.values), dtype=bool)
-            found[codes.read(0, rows.rows)] = True
-        values = codes.values.at(np.flatnonzero(found))
-        nullable = not bool(values.where_valid().all())
-        present = values.at(np.flatnonzero(values.where_valid()))
-        return _keys(present, expr.type, nullable=nullable) if rows.rows else ()
-
-    def aggregate(self, source: Source, aggregation: Aggregation, kind: Type) -> Key:
-        """One exact aggregate over all public rows of a source; None for NULL."""
-        with np.errstate(all="ignore"):
-            rows = self._database.relation(source).settled()
-            if kind is Type.TEXT and aggregation.argument is not None:
-                cells = [cell for cell in cells_of(evaluated(aggregation.argument, rows), kind) if cell is not None]
-                chosen = min if aggregation.kind is AggregateKind.MIN else max
-                return chosen(map(str, cells), default=None)
-            found = aggregated(aggregation, rows, np.zeros(rows.rows, dtype=np.int64), 1, kind)
-        return cells_of(found, kind)[0]
 
 
 def public_data(stores: Mapping[str, Store]) -> PublicData | None:
     """Those of the stores that hold public tables; None if there are none."""
     public = public_stores(stores)
-    return PublicData(public) if public else None
+    if not public:
+        return None
+    from dpsql.session.public_data import PublicData  # as above
+
+    return PublicData(public)
 
 
 def public_stores(stores: Mapping[str, Store]) -> dict[str, ColumnStore]:
@@ -103,68 +62,10 @@ def public_stores(stores: Mapping[str, Store]) -> dict[str, ColumnStore]:
     return {name.casefold(): store for name, store in public if isinstance(store, ColumnStore)}
 
 
-def _published(schema: TableSchema, source: Table) -> TableSchema:
-    store = ColumnStore(source.frame, schema)
-    held = {column.name: _distinct(store, column) for column in schema.columns if column.type is not Type.OTHER}
-    for key in schema.unique:
-        if _most_rows(held, key, store.rows) > 1:
-            raise InvalidSchema(f"{schema.name}: {', '.join(key)} is declared unique, and two rows are alike in it.")
-    for name, most in schema.max_matches:
-        if _most_rows(held, (name,), store.rows) > most:
-            raise InvalidSchema(f"{schema.name}: max_matches says {most} for {name}, and a value has more rows.")
-    columns = tuple(_with_values(column, held.get(column.name)) for column in schema.columns)
-    return replace(schema, columns=columns)
+def stores_of(public: PublicValues | None) -> Mapping[str, ColumnStore]:
+    """The stores behind what public tables hold, by folded name."""
+    if public is None:
+        return {}
+    from dpsql.session.public_data import PublicData  # as above
 
-
-Distinct = tuple[np.ndarray, Vector]
-
-
-def _distinct(store: ColumnStore, column: ColumnSchema) -> Distinct:
-    """Codes of a column and the values that they stand for; NULL is the last of them."""
-    if column.type is not Type.TEXT:
-        return store.numbered(column.name)
-    key = key_of(store.encoded(column.name))
-    assert key.codes is not None  # texts have codes
-    cells, valid = key.values.values.tolist(), key.values.where_valid().tolist()
-    seen: dict[object, int] = {}
-    numbers = [
-        seen.setdefault(cell if present else None, len(seen)) for cell, present in zip(cells, valid, strict=True)
-    ]
-    table = np.array([*numbers, seen.setdefault(None, len(seen))], dtype=np.int64)
-    texts = np.array(["" if text is None else text for text in seen], dtype=object)
-    return table[key.codes], Vector(texts, np.array([text is not None for text in seen], dtype=bool))
-
-
-def _most_rows(held: Mapping[str, Distinct], key: tuple[str, ...], rows: int) -> int:
-    """How many rows have the same values in a key, those with a NULL left out."""
-    parts = [np.where(held[name][1].where_valid()[held[name][0]], held[name][0], -1).astype(np.int64) for name in key]
-    codes, _, size = renumber(parts, [max(1, len(held[name][1])) for name in key])
-    return int(np.bincount(codes[codes >= 0], minlength=max(1, size)).max(initial=0)) if rows else 0
-
-
-def _with_values(column: ColumnSchema, held: Distinct | None) -> ColumnSchema:
-    """The column with the keys, bounds and nullability that its values have, where the owner says nothing else."""
-    if held is None:
-        return column
-    codes, values = held
-    occurs = np.zeros(len(values), dtype=bool)
-    occurs[codes] = True
-    valid = values.where_valid()
-    nullable = bool((occurs & ~valid).any())
-    present = values.at(np.flatnonzero(occurs & valid))
-    keys = column.keys if column.keys is not None else _keys(present, column.type, nullable=nullable)
-    bounds = column.bounds
-    if bounds is None and (column.type.numeric or column.type.temporal) and len(present):
-        ends = [present.values.min().item(), present.values.max().item()]
-        bounds = Interval(*ends) if all(np.isfinite(ends)) else None
-    return replace(column, keys=keys, bounds=bounds, nullable=column.nullable and nullable)
-
-
-def _keys(present: Vector, kind: Type, *, nullable: bool) -> tuple[Key, ...] | None:
-    if len(present) > MOST_DERIVED_CELLS or (len(present) == 0 and not nullable):
-        return None
-    cells = {cell for cell in cells_of(present, kind) if cell is not None}
-    if sum(len(cell) for cell in cells if isinstance(cell, str)) > MOST_TEXT:
-        return None
-    ordered = sorted(cells)
-    return (*ordered, None) if nullable else tuple(ordered)
+    return public.stores if isinstance(public, PublicData) else {}

@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from dpsql.answer.explain import Explanation
 from dpsql.answer.result import Result
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidArgument
@@ -22,6 +21,9 @@ from dpsql.session.public_tables import public_data, resolved
 from dpsql.session.run import check_engine, finished, run
 from dpsql.session.table import Table, as_table
 from dpsql.sql.catalog import Catalog
+
+if TYPE_CHECKING:
+    from dpsql.answer.explain import Explanation
 
 
 def query(
@@ -73,6 +75,8 @@ def query(
     release = prepared.release
     check_engine(release, engine)
     if prepared.explain_only:
+        from dpsql.answer.explain import Explanation  # most questions want no explanation
+
         return Explanation(release)
     footer = f"spent {release.price} (calls add up; dpsql.Session keeps count)"
     return finished(release, run(release, stores), footer)

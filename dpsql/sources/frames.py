@@ -18,7 +18,6 @@ from dpsql.schema.columns import Type
 from dpsql.schema.declaration import Declaration, Stored
 from dpsql.schema.text_format import TEXT_ENDINGS, TextFormat
 from dpsql.schema.words import Pair
-from dpsql.sources.text_files import read_text
 
 
 def stored_columns(frame: pd.DataFrame) -> list[Stored]:
@@ -113,6 +112,8 @@ def read_table(path: Path, said: Declaration, form: TextFormat | None = None) ->
     """
     if path.suffix.casefold() not in TEXT_ENDINGS:
         raise InvalidSchema(f"{path.name}: only .csv files can be read (and .tsv, .txt); load others with pandas.")
+    from dpsql.sources.text_files import read_text  # frames need no reader of files
+
     types = {name: _type_within(bounds) for name, bounds in said.bounds.items()}
     return read_text(path, form or TextFormat()), replace(said, types={**types, **said.types})
 

@@ -20,7 +20,6 @@ from dpsql.core.exact import SHARE_STEPS
 from dpsql.core.sensitivity import Contribution, Measured
 from dpsql.core.unit import ONE_ROW, Neighbours
 from dpsql.executors.pandas import accumulators, columns, kept_rows, moments, points
-from dpsql.executors.pandas import executor as engine
 from dpsql.plan.expressions import Vector
 from dpsql.release import choices as release_draws
 from dpsql.release import plan as release_planned
@@ -193,7 +192,7 @@ def count_all_rows_of_a_unit(patch: Patch) -> None:
     def choose(_plan: Any, rows: Any, codes: Any, *_: Any) -> kept_rows.Chosen:
         return kept_rows.Chosen(rows.units.numbers(), codes, codes)
 
-    patch.setattr(engine, "choose_rows", choose)
+    patch.setattr(kept_rows, "choose_rows", choose)
 
 
 def leave_out_rows_by_their_places(patch: Patch) -> None:

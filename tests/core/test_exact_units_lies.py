@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsql.executors.pandas import columns, database, hashing, identity, joining, pairing, relations
+from dpsql.executors.pandas import columns, database, exact_values, hashing, identity, joining, pairing
 from dpsql.plan.expressions import Vector
 from dpsql.schema.columns import Type
 from tests.core import exact_units, test_exact_units
@@ -39,18 +39,18 @@ def number_unsigned_as_signed(patch: Patch) -> None:
         return honest([each.view(np.int64) if each.dtype.kind == "u" else each for each in cells])
 
     patch.setattr(joining, "numbered", numbered)
-    patch.setattr(relations, "numbered", numbered)
+    patch.setattr(exact_values, "numbered", numbered)
 
 
 def _identify_integers(patch: Patch, change: Callable[[Any, Any], tuple[Any, Any]]) -> None:
     """Columns of whole numbers are identified so; change(codes, values) -> codes and values."""
-    honest = columns.identified
+    honest = identity.identified
 
     def identified(series: Any, kind: Any) -> Any:
         codes, values = honest(series, kind)
         return change(codes, values) if kind is Type.INTEGER else (codes, values)
 
-    patch.setattr(columns, "identified", identified)
+    patch.setattr(identity, "identified", identified)
 
 
 def hold_units_to_the_range_of_integers(patch: Patch) -> None:
@@ -124,7 +124,7 @@ def tell_zeros_apart(patch: Patch) -> None:
     honest_numbers = identity._numbers
     patch.setattr(identity, "_numbers", numbers)
     patch.setattr(joining, "numbered", numbered)
-    patch.setattr(relations, "numbered", numbered)
+    patch.setattr(exact_values, "numbered", numbered)
 
 
 def make_the_infinite_nobody(patch: Patch) -> None:

@@ -11,24 +11,15 @@ from numpy.typing import NDArray
 
 from dpsql.core.exact import (
     LARGEST_STEP_COUNT,
-    CountDistinct,
     CountRows,
-    CountUnits,
     LatticeProduct,
     LatticeShare,
     LatticeSum,
     Part,
-    UnitMean,
-    UnitTotal,
-    expressions_of,
 )
-from dpsql.executors.pandas.bounding import distinct_pairs
 from dpsql.executors.pandas.groups import Codes
-from dpsql.executors.pandas.kept_rows import Chosen, lattice_steps
-from dpsql.executors.pandas.moments import LARGEST_MOMENT, Division, moment_steps
-from dpsql.executors.pandas.points import DistinctPart
-from dpsql.executors.pandas.relations import Relation
-from dpsql.executors.pandas.unit_totals import unit_means, unit_totals
+from dpsql.executors.pandas.moments import LARGEST_MOMENT, Division, lattice_steps, moment_steps
+from dpsql.executors.pandas.partials import Different
 from dpsql.plan.expressions import Bools, Expr, Vector
 
 _LARGEST_ACCUMULATED = 2**62
@@ -79,7 +70,23 @@ def both(a: Bools | None, b: Bools | None) -> Bools | None:
     return a & b
 
 
-class RowCount:
+class Accumulator:
+    """Adds up one part. `read`: what its expressions are in the block; `seen`: the rows of the block in each group."""
+
+    def add(self, block: Block, read: Mapping[Expr, Vector], seen: NDArray[np.int64]) -> None:
+        """One more block."""
+        raise NotImplementedError
+
+    def values(self) -> NDArray[Any]:
+        """The total of each group."""
+        raise NotImplementedError
+
+    def different(self, _groups: NDArray[Any]) -> Different | None:
+        """The values behind a count of different ones in these groups, to be counted with others'."""
+        return None
+
+
+class RowCount(Accumulator):
     """Accumulates a CountRows."""
 
     def __init__(self, part: CountRows, cells: int) -> None:
@@ -95,7 +102,7 @@ class RowCount:
         return self.total
 
 
-class Sum:
+class Sum(Accumulator):
     """Accumulates a LatticeSum. int64 partial sums are moved to Python integers before they could pass 2^62; numbers of
     which few would pass it are summed in two halves."""
 
@@ -139,7 +146,7 @@ def _high_half(part: LatticeSum) -> LatticeSum:
     return replace(part, lower=least, upper=most, least=least, most=most)
 
 
-class MomentSum:
+class MomentSum(Accumulator):
     """Accumulates products of values, or shares of rows: below 2^45 each, as those of a sum."""
 
     def __init__(self, part: LatticeProduct | LatticeShare, cells: int, division: Division) -> None:
@@ -161,66 +168,12 @@ class MomentSum:
         return self.sum.values()
 
 
-class DistinctTotal:
-    """Accumulates a CountDistinct."""
-
-    def __init__(self, part: DistinctPart) -> None:
-        self.part = part
-
-    def add(self, block: Block, _read: Mapping[Expr, Vector], _seen: NDArray[np.int64]) -> None:
-        self.part.add(block.start, block.stop, block.all_codes())
-
-    def values(self) -> NDArray[Any]:
-        return self.part.values()
-
-
-class UnitSum:
-    """Accumulates what units add, each one number for a group: their rows are gathered, block by block, and summed at
-    the end."""
-
-    def __init__(self, part: CountUnits | UnitTotal | UnitMean, chosen: Chosen, cells: int) -> None:
-        self.part = part
-        self.chosen = chosen
-        self.cells = cells
-        self.found: list[tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]] = []
-
-    def add(self, block: Block, read: Mapping[Expr, Vector], _seen: NDArray[np.int64]) -> None:
-        groups = self.chosen.groups[block.start : block.stop]
-        vector = next((read[expr] for expr in expressions_of(self.part)), None)
-        kept = groups < self.cells
-        if vector is not None and vector.valid is not None:
-            kept = kept & vector.valid
-        steps = np.ones(len(groups), dtype=np.int64)
-        if not isinstance(self.part, CountUnits) and isinstance(self.part.of, LatticeSum) and vector is not None:
-            steps = lattice_steps(self.part.of, vector)
-        units = self.chosen.units[block.start : block.stop]
-        whole = bool(kept.all())
-        self.found.append((units, groups, steps) if whole else (units[kept], groups[kept], steps[kept]))
-
-    def values(self) -> NDArray[Any]:
-        empty = np.zeros(0, dtype=np.int64)
-        columns = zip(*self.found, strict=True) if self.found else ([empty], [empty], [empty])
-        units, groups, steps = (np.concatenate(list(each)) for each in columns)
-        units, groups = units.astype(np.int64, copy=False), groups.astype(np.int64, copy=False)
-        by = groups if self.cells > 1 else None
-        if isinstance(self.part, CountUnits):
-            return distinct_pairs(units, by, self.cells)
-        run = unit_totals if isinstance(self.part, UnitTotal) else unit_means
-        return run(units, by, self.cells, steps, least=self.part.least, most=self.part.most)
-
-
-Accumulator = RowCount | Sum | MomentSum | DistinctTotal | UnitSum
-
-
-def accumulator_of(part: Part, cells: int, rows: Relation, chosen: Chosen | None, division: Division) -> Accumulator:
-    """Adds up a part over so many groups; `chosen` are the rows that count where units have limits."""
+def accumulator_of(part: Part, cells: int, division: Division) -> Accumulator | None:
+    """Adds up a part over so many groups; None for those of units and of different values (see `unit_sums`)."""
     if isinstance(part, LatticeSum):
         return Sum(part, cells)
     if isinstance(part, CountRows):
         return RowCount(part, cells)
     if isinstance(part, LatticeProduct | LatticeShare):
         return MomentSum(part, cells, division)
-    if isinstance(part, CountDistinct):
-        return DistinctTotal(DistinctPart(part, cells, rows))
-    assert chosen is not None  # parts of units ask for it
-    return UnitSum(part, chosen, cells)
+    return None

@@ -15,7 +15,6 @@ import pandas as pd
 from dpsql.executors.pandas.blocks import Reader, block_reader, read_objects
 from dpsql.executors.pandas.cells import INTEGERS
 from dpsql.executors.pandas.encoding import Codes, Encoded, encode, is_coded
-from dpsql.executors.pandas.identity import identified
 from dpsql.executors.pandas.numbering import numbered_integers
 from dpsql.plan.expressions import DTYPES, Array, Vector, blank
 from dpsql.schema.calendar import DAYS, MICROSECONDS
@@ -118,6 +117,8 @@ class ColumnStore:
         column, series = self.column(name), self.frame[name]
         if column.type is Type.TEXT:
             return _texts_apart(self.encoded(name) if column.nullable else encode(series, Type.TEXT, ""))
+        from dpsql.executors.pandas.identity import identified  # only units and keys that lead to them need it
+
         codes, values = identified(series, column.type)
         if codes.min(initial=0) >= 0:
             return codes, Vector(values)

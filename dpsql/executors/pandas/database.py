@@ -27,7 +27,7 @@ from dpsql.executors.pandas.pairing import (
     of_the_unit,
     with_presence,
 )
-from dpsql.executors.pandas.relations import Part, Places, Relation, Units, merged_units, units_of_codes
+from dpsql.executors.pandas.relations import Part, Places, Relation, Units, merged_units, rows_alone, units_of_codes
 from dpsql.plan.aggregates import AggregateKind, Aggregation
 from dpsql.plan.expressions import DTYPES, Column, Expr, Vector
 from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Source, Union, inputs_of, scans_of
@@ -63,9 +63,11 @@ class Database:
 
     @_made.register
     def _(self, scan: Scan) -> Relation:
+        alone = rows_alone(scan, self.stores)
+        if alone is not None:
+            return alone
         store = self.stores[scan.table.name.casefold()]
-        units = None if scan.table.public else self._units(scan, store)
-        return Relation(store.rows, {scan.name: Part(store)}, units)
+        return Relation(store.rows, {scan.name: Part(store)}, self._units(scan, store))
 
     @_made.register
     def _(self, node: Filter) -> Relation:

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.exact import NO_KEY, CountDistinct, ExactPlan, ExactTable, expressions_of, of_units
-from dpsql.executors.pandas import slices
-from dpsql.executors.pandas.accumulators import Block, DistinctTotal, accumulator_of, both
+from dpsql.core.exact import NO_KEY, CountDistinct, ExactPlan, ExactTable, Part, expressions_of, of_units
+from dpsql.executors.pandas.accumulators import Accumulator, Block, accumulator_of, both
 from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.executors.pandas.database import Database
 from dpsql.executors.pandas.evaluation import BLOCK, Evaluator, evaluator
 from dpsql.executors.pandas.groups import Codes, Groups, group_rows
-from dpsql.executors.pandas.kept_rows import Chosen, choose_rows
-from dpsql.executors.pandas.large_units import Work
 from dpsql.executors.pandas.moments import Division
-from dpsql.executors.pandas.pairing import TooManyRows
 from dpsql.executors.pandas.partials import Partial, stack
-from dpsql.executors.pandas.points import GridPart
-from dpsql.executors.pandas.relations import Relation
+from dpsql.executors.pandas.relations import Relation, rows_alone
 from dpsql.plan.expressions import Bools, Expr
 from dpsql.plan.nodes import Filter
+
+if TYPE_CHECKING:
+    from dpsql.executors.pandas.kept_rows import Chosen
+    from dpsql.executors.pandas.points import GridPart
 
 
 class PandasExecutor:
@@ -49,12 +47,12 @@ def executed(plan: ExactPlan, stores: Mapping[str, ColumnStore], key: bytes = NO
         while isinstance(source, Filter):
             predicates.append(source.predicate)
             source = source.input
-        database = Database(stores, source, slices.MOST_HELD)
-        try:
-            rows = database.relation(source)
-        except TooManyRows:
-            return slices.run_in_slices(Work(plan, source, tuple(predicates), key, _Run, database))
-        return _Run(plan, rows, predicates, key).table()
+        rows = rows_alone(source, {name.casefold(): store for name, store in stores.items()})
+        if rows is not None:
+            return _Run(plan, rows, predicates, key).table()
+        from dpsql.executors.pandas.slices import run  # loaded with the first question about units or several tables
+
+        return run(plan, source, stores, predicates=tuple(predicates), key=key, engine=_Run)
 
 
 class _Run:
@@ -76,6 +74,8 @@ class _Run:
         self.rows = rows
         self.chosen: Chosen | None = None
         if plan.limits is not None or plan.groups is not None or any(map(of_units, plan.parts)):
+            from dpsql.executors.pandas.kept_rows import choose_rows  # loaded with the first limits
+
             self.chosen = choose_rows(plan, rows, self.codes(), self.groups, key)
 
     def codes(self) -> Codes:
@@ -92,8 +92,8 @@ class _Run:
         """For rows first..last: how many each group has, and each part's integers."""
         rows = np.zeros(self.cells, dtype=np.int64)
         self.division = Division()
-        parts = [accumulator_of(part, self.cells, self.rows, self.chosen, self.division) for part in self.plan.parts]
-        grids = [GridPart(grid, self.cells, self.rows) for grid in self.plan.grids]
+        parts = [self._accumulator(part) for part in self.plan.parts]
+        grids = self._grids()
         for start in range(first, last, BLOCK):
             stop = min(start + BLOCK, last)
             read = {expr: value(start, stop) for expr, value in self.values.items()}
@@ -109,13 +109,29 @@ class _Run:
             for grid in grids:
                 grid.add(start, stop, block.all_codes())
         self.grids = grids
-        self.distinct = {place: part.part for place, part in enumerate(parts) if isinstance(part, DistinctTotal)}
+        self.parts = parts
         return [rows, *(part.values() for part in parts)]
+
+    def _accumulator(self, part: Part) -> Accumulator:
+        found = accumulator_of(part, self.cells, self.division)
+        if found is not None:
+            return found
+        from dpsql.executors.pandas.unit_sums import unit_sum_of  # loaded with the first such part
+
+        return unit_sum_of(part, self.cells, self.rows, self.chosen)
+
+    def _grids(self) -> list[GridPart]:
+        if not self.plan.grids:
+            return []
+        from dpsql.executors.pandas.points import GridPart  # loaded with the first grid
+
+        return [GridPart(grid, self.cells, self.rows) for grid in self.plan.grids]
 
     def partial(self) -> Partial:
         """The exact answer over these rows, to be added to those over others."""
         table = self.table()
-        return Partial(table, {place: part.different(self.shown) for place, part in self.distinct.items()})
+        different = {place: part.different(self.shown) for place, part in enumerate(self.parts)}
+        return Partial(table, {place: each for place, each in different.items() if each is not None})
 
     def table(self) -> ExactTable:
         """The groups that are to be seen, with their integers."""

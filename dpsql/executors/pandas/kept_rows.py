@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from dpsql.core.exact import CountRows, ExactPlan, GridCounts, LatticeSum, of_units, readings_of
 from dpsql.executors.pandas.bounding import keep_groups, keep_rows
-from dpsql.executors.pandas.columns import clip
 from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.executors.pandas.groups import Groups
 from dpsql.executors.pandas.hashing import combine, hash_vector
+from dpsql.executors.pandas.moments import lattice_steps
 from dpsql.executors.pandas.relations import Relation
 from dpsql.plan.expressions import Vector
 from dpsql.schema.columns import Type
@@ -121,16 +121,3 @@ class RowHashes:
         table = np.zeros(groups.cells, dtype=np.uint64)
         table[distinct] = combine(made)
         return table[codes]
-
-
-def lattice_steps(part: LatticeSum, vector: Vector) -> NDArray[np.int64]:
-    """The integers that the rows of a block add; cells of NULL hold some integer of the range."""
-    values: Any = vector.values
-    if part.whole:
-        clipped = clip(values.astype(np.int64, copy=False), int(part.lower), int(part.upper))
-        steps = clipped - int(part.origin)
-        held = part.least <= part.lower - part.origin and part.upper - part.origin <= part.most
-        return np.asarray(steps if held else clip(steps, part.least, part.most), dtype=np.int64)
-    clipped = clip(values.astype(np.float64, copy=False), part.lower, part.upper)
-    steps = np.rint((clipped - part.origin) * part.steps_per_unit)
-    return np.clip(np.where(np.isfinite(steps), steps, 0), part.least, part.most).astype(np.int64)

@@ -51,6 +51,9 @@ class Run(Protocol):
         """The group of every row; the number of groups for rows that are left out."""
 
     def partial(self) -> Partial:
+        """The exact answer, to be added to others."""
+
+    def table(self) -> ExactTable:
         """The exact answer."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from dpsql.executors.pandas.blocks import Reader
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.encoding import Encoded
-from dpsql.executors.pandas.exact_values import joined, numbered
-from dpsql.executors.pandas.hashing import hash_coded, hash_units, hash_vector
-from dpsql.executors.pandas.joining import KeyColumn, dense_ranks, key_of
 from dpsql.plan.expressions import DTYPES, Array, Bools, Column, Vector, blank
+from dpsql.plan.nodes import Scan, Source
 from dpsql.schema.columns import Type
+
+if TYPE_CHECKING:
+    from dpsql.executors.pandas.joining import KeyColumn
 
 Places = NDArray[np.signedinteger[Any]]
 
@@ -69,11 +70,15 @@ class Units:
 
     def key(self) -> KeyColumn:
         """As one side of an equality."""
+        from dpsql.executors.pandas.joining import KeyColumn  # loaded with the first join
+
         assert self.values is not None  # units of rows are never compared
         return KeyColumn(self.values, self.numbers().astype(np.int32, copy=False))
 
     def hashes(self, key: bytes, salt: int, places: Places) -> NDArray[np.uint64]:
         """A keyed hash of the unit of these rows."""
+        from dpsql.executors.pandas.hashing import hash_coded, hash_units, hash_vector  # loaded with the first limits
+
         codes = self.numbers()[places]
         if self.values is None:  # positions depend on other rows, so all of these units choose alike
             return hash_vector(key, salt, Vector(np.zeros(len(codes), dtype=np.int64)), Type.INTEGER)
@@ -177,6 +182,8 @@ class Relation:
 
     def key(self, column: Column, *, exactly: bool) -> KeyColumn:
         """A column as one side of an equality: a bare one as it is stored, or any as expressions read it."""
+        from dpsql.executors.pandas.joining import KeyColumn, key_of  # as above
+
         part = self.parts[column.table]
         if exactly and isinstance(part.columns, ColumnStore):
             codes, values = part.columns.identified(column.name)
@@ -219,6 +226,16 @@ def _with_null(values: Vector, kind: Type) -> Vector:
     return Vector(np.concatenate([values.values, last]), np.append(values.where_valid(), False))
 
 
+def rows_alone(source: Source, stores: Mapping[str, ColumnStore]) -> Relation | None:
+    """The rows of one table, each of which is a unit or nobody's; None for any other source. stores: by folded name."""
+    if not isinstance(source, Scan) or (source.table.unit is not None and not source.table.public):
+        return None
+    name = source.table.name.casefold()
+    store = stores[name]
+    units = None if source.table.public else Units(None, store.rows, None, table=name)
+    return Relation(store.rows, {source.name: Part(store)}, units)
+
+
 def units_of_codes(codes: Places, values: Vector, kind: Type) -> Units:
     """Units by the codes of a column: the value NULL is nobody."""
     if values.valid is not None:
@@ -229,6 +246,9 @@ def units_of_codes(codes: Places, values: Vector, kind: Type) -> Units:
 def merged_units(parts: list[Units]) -> Units:
     """The units of several lists of rows, one after the other: equal values are one unit, and so is the same row of the
     same table."""
+    from dpsql.executors.pandas.exact_values import joined, numbered  # loaded where several tables meet
+    from dpsql.executors.pandas.joining import dense_ranks
+
     if all(part.values is None for part in parts):
         first: dict[str, int] = {}
         size = 0

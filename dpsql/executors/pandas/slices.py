@@ -11,19 +11,21 @@ the tables, a slice's rows, and the answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.exact import ExactTable
+from dpsql.core.exact import ExactPlan, ExactTable
+from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.database import Database
-from dpsql.executors.pandas.large_units import Work, add_unit
+from dpsql.executors.pandas.large_units import Engine, Work, add_unit
 from dpsql.executors.pandas.pairing import TooManyRows
 from dpsql.executors.pandas.partials import Partial, Totals
 from dpsql.executors.pandas.relations import Relation, Units, merged_units
+from dpsql.plan.expressions import Expr
 from dpsql.plan.nodes import Scan, Source, inputs_of, scans_of
 
 MOST_HELD = 1 << 20
@@ -46,6 +48,24 @@ class _Rows:
         assert found.units is not None  # the scan is private
         found.units = _close(found.units)
         return found
+
+
+def run(
+    plan: ExactPlan,
+    source: Source,
+    stores: Mapping[str, ColumnStore],
+    *,
+    predicates: tuple[Expr, ...],
+    key: bytes,
+    engine: Engine,
+) -> ExactTable:
+    """The exact answer to a plan over any source, below its filters: at once where its rows may be held so."""
+    database = Database(stores, source, MOST_HELD)
+    try:
+        rows = database.relation(source)
+    except TooManyRows:
+        return run_in_slices(Work(plan, source, predicates, key, engine, database))
+    return engine(plan, rows, predicates, key).table()
 
 
 def run_in_slices(work: Work) -> ExactTable:

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accuracy.truncated import tail_of
-from dpsql.accuracy.truncated_sums import tail_of_sum
 from dpsql.core.mechanisms import Noise
 from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.evaluation import evaluate
@@ -211,6 +209,8 @@ def _of_sums(release: Release, condition: Call, args: Sequence[Expr | None], rea
 
 def _of_one(release: Release, share: Share, place: int, low: float, high: float) -> Window | None:
     """The window of one coordinate, in its steps."""
+    from dpsql.accuracy.truncated import tail_of  # loaded where rows are chosen by noise, which is seldom
+
     coordinate, tail = release.coordinates[place], tail_of(share.noise)
     least = 0.0 if coordinate.row.least >= 0 else -math.inf
     return None if tail is None else Window({place: coordinate.unit}, coordinate.unit, tail, low, high, least)
@@ -218,6 +218,8 @@ def _of_one(release: Release, share: Share, place: int, low: float, high: float)
 
 def _of_several(noise: Noise, weights: Weights, bound: float, *, above: bool) -> Window | None:
     """The window of a combination of coordinates above or below a bound."""
+    from dpsql.accuracy.truncated_sums import tail_of_sum  # as above
+
     found = tail_of_sum(noise, tuple(abs(each) for each in weights.values()))
     if found is None:
         return None

@@ -23,13 +23,16 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accuracy.truncated import Tail, chance_within, interval_within, tail_of
 from dpsql.release.intervals.widths import in_coordinates
 from dpsql.release.release import Release, Released
+
+if TYPE_CHECKING:
+    from dpsql.accuracy.truncated import Tail  # loaded where rows are chosen by noise, which is seldom
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -67,6 +70,8 @@ class Window:
 
     def exact(self, noisy: Floats, level: float) -> Bounds:
         """Where the exact values behind noisy ones lie, in steps, with this probability given the window."""
+        from dpsql.accuracy.truncated import interval_within  # as above
+
         return interval_within(self.tail, noisy, self.low, self.high, level, least=self.least)
 
     def within(self, other: Window) -> Window:
@@ -135,6 +140,8 @@ def threshold_of(release: Release) -> Given:
     share = release.share_of(place)
     if release.threshold is None or share is None:
         return Given()
+    from dpsql.accuracy.truncated import tail_of  # as above
+
     tail = tail_of(share.noise)
     if tail is None:
         return Given(unread=(frozenset({place}),))
@@ -203,6 +210,8 @@ def raised_levels(
 
     The chance of several windows is the product of theirs where their noise is independent, and at least their sum less
     the number of others whatever it is."""
+    from dpsql.accuracy.truncated import chance_within  # as above
+
     missed = (1 - _OF_WINDOWS) * (1 - level)
     chances = []
     for window in windows:

@@ -1,0 +1,80 @@
+"""What is added up of units, and counts of different values: accumulators that gather rows before they add."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.core.exact import CountDistinct, CountUnits, LatticeSum, Part, UnitMean, UnitTotal, expressions_of
+from dpsql.executors.pandas.accumulators import Accumulator, Block
+from dpsql.executors.pandas.bounding import distinct_pairs
+from dpsql.executors.pandas.kept_rows import Chosen
+from dpsql.executors.pandas.moments import lattice_steps
+from dpsql.executors.pandas.partials import Different
+from dpsql.executors.pandas.points import DistinctPart
+from dpsql.executors.pandas.relations import Relation
+from dpsql.executors.pandas.unit_totals import unit_means, unit_totals
+from dpsql.plan.expressions import Expr, Vector
+
+
+class DistinctTotal(Accumulator):
+    """Accumulates a CountDistinct."""
+
+    def __init__(self, part: DistinctPart) -> None:
+        self.part = part
+
+    def add(self, block: Block, _read: Mapping[Expr, Vector], _seen: NDArray[np.int64]) -> None:
+        self.part.add(block.start, block.stop, block.all_codes())
+
+    def values(self) -> NDArray[Any]:
+        return self.part.values()
+
+    def different(self, groups: NDArray[Any]) -> Different:
+        return self.part.different(groups)
+
+
+class UnitSum(Accumulator):
+    """Accumulates what units add, each one number for a group: their rows are gathered, block by block, and summed at
+    the end."""
+
+    def __init__(self, part: CountUnits | UnitTotal | UnitMean, chosen: Chosen, cells: int) -> None:
+        self.part = part
+        self.chosen = chosen
+        self.cells = cells
+        self.found: list[tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]] = []
+
+    def add(self, block: Block, read: Mapping[Expr, Vector], _seen: NDArray[np.int64]) -> None:
+        groups = self.chosen.groups[block.start : block.stop]
+        vector = next((read[expr] for expr in expressions_of(self.part)), None)
+        kept = groups < self.cells
+        if vector is not None and vector.valid is not None:
+            kept = kept & vector.valid
+        steps = np.ones(len(groups), dtype=np.int64)
+        if not isinstance(self.part, CountUnits) and isinstance(self.part.of, LatticeSum) and vector is not None:
+            steps = lattice_steps(self.part.of, vector)
+        units = self.chosen.units[block.start : block.stop]
+        whole = bool(kept.all())
+        self.found.append((units, groups, steps) if whole else (units[kept], groups[kept], steps[kept]))
+
+    def values(self) -> NDArray[Any]:
+        empty = np.zeros(0, dtype=np.int64)
+        columns = zip(*self.found, strict=True) if self.found else ([empty], [empty], [empty])
+        units, groups, steps = (np.concatenate(list(each)) for each in columns)
+        units, groups = units.astype(np.int64, copy=False), groups.astype(np.int64, copy=False)
+        by = groups if self.cells > 1 else None
+        if isinstance(self.part, CountUnits):
+            return distinct_pairs(units, by, self.cells)
+        run = unit_totals if isinstance(self.part, UnitTotal) else unit_means
+        return run(units, by, self.cells, steps, least=self.part.least, most=self.part.most)
+
+
+def unit_sum_of(part: Part, cells: int, rows: Relation, chosen: Chosen | None) -> Accumulator:
+    """Adds up a part of units over so many groups; `chosen` are the rows that count."""
+    if isinstance(part, CountDistinct):
+        return DistinctTotal(DistinctPart(part, cells, rows))
+    assert chosen is not None  # parts of units ask for it
+    assert isinstance(part, CountUnits | UnitTotal | UnitMean)  # all others have accumulators of their own
+    return UnitSum(part, chosen, cells)
