@@ -21,7 +21,7 @@ import pytest
 from dpsql.answer.result import Result
 from dpsql.answer.warnings import warnings_of
 from dpsql.core import contribution as limits
-from dpsql.core import mechanisms, samplers, selection, sensitivity, stability
+from dpsql.core import mechanisms, reach, samplers, selection, sensitivity, stability
 from dpsql.core.cost import Cost
 from dpsql.core.ledger import book as ledger_book
 from dpsql.core.ledger import filters, ledger
@@ -29,7 +29,7 @@ from dpsql.core.ledger import lines as ledger_lines
 from dpsql.core.ledger import text as ledger_text
 from dpsql.core.stability import Stability
 from dpsql.core.truncated_geometric import TruncatedGeometric
-from dpsql.core.unit import ContributionBound, Neighbours, Sensitivity
+from dpsql.core.unit import ContributionBound
 from dpsql.errors import BudgetExceeded, InternalError
 from dpsql.executors.pandas import (
     accumulators,
@@ -51,8 +51,6 @@ from dpsql.plan.functions import conditional
 from dpsql.release import calibrate as release_calibrate
 from dpsql.release import finish, release
 from dpsql.release import plan as release_planned
-from dpsql.release import split as release_shares
-from dpsql.release.design import coordinates
 from dpsql.release.finish import finish as finished
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import INFINITY, Interval
@@ -69,43 +67,49 @@ from tests.lies import Check, Lie, Patch, assert_caught
 
 
 def halve_a_sensitivity(patch: Patch) -> None:
-    honest = sensitivity.norms
+    honest = reach._adds
 
-    def norms(*args: Any, **more: Any) -> Sensitivity:
-        found = honest(*args, **more)
-        return Sensitivity(found.l1 / 2, found.l2 / 2, found.linf / 2)
+    def adds(part: Any) -> Any:
+        (least, *more), read = honest(part)
+        return (least // 2, *(each // 2 for each in more)), read
 
-    patch.setattr(sensitivity, "norms", norms)
+    patch.setattr(reach, "_adds", adds)
 
 
 def forget_the_second_group_of_a_changed_row(patch: Patch) -> None:
-    honest = sensitivity.norms
-    patch.setattr(sensitivity, "norms", lambda row, neighbours, **_: honest(row, neighbours, grouped=False))
+    honest = reach._across
+
+    def across(cells: Any, bound: Any, present: int, bounded: bool) -> Any:
+        return reach._within(cells, bound, False) if bounded else honest(cells, bound, present, bounded)
+
+    patch.setattr(reach, "_across", across)
 
 
 def forget_the_second_group_in_l2(patch: Patch) -> None:
-    honest = coordinates.squared
-    patch.setattr(coordinates, "squared", lambda row, bound, found: honest(row, bound, replace(found, grouped=False)))
+    patch.setattr(reach, "_across", reach._across.__wrapped__)
+    patch.setattr(reach, "_changed", lambda cells, groups: max(cells.apart(kept, kept) for _, kept in groups))
 
 
 def take_the_width_for_the_reach(patch: Patch) -> None:
     """U - L as the sensitivity of SUM when a row is added: too small where L > 0."""
 
-    def norms(row: Any, _neighbours: Neighbours, **_: Any) -> Sensitivity:
-        width = row.range.upper - row.range.lower
-        return Sensitivity(*[width] * 3)
+    honest = reach._adds
 
-    patch.setattr(sensitivity, "norms", norms)
+    def adds(part: Any) -> Any:
+        ends, read = honest(part)
+        return (0, ends[-1] - ends[0]) if len(ends) > 1 else ends, read
+
+    patch.setattr(reach, "_adds", adds)
 
 
 def forget_nulls(patch: Patch) -> None:
     """A nullable argument's count is taken for public."""
-    honest = sensitivity.fact
+    honest = reach.fact
 
     def fact(expr: Any, known: Any = None) -> Fact:
         return Fact(honest(expr, known).range, nullable=False)
 
-    patch.setattr(sensitivity, "fact", fact)
+    patch.setattr(reach, "fact", fact)
 
 
 def let_a_filter_keep_every_row(patch: Patch) -> None:
@@ -136,8 +140,7 @@ def add_a_null_as_the_lower_end(patch: Patch) -> None:
 
 
 def forget_that_a_changed_row_opens_a_second_group(patch: Patch) -> None:
-    honest = release_shares.lower
-    patch.setattr(release_shares, "lower", lambda *args, **more: replace(honest(*args, **more), groups_of_a_unit=1))
+    patch.setattr(release_calibrate, "groups_of_a_unit", lambda _: 1)
 
 
 # Noise, thresholds, charges
@@ -541,10 +544,9 @@ def do_not_charge_a_share(patch: Patch) -> None:
 def give_each_share_the_whole_epsilon(patch: Patch) -> None:
     honest = release_calibrate._shares
 
-    def shares(found: Any, parts: Any, *rest: Any, **more: Any) -> Any:
-        whole = [replace(part, epsilon=Fraction(1)) for part in parts]
-        made = honest(found, whole, *rest, **more)
-        return tuple(replace(each, epsilon=part.epsilon) for each, part in zip(made, parts, strict=True))
+    def shares(dealt: Any, *rest: Any, **more: Any) -> Any:
+        made = honest([(lattice, replace(part, epsilon=Fraction(1))) for lattice, part in dealt], *rest, **more)
+        return tuple(replace(each, epsilon=part.epsilon) for each, (_, part) in zip(made, dealt, strict=True))
 
     patch.setattr(release_calibrate, "_shares", shares)
 
@@ -869,7 +871,8 @@ def count_rows_for_units(patch: Patch) -> None:
 
 def forget_groups_without_kept_rows(patch: Patch) -> None:
     """A unit is taken to have a kept row in each of its groups."""
-    patch.setattr(coordinates, "together", lambda _noisy, _analysis, steps: steps)
+    honest = reach._across
+    patch.setattr(reach, "_across", lambda cells, bound, _present, bounded: honest(cells, bound, 0, bounded))
 
 
 def _say_of_rows(patch: Patch, rule: Callable[[Any, Any], Any]) -> None:
@@ -919,12 +922,12 @@ def believe_in_unique_units(patch: Patch) -> None:
 
 def count_one_unit_once_for_the_threshold(patch: Patch) -> None:
     """Groups are chosen by a count of rows, of which one unit may have several."""
-    honest = release_shares.lower
-    patch.setattr(
-        release_shares,
-        "lower",
-        lambda *args, **more: (found := honest(*args, **more)) and replace(found, one_unit=found.one_row),
-    )
+    honest = release_calibrate.change_of
+
+    def change_of(parts: Any, terms: Any, analysis: Any) -> Any:
+        return replace(honest(parts, terms, analysis), in_a_group=(terms[0][0][1],))
+
+    patch.setattr(release_calibrate, "change_of", change_of)
 
 
 def open_one_group_a_unit(patch: Patch) -> None:

@@ -31,7 +31,8 @@ from dpsql.core.conversion import epsilon_of
 from dpsql.core.cost import Cost
 from dpsql.core.exact import of_units
 from dpsql.core.mechanisms import Noise as Law
-from dpsql.core.unit import ContributionBound, Sensitivity
+from dpsql.core.reach import sensitivity_of
+from dpsql.core.unit import Sensitivity
 from dpsql.plan.expressions import Expr, Slot, columns, walk
 from dpsql.plan.nodes import filters_of, scan_of, scans_of
 from dpsql.plan.query import Output
@@ -239,19 +240,25 @@ def _sums(release: Release, plain: Plain) -> Iterator[Sum]:
         if release.levels is None or not each.noisy:
             share = release.share_of(place)
             law, dimension = (None, 0) if share is None else (share.noise, share.reach.dimension)
-            yield _sum(release, place, plain, law=law, dimension=dimension, bound=each.bound)
+            yield _sum(release, place, plain, law=law, dimension=dimension)
             continue
         for level in release.levels.measured:
-            dimension, bound = len(release.levels.noisy), release.levels.bound_at(each.bound, level.keys)
-            one = _sum(release, place, plain, law=level.noise, dimension=dimension, bound=bound)
+            dimension, cells = len(release.levels.noisy), release.levels.cells_of(level.keys)
+            one = _sum(release, place, plain, law=level.noise, dimension=dimension, cells=cells)
             yield replace(one, level=_level(release, level))
 
 
 def _sum(
-    release: Release, place: int, plain: Plain, *, law: Law | None, dimension: int, bound: ContributionBound
+    release: Release,
+    place: int,
+    plain: Plain,
+    *,
+    law: Law | None,
+    dimension: int,
+    cells: tuple[int, int] | None = None,
 ) -> Sum:
     each, known = release.coordinates[place], release.searches is None
-    norms = release.analysis.of(each.row, bound)
+    norms = sensitivity_of(release.lattice.parts, each.terms, release.analysis, cells)
     worth = Sensitivity(norms.l1 * each.unit, norms.l2 * each.unit, norms.linf * each.unit)
     return Sum(
         name=_name(release, place),
@@ -357,6 +364,6 @@ def _feature(release: Release, place: int | None, plain: Plain) -> tuple[Label, 
     """What stands for a feature: the coordinate that it is (around half of all, or not), or shares of it."""
     weights = release.lattice.weights(place)
     labels = tuple(plain.label(release.coordinates[coordinate].name) for coordinate, _ in weights)
-    if release.lattice.l1 is None and len(weights) == 2:
+    if not release.lattice.divided and len(weights) == 2:
         return (replace(labels[0], around=None),)
     return labels

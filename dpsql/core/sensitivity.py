@@ -1,8 +1,7 @@
-"""How much one privacy unit can change each exact sum, in the three norms over all groups.
+"""What one row adds to each aggregate: its interval of values, and whether every row surely adds one.
 
-Everything the mechanisms need of the data is one fact per sum: the interval of values that one row can add, and
-whether every row surely adds one. `norms` turns it into sensitivities; it is used on real values to describe a query,
-and on the lattice integers that the noise is really added to, so the two cannot drift apart.
+These are facts of real values, from which queries are planned and described. How far one privacy unit moves the
+integers that noise is really added to follows from those integers' own ranges (`core.reach`).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Literal
 from dpsql.core.contribution import Bounds, bounds_of
 from dpsql.core.missing_bounds import missing_bounds
 from dpsql.core.stability import stability
-from dpsql.core.unit import ONE_ROW, ContributionBound, Neighbours, Sensitivity
+from dpsql.core.unit import ONE_ROW, ContributionBound, Neighbours
 from dpsql.plan.aggregates import CHOSEN, PAIRS, SPREADS, AggregateKind, Aggregation
 from dpsql.plan.expressions import Expr, Fact, call
 from dpsql.plan.expressions import Literal as ExprLiteral
@@ -43,43 +42,6 @@ class Contribution:
     @property
     def most(self) -> Number:
         return self.range.upper if self.sure else max(0, self.range.upper)
-
-
-def norms(
-    row: Contribution, neighbours: Neighbours, *, grouped: bool, bound: ContributionBound = ONE_ROW
-) -> Sensitivity:
-    """The sensitivity of one sum per group over all groups, where a unit adds at most `bound` contributions.
-
-    With M the largest |value|, W the width of the interval (0 included where nothing may be added), and c_i the
-    contributions of a unit to group i, whose largest norms are those of `bound`:
-
-    UNBOUNDED: what the unit adds to group i is at most c_i M: the norms of (c_i) times M.
-    BOUNDED, one group: the difference of two such sums, each between c times the ends of the interval: c W.
-    BOUNDED, many groups: the unit's contributions c_i leave and others c'_i enter. L1: at most 2 |c|_1 M. Linf: in one
-    group the difference is at most max(c_i, c'_i) W, or M where only one of both is there: c W suffices, as W >= M.
-    L2: with P the largest positive value and N the largest negative one (P + N = W) the difference in a group is at
-    most max(c P + c' N, c N + c' P); the sum of its squares, with the squares of c and of c' adding up to at most Q
-    each, is at most 2 (P^2 + N^2) Q (its quadratic form in (c, c') has that largest value). For one row in one group
-    of each it is max(2 M^2, W^2): the row leaves one group and enters another, or changes inside one.
-    """
-    largest = max(abs(row.least), abs(row.most))
-    width = row.most - row.least
-    if neighbours is Neighbours.UNBOUNDED:
-        return Sensitivity(largest * bound.l1, largest * math.sqrt(bound.l2_squared), largest * bound.linf)
-    if not grouped:
-        return Sensitivity(width * bound.linf, width * bound.linf, width * bound.linf)
-    l1 = 2 * largest * bound.l1
-    l2 = min(l1, math.sqrt(l2_squared_of_change(row, bound)))
-    return Sensitivity(l1, l2, min(l2, max(largest, width) * bound.linf))
-
-
-def l2_squared_of_change(row: Contribution, bound: ContributionBound) -> Number:
-    """The squared L2 norm of a changed unit's difference over many groups, as `norms` proves it."""
-    most, least = max(0, row.most), min(0, row.least)
-    if bound.rows == 1:
-        width = row.most - row.least
-        return max(2 * max(most, -least) ** 2, width * width)
-    return 2 * (most * most + least * least) * bound.l2_squared
 
 
 _LARGEST = 1e100
@@ -120,11 +82,6 @@ class Analysis:
     bounds: Bounds = _ONE
     private: bool = True
     """Some rows are people's."""
-
-    def of(self, row: Contribution, bound: ContributionBound = ONE_ROW) -> Sensitivity:
-        if not self.private:
-            return Sensitivity(0, 0, 0)
-        return norms(row, self.neighbours, grouped=self.grouped, bound=bound)
 
 
 def analyse(plan: Aggregate, neighbours: Neighbours, options: Options | None = None) -> Analysis:

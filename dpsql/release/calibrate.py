@@ -12,6 +12,7 @@ from dpsql.core.exact import CountRows, CountUnits, ExactPlan, Part
 from dpsql.core.loss import Allowance
 from dpsql.core.measurement import grant
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Reach, SharedLaplace, SplitLaplace
+from dpsql.core.reach import assert_unmoved, change_of, groups_of_a_unit, reach_of
 from dpsql.core.selection import threshold
 from dpsql.core.sensitivity import Analysis
 from dpsql.core.truncated_geometric import TruncatedGeometric
@@ -83,6 +84,8 @@ def _calibrate(
     if drawn and not any(map(_is_noisy, found)):  # what needs no noise leaves its part to what does
         parts, found, drawn = _dealt(analysis, chosen, allowed, own, wanted, law=law, quiet=True)
     lattice = joined(found, parts)
+    lattice = replace(lattice, groups_of_a_unit=groups_of_a_unit(analysis))
+    assert_unmoved(lattice.parts, lattice.quiet, analysis)
     draws, grids, estimates = draws_of(analysis, query.plan, drawn, allowed, first=lattice.width)
     if draws:
         own_places = (place for batch in parts for place in batch.places)
@@ -105,9 +108,11 @@ def _calibrate(
         raise InvalidPrivacyParameter(
             "Gaussian noise needs delta > 0.", hint='Add delta=1e-6, or use mechanism="laplace".'
         )
-    shares = _shares(found, parts, delta, strategy, allowed, gaussian=gaussian)
+    shares = _shares(tuple(zip(found, parts, strict=True)), analysis, delta, strategy, allowed, gaussian=gaussian)
     tau = None
     if chosen.hides and chosen.by_threshold:
+        counted = change_of(lattice.parts, [lattice.coordinates[lattice.selection].terms], analysis)
+        lattice = replace(lattice, one_unit=counted.in_a_group[0])
         tau = threshold(shares[0].noise, lattice.one_unit, delta / lattice.groups_of_a_unit)
         tau += ((chosen.least or 1) - 1) * lattice.one_unit
     spends_of: tuple[Share | Draw, ...] = (*shares, *draws)
@@ -206,8 +211,8 @@ def _is_noisy(lattice: Lattice) -> bool:
 
 
 def _shares(
-    found: tuple[Lattice, ...],
-    parts: tuple[Batch, ...],
+    dealt: tuple[tuple[Lattice, Batch], ...],
+    analysis: Analysis,
     delta: Fraction,
     strategy: str,
     allowed: Allowance,
@@ -216,29 +221,23 @@ def _shares(
 ) -> tuple[Share, ...]:
     """The noise of each lattice that has any, for the coordinates of all of them in a row."""
     shares, first = [], 0
-    for lattice, part in zip(found, parts, strict=True):
+    for lattice, part in dealt:
         places = tuple(first + place for place, each in enumerate(lattice.coordinates) if each.noisy)
         first += len(lattice.coordinates)
         if not places:
             continue
-        l2_squared = sum((each.l2_squared for each in lattice.coordinates if each.noisy), Fraction(0))
-        reach = Reach(lattice.steps, l2_squared, len(places), lattice.l1)
+        reach = reach_of(lattice.parts, lattice.noisy, analysis)
         granted = grant(allowed, None if part.epsilon == allowed.pure else part.epsilon, delta)
-        if gaussian:
-            paid = granted.gaussian(reach)
-        else:
-            law, reach = _laplace(lattice, reach, strategy)
-            paid = granted.pure(law, reach)
+        paid = granted.gaussian(reach) if gaussian else granted.pure(_laplace(lattice, reach, strategy), reach)
         shares.append(Share(reach, paid.law, places, part.epsilon, paid.cost, paid.event))
     return tuple(shares)
 
 
-def _laplace(lattice: Lattice, reach: Reach, strategy: str) -> tuple[type[CubeLaplace | SplitLaplace], Reach]:
-    """One draw for all coordinates, or one for each, and what it protects."""
-    many = reach.dimension
-    if lattice.better_apart or (strategy == "split" and many > 1):
-        return SplitLaplace, replace(reach, l1=many * lattice.of_each)
-    return CubeLaplace if reach.l1 is None else SharedLaplace, reach
+def _laplace(lattice: Lattice, reach: Reach, strategy: str) -> type[CubeLaplace | SplitLaplace]:
+    """One draw for all coordinates, or one for each."""
+    if lattice.better_apart(reach) or (strategy == "split" and reach.dimension > 1):
+        return SplitLaplace
+    return SharedLaplace if lattice.divided else CubeLaplace
 
 
 def _one_of(name: str, word: object, words: tuple[str, ...]) -> None:

@@ -28,14 +28,15 @@ from dpsql.core.exact import Edges, Grid, GridCounts, LatticeSum
 from dpsql.core.exponential import Chooser, exponential, gaps_of, permute_and_flip, top_k
 from dpsql.core.loss import Allowance
 from dpsql.core.measurement import Grant, Paid, grant
-from dpsql.core.mechanisms import Noise, Reach
+from dpsql.core.mechanisms import Noise
 from dpsql.core.quantiles import extreme_rank, fixed_rank_spread, quantiles, rank_gaps, rank_gaps_at, rows_off
-from dpsql.core.sensitivity import Analysis, Contribution, Measured
+from dpsql.core.reach import reach_of_counts
+from dpsql.core.sensitivity import Analysis, Measured
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidPrivacyParameter, UnsupportedSQL
 from dpsql.plan.aggregates import MOST_POINTS, RANKED, AggregateKind
 from dpsql.plan.query import Aggregate, GroupKey
-from dpsql.release.parts import Chosen, Estimate, squared
+from dpsql.release.parts import Chosen, Estimate
 from dpsql.release.points import Points
 from dpsql.release.values import argument_of
 from dpsql.schema.intervals import point
@@ -266,7 +267,7 @@ class _Question:
             return replace(draw, mechanism=EXACT, cost=FREE)
         if not self.top or self.many <= (1 if granted.rho is None else 2):
             return draw
-        noisy = _noise_of_counts(self.measured[0], analysis, granted)
+        noisy = _noise_of_counts(analysis, granted)
         return replace(draw, mechanism=noisy.law.name, cost=noisy.cost, event=noisy.event, noise=noisy.law)
 
     def check(self, draw: Draw, groups: int) -> None:
@@ -290,12 +291,9 @@ def _at(m: Measured) -> Fraction:
     return m.aggregation.at or Fraction(0)
 
 
-def _noise_of_counts(m: Measured, analysis: Analysis, granted: Grant) -> Paid[Noise]:
-    """The noise of the counts of all values, in all groups. Values are to the rows of a unit what groups are: each row
-    is in one, and one that changes leaves one for another."""
-    row = Contribution(point(1), sure=False)
-    split = replace(analysis, grouped=True)
-    return granted.counts(Reach(round(split.of(row, m.bound).l1), squared(row, m.bound, split), 1))
+def _noise_of_counts(analysis: Analysis, granted: Grant) -> Paid[Noise]:
+    """The noise of the counts of all values, in all groups."""
+    return granted.counts(reach_of_counts(analysis))
 
 
 def _grid_of(m: Measured, plan: Aggregate, *, several: bool) -> tuple[GridCounts, Chosen]:

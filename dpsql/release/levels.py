@@ -7,7 +7,7 @@ that groups add up to the levels above, and every level tells something about th
 Privacy. Summing cells together moves no more in L1 distance than the cells move, so each level has the sensitivity of
 the finest one, or less: its share of epsilon pays for it, and the shares add up (sequential composition). A query paid
 by rho is shared out by rho, half the square of an epsilon. In L2 distance a unit's contributions that come together
-count together (`_merged`). Coordinates that neighbours have in common are summed as they are.
+count together (`core.reach.merged`). Coordinates that neighbours have in common are summed as they are.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from dpsql.core.hierarchies import GroupingSet, allocation, consistent, variance
 from dpsql.core.loss import Allowance, PrivacyLoss
 from dpsql.core.measurement import grant
 from dpsql.core.mechanisms import CubeLaplace, Noise, Reach, SplitLaplace
+from dpsql.core.reach import reach_of_level
 from dpsql.core.sensitivity import Analysis
-from dpsql.core.unit import ContributionBound
 from dpsql.plan.domains import vector_of
 from dpsql.plan.expressions import Vector
 from dpsql.plan.query import Aggregate, GroupKey
-from dpsql.release.parts import Lattice, squared
+from dpsql.release.parts import Lattice
 
 _GUARD = 0.5
 """How much a level that comes out worse than at an equal share weighs (see `allocation`)."""
@@ -124,10 +124,9 @@ class Levels:
         cost = sum((level.cost for level in self.measured), FREE)
         return cost if self.pair is None else replace(cost, epsilon=self.pair.epsilon, delta=self.pair.delta)
 
-    def bound_at(self, bound: ContributionBound, keys: GroupingSet) -> ContributionBound:
-        """What a unit adds to a level, of a bound on what it adds to the finest groups."""
-        cells = math.prod(self.sizes[key] for key in keys)
-        return _merged(bound, cells, math.prod(self.sizes) // max(1, cells))
+    def cells_of(self, keys: GroupingSet) -> tuple[int, int]:
+        """How many cells a level has, and of how many of the finest each is made."""
+        return _cells_of(self.sizes, keys)
 
     def rows(self) -> Iterator[tuple[GroupingSet, slice]]:
         """Each level of the answer and its rows."""
@@ -232,13 +231,7 @@ def levels_of(
         return Levels(sizes, wanted, (), noisy)
 
     def reach(keys: GroupingSet) -> Reach:
-        cells = math.prod(sizes[key] for key in keys)
-        finest = math.prod(sizes) // cells
-        moved = [lattice.coordinates[place] for place in noisy]
-        l2_squared = sum(
-            (squared(each.row, _merged(each.bound, cells, finest), analysis) for each in moved), Fraction(0)
-        )
-        return Reach(lattice.steps, l2_squared, len(noisy))
+        return reach_of_level(lattice.parts, lattice.noisy, analysis, *_cells_of(sizes, keys))
 
     shares = _shared_out(sizes, wanted, law, by_rho=allowed.rho is not None, reach=reach)
     granted = grant(allowed, delta=delta)
@@ -271,8 +264,6 @@ def _shared_out(
     return allocation(sizes, wanted, "gaussian" if by_rho else "laplace", guard=_GUARD)
 
 
-def _merged(bound: ContributionBound, cells: int, finest: int) -> ContributionBound:
-    """What a unit adds to a level of so many cells, each of so many of the finest: what it adds to those comes
-    together."""
-    together = bound.per_group * min(bound.groups, finest)
-    return ContributionBound(bound.rows, min(bound.groups, cells), min(bound.rows, together))
+def _cells_of(sizes: tuple[int, ...], keys: GroupingSet) -> tuple[int, int]:
+    cells = math.prod(sizes[key] for key in keys)
+    return cells, math.prod(sizes) // max(1, cells)

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpsql.core.exact import Part
-from dpsql.core.sensitivity import Analysis, Contribution, l2_squared_of_change
-from dpsql.core.unit import ONE_ROW, ContributionBound, Neighbours
+from dpsql.core.mechanisms import Reach
 from dpsql.plan.aggregates import AggregateKind
 from dpsql.release.labels import Label
 from dpsql.release.points import Points
@@ -19,20 +18,14 @@ from dpsql.schema.intervals import Interval
 class Coordinate:
     """One integer per group, a combination of parts: sum of factor * part over `terms`; `unit` is a step's worth.
 
-    `row`: what one contribution can add, in steps, and `bound`: how many of them a unit makes; `by_unit`: they are one
-    for each group, not one for each row. `l2_squared`: the squared L2 sensitivity over groups, in steps. `noisy` is
-    False for what neighbours have in common (the number of rows, under bounded neighbours).
+    How far a person moves it follows from the parts (`core.reach`). `noisy` is False for what neighbours have in common
+    (the number of rows, under bounded neighbours).
     """
 
     name: Label
     terms: tuple[tuple[int, int], ...]
     unit: float
-    row: Contribution
-    sensitivity: int
-    l2_squared: Fraction
-    noisy: bool
-    bound: ContributionBound = ONE_ROW
-    by_unit: bool = False
+    noisy: bool = True
     undivided: tuple[float, int] | None = None
     """A step's worth as a number and what it is divided by, where `unit` is that, rounded."""
 
@@ -45,14 +38,10 @@ class Coordinate:
     def times(self, factor: int) -> Coordinate:
         """The same on a lattice so many times as fine."""
         unit, by = (self.unit, 1) if self.undivided is None else self.undivided
-        held = self.row.range
         return replace(
             self,
             terms=tuple((part, weight * factor) for part, weight in self.terms),
             unit=self.unit / factor,
-            row=Contribution(Interval(held.lower * factor, held.upper * factor), self.row.sure),
-            sensitivity=self.sensitivity * factor,
-            l2_squared=self.l2_squared * factor * factor,
             undivided=(unit, by * factor),
         )
 
@@ -159,36 +148,36 @@ Feature = tuple[tuple[int, float], ...]
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """The lowered query. `features` is what estimates speak of; None: the coordinates themselves. `steps`: the
-    sensitivity of all noisy coordinates together, the sum over groups of the largest change there; `selection`: the
+    """The lowered query. `features` is what estimates speak of; None: the coordinates themselves. `selection`: the
     coordinate that decides which groups are shown, in which a unit counts at least `one_row` steps and at most
-    `one_unit`; `groups_of_a_unit`: how many groups can appear or vanish with one unit (under bounded neighbours twice
-    those that it can be in: it can leave some and open others)."""
+    `one_unit`; `groups_of_a_unit`: how many groups can appear or vanish with one unit; both from `core.reach`.
+    `divided`: coordinates are shares of rows, which move all together by no more than one of them may."""
 
     parts: tuple[Part, ...]
     coordinates: tuple[Coordinate, ...]
     estimates: tuple[Estimate, ...]
-    steps: int
-    selection: int
-    one_unit: int
-    groups_of_a_unit: int
+    selection: int = 0
+    one_unit: int = 0
+    groups_of_a_unit: int = 0
     one_row: int = 1
     features: tuple[Feature, ...] | None = None
-    l1: int | None = None
-    """The L1 sensitivity of all coordinates together, where the noise is for that."""
+    divided: bool = False
 
     @property
-    def of_each(self) -> int:
-        """The L1 sensitivity of any one noisy coordinate: less than `steps` where units move some of them by their rows
-        and others by being there (`together`)."""
-        return max((each.sensitivity for each in self.coordinates if each.noisy), default=self.steps)
+    def noisy(self) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """The combinations of parts that have noise."""
+        return tuple(each.terms for each in self.coordinates if each.noisy)
 
     @property
-    def better_apart(self) -> bool:
-        """Whether noise for each coordinate, by a part of epsilon, is less than that of the cube for all: a variance
-        of 2 d^2 of_each^2 against (d + 1)(d + 2) / 3 steps^2."""
-        d = sum(each.noisy for each in self.coordinates)
-        return self.l1 is None and d > 1 and 6 * d * d * self.of_each**2 < (d + 1) * (d + 2) * self.steps**2
+    def quiet(self) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """Those that are released as they are."""
+        return tuple(each.terms for each in self.coordinates if not each.noisy)
+
+    def better_apart(self, reach: Reach) -> bool:
+        """Whether noise for each coordinate, for the L1 norm of all, is less than that of the cube: a variance of
+        2 l1^2 against (d + 1)(d + 2) / 3 steps^2."""
+        d = reach.dimension
+        return not self.divided and d > 1 and 6 * l1_of(reach) ** 2 < (d + 1) * (d + 2) * reach.steps**2
 
     @property
     def width(self) -> int:
@@ -202,32 +191,6 @@ class Lattice:
         return ((place, 1.0),) if self.features is None else self.features[place]
 
 
-def squared(row: Contribution, bound: ContributionBound, analysis: Analysis) -> Fraction:
-    """The squared L2 norm of `norms`, in exact integers."""
-    if not analysis.private:
-        return Fraction(0)
-    largest, width = int(max(abs(row.least), abs(row.most))), int(row.most - row.least)
-    if analysis.neighbours is Neighbours.UNBOUNDED:
-        return Fraction(largest * largest * bound.l2_squared)
-    return Fraction(l2_squared_of_change(row, bound) if analysis.grouped else (width * bound.linf) ** 2)
-
-
-def together(noisy: list[Coordinate], analysis: Analysis, steps: int) -> int:
-    """The most that one unit can move all coordinates together: the sum over groups of the largest change there.
-
-    Contributions of one kind move every coordinate by at most its own part of the common sensitivity, so their sum is
-    `steps`. Where some count once for each row (a steps each) and others once for each group (b steps), a group of the
-    unit in which c of its rows are kept (perhaps none) moves by at most max(a c, b). That is convex in c, so the sum is
-    largest with as many groups as possible, some filled one after the other by the rows there are."""
-    rows = [each for each in noisy if not each.by_unit]
-    units = [each for each in noisy if each.by_unit]
-    if not rows or not units or not analysis.grouped:
-        return steps
-    a = max(int(max(abs(each.row.least), abs(each.row.most))) for each in rows)
-    b = max(int(max(abs(each.row.least), abs(each.row.most))) for each in units)
-    bound = rows[0].bound
-    groups, full = bound.most_groups, bound.linf
-    filled = min(groups, bound.rows // full)
-    rest = bound.rows - filled * full if filled < groups else 0
-    total = groups * b + filled * max(0, a * full - b) + max(0, a * rest - b)
-    return total * (2 if analysis.neighbours is Neighbours.BOUNDED else 1)
+def l1_of(reach: Reach) -> int:
+    """The L1 norm of all coordinates."""
+    return reach.steps * reach.dimension if reach.l1 is None else reach.l1

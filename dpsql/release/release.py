@@ -164,9 +164,7 @@ class Release:
             return replace(self, levels=None)
         noise: Any = self.levels.noise_of(keys)
         places = self.levels.noisy
-        share = Share(
-            Reach(self.lattice.steps, Fraction(0), len(places)), noise, places, Fraction(0), FREE, Pure(Fraction(1))
-        )
+        share = Share(Reach(0, Fraction(0), len(places)), noise, places, Fraction(0), FREE, Pure(Fraction(1)))
         return replace(self, levels=None, shares=(share,))
 
     def share_of(self, place: int | None) -> Share | None:

@@ -116,7 +116,7 @@ _MEASURED: dict[type, Form] = {
         "unit",
         "undivided",
         "noisy",
-        apart=["name", "row", "sensitivity", "l2_squared", "bound", "by_unit"],
+        apart=["name"],
     ),
     Estimate: form(
         "estimate",

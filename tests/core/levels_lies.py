@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dpsql.core import reach
 from dpsql.core.cost import Cost
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SplitLaplace
 from dpsql.core.unit import ContributionBound
@@ -88,21 +89,22 @@ def forget_that_rows_come_together(patch: Patch) -> None:
     def merged(bound: ContributionBound, cells: int, *_: int) -> ContributionBound:
         return ContributionBound(bound.rows, min(bound.groups, cells), min(bound.rows, bound.per_group))
 
-    patch.setattr(release_levels, "_merged", merged)
+    patch.setattr(reach, "merged", merged)
 
 
 def count_one_row_of_each_person(patch: Patch) -> None:
-    patch.setattr(release_levels, "_merged", lambda *_: ContributionBound(1, 1, 1))
+    patch.setattr(reach, "merged", lambda *_: ContributionBound(1, 1, 1))
 
 
 def forget_that_a_changed_row_leaves_its_cells(patch: Patch) -> None:
     """Half the reach of a row that goes from one cell to another."""
-    honest = calibrate.levels_of
+    honest = release_levels.reach_of_level
 
-    def found(plan: Any, analysis: Any, lattice: Any, *rest: Any, **more: Any) -> Levels:
-        return honest(plan, analysis, replace(lattice, steps=lattice.steps // 2), *rest, **more)
+    def found(*args: Any) -> Any:
+        whole = honest(*args)
+        return replace(whole, steps=whole.steps // 2)
 
-    patch.setattr(calibrate, "levels_of", found)
+    patch.setattr(release_levels, "reach_of_level", found)
 
 
 # What is drawn

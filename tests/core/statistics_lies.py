@@ -14,19 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from dpsql.core import measurement, mechanisms, quantiles, samplers, sensitivity
+from dpsql.core import measurement, mechanisms, quantiles, reach, samplers, sensitivity
 from dpsql.core.cost import Cost
-from dpsql.core.exact import SHARE_STEPS
-from dpsql.core.sensitivity import Contribution, Measured
+from dpsql.core.exact import SHARE_STEPS, CountDistinct, LatticeProduct, LatticeShare
 from dpsql.core.unit import ONE_ROW, Neighbours
 from dpsql.executors.pandas import accumulators, columns, kept_rows, moments, points
 from dpsql.plan.expressions import Vector
+from dpsql.release import calibrate as release_calibrate
 from dpsql.release import choices as release_draws
 from dpsql.release import plan as release_planned
 from dpsql.release.auto_bounds import Search
 from dpsql.release.choices import Draw
-from dpsql.release.design import choose as release_lattice
-from dpsql.release.design import coordinates
 from dpsql.schema.intervals import Interval
 from dpsql.session import prepare
 from dpsql.session.replay import Replay
@@ -41,51 +39,48 @@ from tests.release import test_auto_bounds as searches
 # Sensitivities of squares, products, shares and different values
 
 
-def _each_added(patch: Patch, name: str, change: Callable[[Any, Any], Any]) -> None:
-    """Change what is said of the coordinates whose name begins so."""
-    honest = coordinates.Builder._add
+def _said_of(patch: Patch, kinds: tuple[type, ...], change: Callable[[Any, tuple[int, ...]], tuple[int, ...]]) -> None:
+    """Change what rows are said to add to some kinds of parts."""
+    honest = reach._adds
 
-    def add(self: Any, called: str, terms: Any, unit: float, by: Any) -> int:
-        return honest(self, called, terms, unit, change(self, by) if called.startswith(name) else by)
+    def adds(part: Any) -> Any:
+        values, read = honest(part)
+        return (change(part, values) if isinstance(part, kinds) else values), read
 
-    patch.setattr(coordinates.Builder, "_add", add)
-
-
-def _halved(_builder: Any, by: Any) -> Any:
-    held = by.row.range
-    return replace(by, row=Contribution(Interval(held.lower // 2, held.upper // 2), by.row.sure))
+    patch.setattr(reach, "_adds", adds)
 
 
 def halve_the_sensitivity_of_squares(patch: Patch) -> None:
-    _each_added(patch, "sum of squares", _halved)
+    """Of 2 u^2 - 1, whatever it is made of."""
+    honest = reach._blocks
+
+    def blocks(parts: Any, coordinates: Any, analysis: Any) -> Any:
+        squares = {place for place, part in enumerate(parts) if getattr(part, "first", 0) == getattr(part, "second", 1)}
+        halved = [
+            [(part, factor // (2 if squares & {part for part, _ in terms} else 1)) for part, factor in terms]
+            for terms in coordinates
+        ]
+        return honest(parts, halved, analysis)
+
+    patch.setattr(reach, "_blocks", blocks)
 
 
 def halve_the_sensitivity_of_products(patch: Patch) -> None:
-    _each_added(patch, "sum of products", _halved)
+    _said_of(
+        patch,
+        (LatticeProduct,),
+        lambda part, ends: ends if part.first == part.second else tuple(each // 2 for each in ends),
+    )
 
 
 def take_products_for_positive(patch: Patch) -> None:
     """u v in [0, 1]: half the reach of a row that changes."""
-    _each_added(
-        patch,
-        "sum of products",
-        lambda _, by: replace(by, row=Contribution(Interval(0, by.row.range.upper), by.row.sure)),
-    )
-
-
-def take_squares_as_they_are(patch: Patch) -> None:
-    """2 u^2 in place of 2 u^2 - 1, at the same sensitivity."""
-    honest = coordinates.Builder._add
-
-    def add(self: Any, called: str, terms: Any, unit: float, by: Any) -> int:
-        return honest(self, called, terms[:1] if called.startswith("sum of squares") else terms, unit, by)
-
-    patch.setattr(coordinates.Builder, "_add", add)
+    _said_of(patch, (LatticeProduct,), lambda part, _: (0, part.most))
 
 
 def count_different_values_once_a_unit(patch: Patch) -> None:
     """As if a unit had one row."""
-    _each_added(patch, "distinct", lambda _, by: replace(by, bound=ONE_ROW))
+    _said_of(patch, (CountDistinct,), lambda *_: (0, 0))
 
 
 def count_null_as_a_different_value(patch: Patch) -> None:
@@ -118,24 +113,27 @@ def round_shares_up(patch: Patch) -> None:
     patch.setattr(moments, "share_steps", steps)
 
 
+def _shares_reach(patch: Patch, change: Callable[[Any, Any], Any]) -> None:
+    """Change what is derived of shares."""
+    honest = release_calibrate.reach_of
+
+    def reach_of(parts: Any, terms: Any, analysis: Any) -> Any:
+        found = honest(parts, terms, analysis)
+        return change(found, analysis) if any(isinstance(part, LatticeShare) for part in parts) else found
+
+    patch.setattr(release_calibrate, "reach_of", reach_of)
+
+
 def share_a_row_that_comes_twice_once(patch: Patch) -> None:
     """The vector of shares is said to move by one row, whatever a unit has."""
-    _encoded(patch, lambda lattice: replace(lattice, l1=SHARE_STEPS))
+    _shares_reach(patch, lambda found, _: replace(found, l1=SHARE_STEPS))
 
 
 def forget_that_a_changed_row_leaves_its_shares(patch: Patch) -> None:
-    honest = release_lattice.encoded
+    def change(found: Any, analysis: Any) -> Any:
+        return replace(found, l1=found.l1 // 2) if analysis.neighbours is Neighbours.BOUNDED else found
 
-    def encoded(analysis: Any) -> Any:
-        bounded = analysis.neighbours.name == "BOUNDED"
-        return [replace(each, l1=each.l1 // 2) if bounded else each for each in honest(analysis)]
-
-    patch.setattr(release_lattice, "encoded", encoded)
-
-
-def _encoded(patch: Patch, change: Callable[[Any], Any]) -> None:
-    honest = release_lattice.encoded
-    patch.setattr(release_lattice, "encoded", lambda analysis: [change(each) for each in honest(analysis)])
+    _shares_reach(patch, change)
 
 
 def give_every_coordinate_the_whole_epsilon(patch: Patch) -> None:
@@ -164,13 +162,13 @@ def count_pairs_by_their_first(patch: Patch) -> None:
 
 def forget_that_the_second_may_be_null(patch: Patch) -> None:
     """The number of pairs is taken for public where the first argument is never NULL."""
-    honest = sensitivity._measure_pair
+    honest = reach._guarded
 
-    def measure(*args: Any) -> Measured:
-        found = honest(*args)
-        return replace(found, count=Contribution(found.count.range, sure=True))
+    def guarded(expr: Any) -> Any:
+        found = honest(expr)
+        return None if found is None else (found[0], found[0])
 
-    patch.setattr(sensitivity, "_measure_pair", measure)
+    patch.setattr(reach, "_guarded", guarded)
 
 
 def leave_products_unclipped(patch: Patch) -> None:
@@ -226,16 +224,16 @@ def draw_as_if_rows_were_added_only(patch: Patch) -> None:
 
 
 def count_values_as_if_rows_were_added_only(patch: Patch) -> None:
-    _noise_for(patch, lambda m, analysis: (m, replace(analysis, neighbours=Neighbours.UNBOUNDED)))
+    _noise_for(patch, lambda analysis: replace(analysis, neighbours=Neighbours.UNBOUNDED))
 
 
 def count_values_as_if_each_unit_had_one_row(patch: Patch) -> None:
-    _noise_for(patch, lambda m, analysis: (replace(m, bound=ONE_ROW), analysis))
+    _noise_for(patch, lambda analysis: replace(analysis, bounds=replace(analysis.bounds, rows=ONE_ROW, units=ONE_ROW)))
 
 
-def _noise_for(patch: Patch, change: Callable[[Any, Any], tuple[Any, Any]]) -> None:
+def _noise_for(patch: Patch, change: Callable[[Any], Any]) -> None:
     honest = release_draws._noise_of_counts
-    patch.setattr(release_draws, "_noise_of_counts", lambda m, analysis, *price: honest(*change(m, analysis), *price))
+    patch.setattr(release_draws, "_noise_of_counts", lambda analysis, *price: honest(change(analysis), *price))
 
 
 def draw_as_if_no_row_changed_its_group(patch: Patch) -> None:
@@ -472,7 +470,6 @@ LIES: list[tuple[Lie, Check]] = [
     (halve_the_sensitivity_of_squares, rule("SELECT b, STDDEV(p) FROM t GROUP BY b", B)),
     (halve_the_sensitivity_of_products, rule("SELECT COVAR_POP(x, p) FROM t", **SPLIT)),
     (take_products_for_positive, rule("SELECT COVAR_POP(x, p) FROM t", B, **SPLIT)),
-    (take_squares_as_they_are, rule("SELECT VAR_POP(x) FROM t")),
     (count_different_values_once_a_unit, rule(
         "SELECT COUNT(DISTINCT s) FROM (SELECT s FROM t UNION ALL SELECT g FROM t)")),
     (count_different_values_once_a_unit, of_people("SELECT COUNT(DISTINCT y) FROM e", R3)),

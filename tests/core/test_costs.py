@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 
 import dpsql
+from dpsql.core import reach
 from dpsql.core.conversion import epsilon_of, rho_for
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.loss import Allowance, PrivacyLoss, as_delta, as_rho
@@ -25,7 +26,6 @@ from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.core.unit import Neighbours
 from dpsql.errors import DPSQLError, InternalError, InvalidPrivacyParameter
 from dpsql.release import calibrate
-from dpsql.release.design import coordinates
 from dpsql.release.release import Release
 from dpsql.session import prepare
 from tests.core.checks import B, U
@@ -477,8 +477,9 @@ def give_the_noise_the_whole_delta(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_the_l2_norm_of_several_groups(patch: pytest.MonkeyPatch) -> None:
-    honest = coordinates.squared
-    patch.setattr(coordinates, "squared", lambda row, bound, found: honest(row, replace(bound, groups=1), found))
+    honest = reach._groups
+    patch.setattr(reach, "_across", reach._across.__wrapped__)
+    patch.setattr(reach, "_groups", lambda bound, present: honest(replace(bound, groups=1), present))
 
 
 TWO_GROUPS = {"max_groups": 2, "max_rows_per_group": 1}

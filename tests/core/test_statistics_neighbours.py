@@ -28,7 +28,7 @@ from dpsql.release.release import Release
 from dpsql.release.split import Share
 from dpsql.schema.columns import TableSchema
 from tests.core import checks, random_queries, unit_checks
-from tests.core.checks import INF, NAN, B, Cells, Distance, Row, Shape, U, calibrated, cells_of
+from tests.core.checks import INF, NAN, B, Cells, Distance, Row, Shape, U, calibrated, cells_of, moved
 from tests.core.unit_checks import CLAUSE, G1, G22, KEYS, OF_E, R1, R2, R3, R3G2, Asking, Data, Exact, people
 
 SEED = 5_081_976
@@ -299,7 +299,7 @@ def check_rule(rule: Rule) -> None:
         assert met.l1 == share.reach.l1 == rule.moves[0] * SHARE_STEPS, f"{rule}: L1 {met.l1} of {share.reach.l1}"
     else:
         attained = [met.distance.coordinate[place] * each.unit for place, each in enumerate(made.coordinates)]
-        held = [each.sensitivity * each.unit for each in made.coordinates]
+        held = [l1 * each.unit for l1, each in zip(moved(made), made.coordinates, strict=True)]
         assert np.allclose(held, rule.moves, rtol=slack), f"{rule}: declared {held}, derived {rule.moves}"
         assert np.allclose(attained, rule.moves, rtol=0.12), f"{rule}: {attained} attained of {rule.moves}"
     assert met.ratio <= 1

@@ -18,16 +18,18 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core.unit import ContributionBound
+from dpsql.core.contribution import Bounds
+from dpsql.core.exact import CountRows, CountUnits, of_units
+from dpsql.core.reach import change_of
+from dpsql.core.unit import ONE_ROW, ContributionBound
 from dpsql.errors import DPSQLError, InvalidSchema, TypeMismatch
 from dpsql.executors.pandas import evaluation, groups, pairing
 from dpsql.executors.pandas import executor as pandas
 from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.release.parts import together
 from dpsql.session.public_tables import resolved
 from dpsql.sql.catalog import Catalog
 from tests.core import checks, unit_checks
-from tests.core.checks import B, U
+from tests.core.checks import B, U, moved
 from tests.core.unit_checks import KEYS, R3, Asking, Question, World, apart, check_apart, people
 
 SEED = 20_260_301
@@ -109,31 +111,18 @@ def test_every_small_limit(sql: str):
 
 
 def test_what_counts_of_rows_and_of_units_come_to_together():
-    """`together` is the largest sum over groups that any unit can reach: a groups' rows may all be left out, and the
-    unit is in it all the same."""
-    made = unit_checks.planned(
-        people().limited(max_rows=3), "SELECT k, COUNT(*), COUNT(DISTINCT pid) FROM e GROUP BY k", U
-    )
-    row, unit = made.coordinates if not made.coordinates[0].by_unit else reversed(made.coordinates)
+    """The cube norm is the largest sum over groups that any unit can reach: a group's rows may all be left out, and
+    the unit is in it all the same."""
+    made = unit_checks.planned(people().limited(max_rows=3), "SELECT k, COUNT(*) FROM e GROUP BY k", U)
     for limits in itertools.product((1, 2, 3, 4, 5), (1, 2, 3, 4), (1, 2, 3)):
         bound = ContributionBound(*limits)
+        units = ContributionBound(bound.most_groups, bound.most_groups, 1)
+        analysis = replace(made.analysis, bounds=replace(made.analysis.bounds, rows=bound, units=units))
         for a, b in ((1, 1), (1, 2), (2, 3), (3, 1), (1, 5), (5, 4)):
-            found = together(
-                [
-                    replace(row, bound=bound, row=replace(row.row, range=_up_to(a))),
-                    replace(unit, bound=ContributionBound(bound.most_groups, bound.most_groups, 1),
-                            row=replace(unit.row, range=_up_to(b))),
-                ],
-                made.analysis,
-                0,
-            )  # fmt: skip
+            found = change_of((CountRows(None), CountUnits(None)), (((0, a),), ((1, b),)), analysis).cube
             kept = itertools.product(range(bound.linf + 1), repeat=bound.most_groups)
             largest = max(sum(max(a * c, b) for c in each) for each in kept if sum(each) <= bound.rows)
             assert found == largest, f"{bound}, {a} a row and {b} a unit: {found} declared, {largest} reached"
-
-
-def _up_to(most: int) -> Any:
-    return dpsql.schema.intervals.Interval(0, most)
 
 
 @pytest.mark.parametrize("relation", [U, B])
@@ -142,13 +131,12 @@ def test_sensitivities_are_whole_numbers_however_large_the_limits(relation: str)
         world = people().limited(max_rows=rows)
         for sql in ("SELECT k, SUM(y * 1.1), AVG(y) FROM e GROUP BY k", "SELECT SUM(y), COUNT(*) FROM e"):
             made = unit_checks.planned(world, sql, relation)
-            for each in made.coordinates:
-                largest = max(abs(int(each.row.least)), abs(int(each.row.most)))
-                width = int(each.row.most) - int(each.row.least)
-                exact = largest * each.bound.l1
-                if relation == B:
-                    exact = 2 * exact if "GROUP BY" in sql else width * each.bound.linf
-                assert each.sensitivity == exact
+            one = Bounds(ONE_ROW, ONE_ROW, enforced=False, declared=False)
+            alone = replace(made, analysis=replace(made.analysis, bounds=one))
+            for each, of_one, of_many in zip(made.coordinates, moved(alone), moved(made), strict=True):
+                by_unit = of_units(made.lattice.parts[each.terms[0][0]])
+                assert isinstance(of_many, int)
+                assert of_many == of_one * (made.analysis.bounds.units if by_unit else made.analysis.bounds.rows).l1
 
 
 def test_a_group_of_one_unit_is_shown_with_a_chance_within_delta():

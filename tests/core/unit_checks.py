@@ -31,7 +31,7 @@ from dpsql.schema.columns import TableSchema
 from dpsql.session import prepare
 from dpsql.session.public_tables import public_data, resolved
 from dpsql.sql.catalog import Catalog
-from tests.core.checks import INF, NAN, B, Cells, Row, U, cells_of, series
+from tests.core.checks import INF, NAN, B, Cells, Row, U, cells_of, moved, series
 
 Data = dict[str, tuple[Row, ...]]
 KEYS = (bytes(32), bytes(range(32)))
@@ -257,9 +257,10 @@ class Asking:
             squared = sum(change[i] ** 2 for change in changes.values() for i in share.places)
             assert largest <= share.reach.steps, f"max-norm {largest} of {share.reach.steps}: {where}"
             assert squared <= share.reach.l2_squared, f"squared L2 {squared} of {share.reach.l2_squared}: {where}"
+        sensitivities = moved(made)
         for i, each in enumerate(made.coordinates):
             by, share = sum(change[i] for change in changes.values()), made.share_of(i)
-            most = 0 if share is None else min(each.sensitivity, share.reach.steps)
+            most = 0 if share is None else min(sensitivities[i], share.reach.steps)
             assert by <= most, f"{each.name} moves {by} of {most}: {where}"
         self._compare_groups(one, other, where)
 

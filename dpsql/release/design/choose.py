@@ -3,7 +3,8 @@
 Each aggregation needs a count, a sum, or both. A count moves by 1 a row. A sum of values in [L, U] is taken centred,
 2 q - N for a value on the grid q = 0..N of [L, U], whenever the matching count is there too: one row then moves it by
 at most N instead of by the larger end, and SUM = centred sum + midpoint * count, AVG = midpoint + centred sum / count.
-Coordinates are scaled by whole numbers to one common sensitivity, `Lattice.steps` (or just below it).
+Coordinates are scaled by whole numbers to one common sensitivity (or just below it), which follows from their parts
+(`core.reach`): a design says what is asked for, never what it costs.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+from dpsql.core.reach import reach_of
 from dpsql.core.sensitivity import Analysis
 from dpsql.release.design.coordinates import Builder, Wanted
 from dpsql.release.design.encodings import encoded
 from dpsql.release.design.subcounts import worth_a_count
 from dpsql.release.expected_error import mean_log_error
-from dpsql.release.parts import Lattice
+from dpsql.release.parts import Lattice, l1_of
 
 _EXACT = Fraction(2**20)
 """What is asked of nobody's rows is taken as exactly as at this epsilon."""
@@ -35,7 +37,7 @@ def lower(analysis: Analysis, epsilon: Fraction, wanted: Wanted, *, law: str) ->
         designs += [_lattice(analysis, epsilon, replace(wanted, around=True))]
     if law not in ("gaussian", "split") and not wanted.selects and not wanted.levels:
         designs += encoded(analysis)
-    return designs[0] if len(designs) == 1 else min(designs, key=lambda lattice: _error(lattice, law))
+    return designs[0] if len(designs) == 1 else min(designs, key=lambda lattice: _error(lattice, analysis, law))
 
 
 def _lattice(analysis: Analysis, epsilon: Fraction, wanted: Wanted) -> Lattice:
@@ -50,16 +52,14 @@ def _lattice(analysis: Analysis, epsilon: Fraction, wanted: Wanted) -> Lattice:
     return lattice
 
 
-def _error(lattice: Lattice, law: str) -> float:
+def _error(lattice: Lattice, analysis: Analysis, law: str) -> float:
     """The mean logarithm of the aggregations' errors, up to what is common to all designs."""
     noisy = [place for place, each in enumerate(lattice.coordinates) if each.noisy]
-    d = len(noisy)
+    reach, d = reach_of(lattice.parts, lattice.noisy, analysis), len(noisy)
     if law == "gaussian":
-        spread = float(sum(lattice.coordinates[place].l2_squared for place in noisy))
-    elif lattice.l1 is not None:
-        spread = 2.0 * float(lattice.l1) ** 2
-    elif law == "split" or lattice.better_apart:
-        spread = 2.0 * d * d * float(lattice.of_each) ** 2
+        spread = float(reach.l2_squared)
+    elif lattice.divided or law == "split" or lattice.better_apart(reach):
+        spread = 2.0 * float(l1_of(reach)) ** 2
     else:
-        spread = (d + 1) * (d + 2) / 3 * float(lattice.steps) ** 2
+        spread = (d + 1) * (d + 2) / 3 * float(reach.steps) ** 2
     return mean_log_error(lattice, dict.fromkeys(noisy, spread))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpsql.core.exact import (
@@ -18,29 +18,18 @@ from dpsql.core.exact import (
     UnitMean,
     UnitTotal,
 )
-from dpsql.core.sensitivity import Analysis, Contribution, Measured
-from dpsql.core.unit import ContributionBound, Neighbours
+from dpsql.core.reach import change_of
+from dpsql.core.sensitivity import Analysis, Measured
 from dpsql.plan.aggregates import PAIRS, SPREADS, AggregateKind
 from dpsql.release.design.grids import FURTHER_OUT, MOST_OF_UNITS, Fineness, Grid, far
 from dpsql.release.design.subcounts import around_the_count
 from dpsql.release.labels import Label
-from dpsql.release.parts import Coordinate, Estimate, Lattice, Moments, squared, together
+from dpsql.release.parts import Coordinate, Estimate, Lattice, Moments
 from dpsql.release.values import argument_of, count_of, grid_key, half, is_whole, middle
 from dpsql.schema.intervals import Interval, point
 
 _FINENESS = 2**20
 """Real values are rounded to a grid this much finer than the noise, at least."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Selecting:
-    """A part, what one contribution adds to it (and a unit to a group at most), and how many of them a unit makes."""
-
-    part: Part
-    row: Contribution
-    bound: ContributionBound
-    most: int
-    by_unit: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,56 +70,51 @@ class Builder:
         }
         selecting = self._selecting()
         if self.selects:
-            counted.add(selecting.part)
+            counted.add(selecting)
         self.grids = self.fineness.of([m for m in measured if m.sum is not None and m.of in ("rows", "mean")])
         estimates = [self._estimate(m, counted) for m in measured]
         place = self._counted(selecting) if self.selects else 0
         if self.around and CountRows(None) not in self.parts:
-            self._count_all()
+            self._counted(CountRows(None))
+        moves = self._moves()
         features = None
         if self.around:
-            self.coordinates, features = around_the_count(tuple(self.parts), self.coordinates, self.analysis)
-        steps = self._common_steps()
+            self.coordinates, features = around_the_count(tuple(self.parts), self.coordinates)
+            moves = self._moves()
+        steps = self._common_steps([each for each in moves if each])
         if steps is None:
             return None
-        coordinates = tuple(each.times(steps // each.sensitivity) if each.noisy else each for each in self.coordinates)
+        coordinates = tuple(
+            each.times(steps // moved) if moved else each for each, moved in zip(self.coordinates, moves, strict=True)
+        )
         one_row = coordinates[place].terms[0][1] if self.selects else 0
-        one_unit = one_row * selecting.most
-        groups = self.analysis.bounds.units.groups * (2 if self.analysis.neighbours is Neighbours.BOUNDED else 1)
-        joint = together([each for each in coordinates if each.noisy], self.analysis, steps)
-        return Lattice(
-            tuple(self.parts), coordinates, tuple(estimates), joint, place, one_unit, groups, one_row, features
-        )
+        return Lattice(tuple(self.parts), coordinates, tuple(estimates), place, one_row=one_row, features=features)
 
-    def _count_all(self) -> None:
-        """A count of all rows, for the sake of those of some."""
-        row = Contribution(point(1), sure=False)
-        bound = self.analysis.bounds.rows
-        self._add(
-            Label("count"),
-            ((self._part(CountRows(None)), 1),),
-            1.0,
-            _Selecting(CountRows(None), row, bound, 1, by_unit=False),
-        )
+    def _moves(self) -> tuple[int, ...]:
+        """How far a unit moves each coordinate; those that none moves need no noise."""
+        found = change_of(tuple(self.parts), [each.terms for each in self.coordinates], self.analysis).of_each
+        self.coordinates = [
+            each if moved else replace(each, noisy=False) for each, moved in zip(self.coordinates, found, strict=True)
+        ]
+        return found
 
-    def _selecting(self) -> _Selecting:
+    def _selecting(self) -> Part:
         """The count that decides which groups are shown: the requested COUNT(*), for it costs nothing more, unless it
         has to be one of units; a unit may add several to it, which raises the threshold."""
         bounds = self.analysis.bounds
         if bounds.rows.linf == 1:  # a row is a unit there
-            return _Selecting(CountRows(None), Contribution(point(1), sure=False), bounds.rows, 1, by_unit=False)
+            return CountRows(None)
         asked_for_units = any(m.of == "presence" and not m.argument.nullable for m in self.analysis.measured)
         for m in self.analysis.measured if not asked_for_units else ():
             if m.aggregation.kind is AggregateKind.COUNT and count_of(m) == CountRows(None) and not self.of_units:
                 if m.of == "rows":
-                    return _Selecting(CountRows(None), m.count, m.bound, m.bound.linf, by_unit=False)
+                    return CountRows(None)
                 if m.count.range.lower == 0:
-                    most = int(m.count.range.upper)
-                    return _Selecting(_total_of(m), m.count, m.bound, most, by_unit=True)
-        return _Selecting(CountUnits(None), Contribution(point(1), sure=False), bounds.units, 1, by_unit=True)
+                    return _total_of(m)
+        return CountUnits(None)
 
-    def _counted(self, chosen: _Selecting) -> int:
-        return self._add(_count_name(chosen.part), ((self._part(chosen.part), 1),), 1.0, chosen)
+    def _counted(self, part: Part) -> int:
+        return self._add(_count_name(part), ((self._part(part), 1),), 1.0)
 
     def _estimate(self, m: Measured, counted: set[Part]) -> Estimate:
         kind = m.aggregation.kind
@@ -140,16 +124,16 @@ class Builder:
             return Estimate(AggregateKind.COUNT, None, self._distinct(m), 0.0, point(0), whole=True)
         count = count_of(m)
         if m.sum is None:
-            return Estimate(kind, None, self._count(m, count), 0.0, point(0), whole=True)
+            return Estimate(kind, None, self._counted(count), 0.0, point(0), whole=True)
         held = m.argument.range
         whole = kind is AggregateKind.SUM and is_whole(argument_of(m))
         public = self.analysis.public_count and m.count.sure
         if kind is AggregateKind.SUM and count not in counted and not self.centre_all and not public:
             return Estimate(kind, self._raw_sum(m), None, 0.0, held, whole)
-        place = self._count(m, count)
+        place = self._counted(count)
         if self._too_wide_for_a_grid(m):
             return Estimate(kind, self._raw_sum(m), place, 0.0, held, whole)
-        centred = self._centred_sum(m, self.grids[grid_key(m)], count)
+        centred = self._centred_sum(self.grids[grid_key(m)], count)
         if kind in SPREADS or kind in PAIRS:
             return Estimate(kind, centred, place, middle(held), held, whole, self._moments(m, count))
         return Estimate(kind, centred, place, middle(held), held, whole)
@@ -158,36 +142,32 @@ class Builder:
         """Squares and products of what is summed."""
         kind, own = m.aggregation.kind, self.grids[grid_key(m)]
         if m.other is None:
-            return Moments(half(m.argument.range), self._square(m, own, count))
+            return Moments(half(m.argument.range), self._square(own, count))
         other = self.grids[grid_key(m, second=True)]
         varies = own.part.most > 0 and other.part.most > 0
         return Moments(
             half(m.argument.range),
-            self._square(m, own, count) if kind in (AggregateKind.CORR, AggregateKind.REGR_R2) else None,
-            self._product(m, own, other) if varies else None,
-            self._centred_sum(m, other, count),
-            self._square(m, other, count) if kind not in (AggregateKind.COVAR_POP, AggregateKind.COVAR_SAMP) else None,
+            self._square(own, count) if kind in (AggregateKind.CORR, AggregateKind.REGR_R2) else None,
+            self._product(own, other) if varies else None,
+            self._centred_sum(other, count),
+            self._square(other, count) if kind not in (AggregateKind.COVAR_POP, AggregateKind.COVAR_SAMP) else None,
             middle(m.other.range),
             half(m.other.range),
         )
 
-    def _square(self, m: Measured, grid: Grid, count: CountRows) -> int | None:
+    def _square(self, grid: Grid, count: CountRows) -> int | None:
         """2 u^2 - 1 of each row, from -1 to 1."""
         if grid.part.most == 0:
             return None
         part = self._times(grid, grid)
-        row = Contribution(Interval(-part.most, part.most), _surely(m))
         terms = ((self._part(part), 2), (self._part(count), -part.most))
-        by = _Selecting(part, row, m.bound, part.most, by_unit=False)
-        return self._add(Label("sum of squares", (grid.part.value,)), terms, 1 / part.most, by)
+        return self._add(Label("sum of squares", (grid.part.value,)), terms, 1 / part.most)
 
-    def _product(self, m: Measured, own: Grid, other: Grid) -> int:
+    def _product(self, own: Grid, other: Grid) -> int:
         """u v of each row, from -1 to 1."""
         part = self._times(own, other)
-        row = Contribution(Interval(-part.most, part.most), _surely(m))
-        by = _Selecting(part, row, m.bound, part.most, by_unit=False)
         name = Label("sum of products", (own.part.value, other.part.value))
-        return self._add(name, ((self._part(part), 1),), 1 / part.most, by)
+        return self._add(name, ((self._part(part), 1),), 1 / part.most)
 
     def _times(self, own: Grid, other: Grid) -> LatticeProduct:
         """Exact where both lattices are of integers and the product is not too large."""
@@ -198,8 +178,7 @@ class Builder:
 
     def _distinct(self, m: Measured) -> int:
         part = CountDistinct(argument_of(m))
-        by = _Selecting(part, Contribution(point(1), sure=False), m.bound, 1, by_unit=False)
-        return self._add(Label("distinct", (part.value,)), ((self._part(part), 1),), 1.0, by)
+        return self._add(Label("distinct", (part.value,)), ((self._part(part), 1),), 1.0)
 
     def _estimate_of_units(self, m: Measured) -> Estimate:
         """Where each unit contributes one number to a group: its presence, its clipped total, or its own average."""
@@ -207,34 +186,24 @@ class Builder:
         if m.of == "presence":
             argument = m.aggregation.argument
             units = CountUnits(argument if m.argument.nullable else None)
-            by = _Selecting(units, Contribution(point(1), sure=False), m.bound, 1, by_unit=True)
-            return Estimate(AggregateKind.COUNT, None, self._counted(by), 0.0, point(0), whole=True)
+            return Estimate(AggregateKind.COUNT, None, self._counted(units), 0.0, point(0), whole=True)
         if m.of == "mean":
             grid = self.grids[grid_key(m)]
             count = CountUnits(argument_of(m) if m.argument.nullable else None)
-            by = _Selecting(count, Contribution(point(1), sure=False), m.bound, 1, by_unit=True)
             held = m.sum.range if m.sum is not None else m.argument.range
             centre = middle(held)
             mean = UnitMean(grid.part if m.aggregation.per_unit is None else far(grid), 0, grid.part.most)
-            place = self._centred(m, grid, mean, count) if grid.part.most else None
-            return Estimate(kind, place, self._counted(by), centre, held, whole=False)
+            place = self._centred(grid, mean, count) if grid.part.most else None
+            return Estimate(kind, place, self._counted(count), centre, held, whole=False)
         if m.sum is None:
-            total = _total_of(m)
-            by = _Selecting(total, m.count, m.bound, total.most, by_unit=True)
-            return Estimate(kind, None, self._counted(by), 0.0, point(0), whole=True)
-        return Estimate(kind, self._unit_sum(m, m.sum), None, 0.0, m.sum.range, is_whole(argument_of(m)))
+            return Estimate(kind, None, self._counted(_total_of(m)), 0.0, point(0), whole=True)
+        return Estimate(kind, self._unit_sum(m, m.sum.range), None, 0.0, m.sum.range, is_whole(argument_of(m)))
 
-    def _count(self, m: Measured, part: CountRows) -> int:
-        row = Contribution(point(1), m.count.sure)
-        return self._add(
-            _count_name(part), ((self._part(part), 1),), 1.0, _Selecting(part, row, m.bound, 1, by_unit=False)
-        )
-
-    def _unit_sum(self, m: Measured, total: Contribution) -> int:
+    def _unit_sum(self, m: Measured, held: Interval) -> int:
         """The clipped totals of units. Rows have no bounds of their own here: they are held 2^14 times further out than
         the total, for the lattice has ends."""
-        argument, held = argument_of(m), total.range
-        whole = is_whole(argument_of(m)) and held.magnitude <= self.fineness.most_exact()
+        argument = argument_of(m)
+        whole = is_whole(argument) and held.magnitude <= self.fineness.most_exact()
         if whole:
             size, scale = max(1, int(held.magnitude)), 1.0
         else:
@@ -244,22 +213,19 @@ class Builder:
         reach = far if whole else far / scale
         part = LatticeSum(argument, -reach, reach, 0 if whole else 0.0, scale, -far, far, whole=whole)
         least, most = max(-size, math.floor(held.lower * scale)), min(size, math.ceil(held.upper * scale))
-        row = Contribution(Interval(least, most), sure=False)
-        by = _Selecting(UnitTotal(part, least, most), row, m.bound, most, by_unit=True)
-        return self._add(Label("sum", (argument,)), ((self._part(by.part), 1),), 1 / scale, by)
+        return self._add(Label("sum", (argument,)), ((self._part(UnitTotal(part, least, most)), 1),), 1 / scale)
 
-    def _centred_sum(self, m: Measured, grid: Grid, count: CountRows) -> int | None:
+    def _centred_sum(self, grid: Grid, count: CountRows) -> int | None:
         if grid.part.most == 0:
             return None  # one value only: the sum is that value times the count
-        return self._centred(m, grid, grid.part, count)
+        return self._centred(grid, grid.part, count)
 
-    def _centred(self, m: Measured, grid: Grid, part: Part, count: Part) -> int:
+    def _centred(self, grid: Grid, part: Part, count: Part) -> int:
         """2 q - N for each contribution of q in 0..N."""
         size = grid.part.most
-        row = Contribution(Interval(-size, size), _surely(m) and m.of == "rows")
         terms = ((self._part(part), 2), (self._part(count), -size))
         name = Label("sum", (grid.part.value,), grid.origin + grid.step * size / 2)
-        return self._add(name, terms, grid.step / 2, _Selecting(part, row, m.bound, size, by_unit=m.of != "rows"))
+        return self._add(name, terms, grid.step / 2)
 
     def _raw_sum(self, m: Measured) -> int:
         argument, held = argument_of(m), m.argument.range
@@ -274,9 +240,7 @@ class Builder:
             most = min(size, math.ceil(held.upper * scale))
             part = LatticeSum(argument, held.lower, held.upper, 0, scale, least, most, whole=False)
             step = 1 / scale
-        row = Contribution(Interval(part.least, part.most), _surely(m))
-        by = _Selecting(part, row, m.bound, part.most, by_unit=False)
-        return self._add(Label("sum", (argument,)), ((self._part(part), 1),), step, by)
+        return self._add(Label("sum", (argument,)), ((self._part(part), 1),), step)
 
     def _too_wide_for_a_grid(self, m: Measured) -> bool:
         """Whether whole numbers of nobody's rows are summed as they are, since grids would be too coarse for what is
@@ -289,20 +253,17 @@ class Builder:
     def _part(self, part: Part) -> int:
         return self.parts.setdefault(part, len(self.parts))
 
-    def _add(self, name: Label, terms: tuple[tuple[int, int], ...], unit: float, by: _Selecting) -> int:
+    def _add(self, name: Label, terms: tuple[tuple[int, int], ...], unit: float) -> int:
         for place, each in enumerate(self.coordinates):
             if each.terms == terms:
                 return place
-        l1 = round(self.analysis.of(by.row, by.bound).l1)  # of whole numbers, and whole
-        l2 = squared(by.row, by.bound, self.analysis)
-        self.coordinates.append(Coordinate(name, terms, unit, by.row, l1, l2, l1 > 0, by.bound, by.by_unit))
+        self.coordinates.append(Coordinate(name, terms, unit))
         return len(self.coordinates) - 1
 
-    def _common_steps(self) -> int | None:
+    def _common_steps(self, each: list[int]) -> int | None:
         """The common sensitivity of all noisy coordinates: a multiple of each, or, on coarse grids, so much larger that
         a whole factor for each comes within 2^-12 of it. Two and more coordinates, and those of levels, share a fine
         lattice, on which their laws are as good as continuous. None where only coarse grids will do."""
-        each = [coordinate.sensitivity for coordinate in self.coordinates if coordinate.noisy]
         steps = math.lcm(*each) if each else 0
         if steps > 4 * self.fineness.most_steps():
             return 1 << (max(each).bit_length() + 12) if self.coarse else None
@@ -323,7 +284,3 @@ def _count_name(part: Part) -> Label:
         part = part.of
     present = part.present if isinstance(part, CountRows | CountUnits) else None
     return Label("units" if isinstance(part, CountUnits) else "count", () if present is None else (present,))
-
-
-def _surely(m: Measured) -> bool:
-    return m.sum is not None and m.sum.sure

@@ -9,12 +9,10 @@ encoding of Kulesza, Suresh, Wang, "Mean Estimation in the Add-Remove Model" (IC
 
 from __future__ import annotations
 
-from fractions import Fraction
 from itertools import product
 
 from dpsql.core.exact import SHARE_STEPS, LatticeShare, LatticeSum
-from dpsql.core.sensitivity import Analysis, Contribution, Measured
-from dpsql.core.unit import Neighbours
+from dpsql.core.sensitivity import Analysis, Measured
 from dpsql.plan.aggregates import PAIRS, SPREADS, AggregateKind
 from dpsql.plan.expressions import Expr, Fact
 from dpsql.release.labels import Label
@@ -70,29 +68,15 @@ class _Design:
         self.indices = list(product(range(self.degrees[0] + 1), range(self.degrees[1] + 1)))
 
     def lattice(self) -> Lattice:
-        """One unit makes at most `l1` rows, each of L1 norm 1; under bounded neighbours they leave and others enter."""
-        analysis, bound = self.analysis, self.pair.bound
-        rows = bound.l1 * (2 if analysis.neighbours is Neighbours.BOUNDED else 1)
-        steps = SHARE_STEPS * rows
-        row = Contribution(Interval(0, SHARE_STEPS), sure=False)
+        """One coordinate for each share."""
         parts = tuple(self._part(index) for index in self.indices)
         coordinates = tuple(
-            Coordinate(
-                Label(f"share {i}{j} of ", tuple(self.exprs)),
-                ((place, 1),),
-                1 / SHARE_STEPS,
-                row,
-                steps,
-                Fraction(steps) ** 2,
-                noisy=True,
-                bound=bound,
-            )
+            Coordinate(Label(f"share {i}{j} of ", tuple(self.exprs)), ((place, 1),), 1 / SHARE_STEPS)
             for place, (i, j) in enumerate(self.indices)
         )
         features, places = self._features()
-        estimates = tuple(self._estimate(m, places) for m in analysis.measured)
-        groups = analysis.bounds.units.groups * (2 if analysis.neighbours is Neighbours.BOUNDED else 1)
-        return Lattice(parts, coordinates, estimates, steps, 0, 0, groups, features=features, l1=steps)
+        estimates = tuple(self._estimate(m, places) for m in self.analysis.measured)
+        return Lattice(parts, coordinates, estimates, features=features, divided=True)
 
     def _part(self, index: tuple[int, int]) -> LatticeShare:
         first, second = (_grid(expr, held.range) for expr, held in self.sides.items())

@@ -6,8 +6,8 @@ has half the sum of two uncorrelated noises: half the variance, for nothing. (A 
 count is the same thing.) Two such counts are even worth a count of all that nobody asks for: d + 1 coordinates of the
 law on the cube have a variance of (d + 2)(d + 3) / 3, and half of that is less than (d + 1)(d + 2) / 3 for d >= 2.
 
-Privacy: each coordinate says what one contribution adds to it, and is paid for by that. Under bounded neighbours
-2 c - N can move further than c (a row that is counted and then is not), so that the designs have to be compared.
+What it costs follows from both parts (`core.reach`). Under bounded neighbours 2 c - N can move further than c (a row
+that is counted and then is not), so that the designs have to be compared.
 """
 
 from __future__ import annotations
@@ -16,11 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dpsql.core.exact import CountDistinct, CountRows, Part
-from dpsql.core.sensitivity import Analysis, Contribution
-from dpsql.release.parts import Coordinate, Feature, squared
-from dpsql.schema.intervals import Interval
-
-_EITHER = Contribution(Interval(-1, 1), sure=False)
+from dpsql.release.parts import Coordinate, Feature
 
 
 def worth_a_count(parts: Sequence[Part], coordinates: Sequence[Coordinate]) -> bool:
@@ -29,7 +25,7 @@ def worth_a_count(parts: Sequence[Part], coordinates: Sequence[Coordinate]) -> b
 
 
 def around_the_count(
-    parts: Sequence[Part], coordinates: Sequence[Coordinate], analysis: Analysis
+    parts: Sequence[Part], coordinates: Sequence[Coordinate]
 ) -> tuple[list[Coordinate], tuple[Feature, ...]]:
     """The coordinates with such counts taken less half the count of all, if that is noisy; and what aggregates speak
     of then."""
@@ -38,9 +34,8 @@ def around_the_count(
     every = _of_all(parts, coordinates)
     if every is not None:
         for place in _of_some(parts, coordinates):
-            if coordinates[place].bound == coordinates[every].bound:
-                found[place] = _less_half(coordinates[place], coordinates[every], analysis)
-                features[place] = ((place, 1.0), (every, 0.5))
+            found[place] = _less_half(coordinates[place], coordinates[every])
+            features[place] = ((place, 1.0), (every, 0.5))
     return found, tuple(features)
 
 
@@ -56,19 +51,12 @@ def _of_all(parts: Sequence[Part], coordinates: Sequence[Coordinate]) -> int | N
 
 
 def _counts(parts: Sequence[Part], coordinates: Sequence[Coordinate]) -> list[tuple[int, Part]]:
-    """Coordinates that are one part each, counted by row, with noise."""
-    plain = [(place, each) for place, each in enumerate(coordinates) if each.noisy and not each.by_unit]
+    """Coordinates that are one part each, with noise."""
+    plain = [(place, each) for place, each in enumerate(coordinates) if each.noisy]
     return [(place, parts[each.terms[0][0]]) for place, each in plain if len(each.terms) == 1]
 
 
-def _less_half(each: Coordinate, count: Coordinate, analysis: Analysis) -> Coordinate:
+def _less_half(each: Coordinate, count: Coordinate) -> Coordinate:
     ((part, _),), ((every, _),) = each.terms, count.terms
-    return replace(
-        each,
-        name=replace(each.name, around=count.name),
-        terms=((part, 2), (every, -1)),
-        unit=0.5,
-        row=_EITHER,
-        sensitivity=round(analysis.of(_EITHER, each.bound).l1),
-        l2_squared=squared(_EITHER, each.bound, analysis),
-    )
+    name = replace(each.name, around=count.name)
+    return replace(each, name=name, terms=((part, 2), (every, -1)), unit=0.5)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.mechanisms import Noise
+from dpsql.core.reach import never_negative
 from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Call, Column, Expr, IntervalEnd, Literal, Report, Slot, Vector, call, walk
@@ -212,7 +213,7 @@ def _of_one(release: Release, share: Share, place: int, low: float, high: float)
     from dpsql.accuracy.truncated import tail_of  # loaded where rows are chosen by noise, which is seldom
 
     coordinate, tail = release.coordinates[place], tail_of(share.noise)
-    least = 0.0 if coordinate.row.least >= 0 else -math.inf
+    least = 0.0 if never_negative(release.lattice.parts, coordinate.terms, release.analysis) else -math.inf
     return None if tail is None else Window({place: coordinate.unit}, coordinate.unit, tail, low, high, least)
 
 

@@ -20,6 +20,7 @@ from dpsql.schema.columns import Type
 from dpsql.schema.declaration import Declaration, Stored, resolve
 from dpsql.sql import plan_of
 from dpsql.sql.catalog import Catalog
+from tests.core.norms import norms
 
 FOLDER = Path(__file__).parent
 CASES = sorted(path.stem for path in FOLDER.glob("*.sql"))
@@ -94,8 +95,8 @@ def _argument(measured: Measured) -> str:
 
 
 def _norms(analysis: Analysis, row: Contribution) -> str:
-    norms = analysis.of(row)
-    return f"(L1 {norms.l1:.12g}, L2 {norms.l2:.12g}, Linf {norms.linf:.12g})"
+    found = norms(analysis, row)
+    return f"(L1 {found.l1:.12g}, L2 {found.l2:.12g}, Linf {found.linf:.12g})"
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,0 +1,330 @@
+"""How far neighbouring tables can move integer combinations of exact parts: derived from the parts, never stated.
+
+A *coordinate* is a combination A_i of parts, one integer for each group; A has a row for each coordinate. Whoever
+designs coordinates says nothing of their sensitivity: a poor design is a worse answer, never a leak.
+
+What one row adds. A row of a group adds a vector v of a set V to the parts of rows (`_adds` has each part's proof):
+  CountRows           1, or 0 where its expression is NULL
+  LatticeSum          an integer of {least..most} (the executor holds it there), 0 where its value is NULL
+  LatticeProduct      an integer of {-most..most}, of {0..most} for a square; 0 where either value is NULL
+  LatticeShare        SHARE_STEPS dealt out among the shares of one division, none negative; 0 where a value is NULL
+  CountDistinct       with the other rows there already: 1 for a value that is new, 0 for others and for NULL
+Rows added one after the other add up, so c rows of a unit add a vector of the c-fold sum of V with itself.
+What one unit adds, besides, to a group that it has a row in, is a vector u of a set U:
+  CountUnits          1, or 0 where its expression is NULL in all of the unit's rows
+  UnitTotal           an integer of {least..most}, or 0
+  UnitMean            an integer of {least..most}, 0 where its value is NULL in all of the unit's rows
+These are integers between ends and shares of a whole: points of the convex hull of finitely many *vertices*. Parts
+whose values are NULL in the same rows are tied in one *block*, which adds nothing at all or a vertex of each part;
+blocks are taken as independent, which makes V larger, if anything.
+
+Norms are convex, and a convex function is largest at a vertex. So for c rows in a group and W(c) = {u + c v}
+  f(c) = max |A w| over w in W(c) = max |A (u + c v)| over vertices u, v,
+with all c rows alike: |A (u + v_1 + ... + v_c)| is convex in each v_j, and so in their sum, which ranges over c times
+the hull of V. As a row may be left out 0 belongs to V; so f is a convex function of c >= 0, and does not fall.
+
+Unbounded neighbours. A unit is in at most G groups, with c_i rows in group i, 0 <= c_i <= p and sum c_i <= r
+(`ContributionBound`; where parts of units count all of its rows, c_i are those that are kept, perhaps none). A group
+that the unit is in moves by A w, w in W(c_i). The sum of f(c_i) over groups is convex in (c_i), hence largest at a
+vertex of that polytope: k groups are full, c_i = p, and either all others are empty, or k = floor(r / p) and one has
+the rest. As f does not fall the latter is the most: floor(r / p) f(p) + f(rest) + f(0) for each group that is left. It
+is attained where the vertices are: take such rows. With f the largest change of a coordinate it is the norm of the cube
+law, with f the L1 norm it is the L1 norm, with f the square of the L2 norm its square, which is convex as well.
+
+Bounded neighbours, many groups. The unit's rows leave, with c_i rows in group i, and others enter, with c'_i: group i
+moves by A (w' - w), w in W(c_i), w' in W(c'_i), or by one of them alone.
+  Cube norm and L1: |A (w' - w)| <= |A w'| + |A w|, which leaving some groups and entering others attains: twice the
+figure for unbounded neighbours.
+  L2: g(c, c') = max |A (w' - w)|^2 over vertices is convex in both, so again all groups are full, empty or the one with
+the rest, on either side. How they meet is an assignment of groups left to groups entered, or to none. For any numbers
+b_c with b_c >= 2 g(c, none) and b_c + b_c' >= 2 g(c, c') a pair of groups moves by at most (b_c + b_c') / 2, and one
+alone by b_c / 2, so all of them by at most the sum of b_c over the groups of one side: the dual of the assignment.
+`_changed` takes the least numbers one after the other, those of the most groups first. For one row in one group of each
+it is max(2 max |A v|^2, max |A (v' - v)|^2), which is tight.
+
+Bounded neighbours, one group. Two vertices differ: |A (w' - w)| for w, w' of W(p), W(0) or 0, where the unit has no
+row. Where every unit surely has its one row there (`Analysis.public_count`) both are of W(1), without 0 in V.
+
+`core.vertices` has the largest norms over vertices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import chain
+
+from dpsql.core.exact import (
+    SHARE_STEPS,
+    CountDistinct,
+    CountRows,
+    CountUnits,
+    LatticeProduct,
+    LatticeShare,
+    Part,
+    UnitMean,
+    UnitTotal,
+    of_units,
+)
+from dpsql.core.mechanisms import Reach
+from dpsql.core.sensitivity import Analysis
+from dpsql.core.unit import ContributionBound, Neighbours, Sensitivity
+from dpsql.core.vertices import ABSENT, Block, Cells, Element, joined, multiple, spans_of
+from dpsql.errors import InternalError
+from dpsql.plan.expressions import Call, Expr, Literal
+from dpsql.plan.facts import fact
+
+Terms = Sequence[tuple[int, int]]
+"""A coordinate: (place among the parts, factor) pairs."""
+
+_ONE = (1,)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How far one privacy unit can move a vector of coordinates over all groups, in their own steps.
+
+    cube: the largest sum over groups of the largest coordinate change of a group; l1, l2_squared: of the whole vector;
+    of_each: the largest L1 change of each coordinate; in_a_group: what one unit can add to each in one group, or take
+    away, by being there.
+    """
+
+    cube: int
+    l1: int
+    l2_squared: int
+    of_each: tuple[int, ...]
+    in_a_group: tuple[int, ...]
+
+
+def change_of(parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analysis) -> Change:
+    """The change of some coordinates under an analysis' neighbours and limits; the proof is the module's."""
+    nothing = (0,) * len(coordinates)
+    if not analysis.private or not coordinates:
+        return Change(0, 0, 0, nothing, nothing)
+    cells = Cells(*_blocks(parts, coordinates, analysis), len(coordinates))
+    bounded = analysis.neighbours is Neighbours.BOUNDED
+    if bounded and not analysis.grouped:
+        return _within(cells, analysis.bounds.rows, analysis.public_count)
+    return _across(cells, analysis.bounds.rows, analysis.bounds.units.groups if cells.units else 0, bounded)
+
+
+@lru_cache(maxsize=1024)
+def _across(cells: Cells, bound: ContributionBound, present: int, bounded: bool) -> Change:
+    """The change over many groups."""
+    groups = _groups(bound, present)
+    there = [(times, joined(cells.norms(state) for state in cells.states(kept))) for times, kept in groups]
+    of_each = tuple(sum(times * most.each[place] for times, most in there) for place in range(cells.dimension))
+    cube = sum(times * max(most.each) for times, most in there)
+    l1 = sum(times * most.l1 for times, most in there)
+    if not bounded:
+        l2_squared = sum(times * most.l2_squared for times, most in there)
+        return Change(cube, l1, l2_squared, of_each, there[0][1].each)
+    return Change(2 * cube, 2 * l1, _changed(cells, groups), tuple(2 * each for each in of_each), there[0][1].each)
+
+
+@lru_cache(maxsize=1024)
+def _within(cells: Cells, bound: ContributionBound, sure: bool) -> Change:
+    """The change of a unit's rows in the one group that there is."""
+    states = [(1, 1)] if sure else [*cells.states(bound.linf), ABSENT]
+    pairs = ((one, other) for place, one in enumerate(states) for other in states[place:])
+    most = joined(cells.norms(one, other) for one, other in pairs)
+    return Change(max(most.each), most.l1, most.l2_squared, most.each, most.each)
+
+
+def reach_of(parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analysis) -> Reach:
+    """The change as mechanisms are calibrated to it."""
+    change = change_of(parts, coordinates, analysis)
+    return Reach(change.cube, Fraction(change.l2_squared), len(coordinates), change.l1)
+
+
+def reach_of_level(
+    parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analysis, cells: int, finest: int
+) -> Reach:
+    """The same for a level of `cells` groups, each the sum of `finest` of the analysis'. A sum of cells moves no more,
+    in the cube norm and in L1, than the cells do; in L2 a unit's contributions that come together in a cell count
+    together: `merged`."""
+    if not analysis.private or not coordinates:
+        return reach_of(parts, coordinates, analysis)
+    reach = reach_of(parts, coordinates, analysis)
+    return replace(reach, l2_squared=Fraction(_at_level(parts, coordinates, analysis, cells, finest)[0]))
+
+
+def sensitivity_of(
+    parts: Sequence[Part], terms: Terms, analysis: Analysis, level: tuple[int, int] | None = None
+) -> Sensitivity:
+    """The norms over all groups of one coordinate by itself; or of its sums at a `level` of so many cells, each of so
+    many groups."""
+    if not analysis.private:
+        return Sensitivity(0, 0, 0)
+    one = change_of(parts, [terms], analysis)
+    if level is not None:
+        l2_squared, largest = _at_level(parts, [terms], analysis, *level)
+    else:
+        within = analysis.neighbours is Neighbours.BOUNDED and analysis.grouped
+        alone = change_of(parts, [terms], replace(analysis, grouped=False)) if within else one
+        l2_squared, largest = one.l2_squared, alone.in_a_group[0]
+    l2 = min(one.l1, math.sqrt(l2_squared))
+    return Sensitivity(one.l1, l2, min(l2, largest))
+
+
+def reach_of_counts(analysis: Analysis) -> Reach:
+    """That of counts of all values of a column, in all groups, one coordinate for each. Values are to the rows of a
+    unit what groups are: each row counts for one, and one that changes leaves one for another."""
+    return reach_of((CountRows(None),), (((0, 1),),), replace(analysis, grouped=True))
+
+
+def groups_of_a_unit(analysis: Analysis) -> int:
+    """In how many groups one unit's coming can show or hide what other units do not: each that it is in; those that it
+    leaves and those that it enters, where its rows change."""
+    return analysis.bounds.units.groups * (2 if analysis.neighbours is Neighbours.BOUNDED else 1)
+
+
+def never_negative(parts: Sequence[Part], terms: Terms, analysis: Analysis) -> bool:
+    """Whether no row and no unit takes anything away from a coordinate."""
+    blocks = chain(*_blocks(parts, [terms], analysis))
+    return sum(min(spans_of(pattern).get(0, ABSENT)[0] for pattern in block) for block in blocks) >= 0
+
+
+def assert_unmoved(parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analysis) -> None:
+    """Raises InternalError where one of the coordinates, which are to be released as they are, differs between
+    neighbours: of people's rows only what all neighbours have in common needs no noise."""
+    if coordinates and change_of(parts, coordinates, analysis).l1:
+        raise InternalError("a sum that a person moves would be released without noise")
+
+
+def _at_level(
+    parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analysis, cells: int, finest: int
+) -> tuple[int, int]:
+    """The squared L2 norm of the coordinates at a level, and the largest change of any in one of its cells.
+
+    Contributions by rows and by units come together in their own numbers, so each kind is taken by itself. Their
+    squares add up where no coordinate has both kinds, and else |x + y|^2 <= 2 |x|^2 + 2 |y|^2."""
+    l2_squared = largest = 0
+    bounded = analysis.neighbours is Neighbours.BOUNDED
+    kinds = zip(_blocks(parts, coordinates, analysis), (analysis.bounds.rows, analysis.bounds.units), strict=True)
+    for blocks, bound in kinds:
+        alone, held = Cells(blocks, (), len(coordinates)), merged(bound, cells, finest)
+        most = _across(alone, held, 0, bounded)
+        l2_squared += most.l2_squared
+        largest += max(_within(alone, held, False).in_a_group if bounded else most.in_a_group)
+    both = any(len({of_units(parts[part]) for part, _ in terms}) > 1 for terms in coordinates)
+    return (l2_squared * 2 if both else l2_squared), largest
+
+
+def merged(bound: ContributionBound, cells: int, finest: int) -> ContributionBound:
+    """What a unit adds to a level of so many cells, each of so many of the finest: what it adds to those comes
+    together."""
+    together = bound.per_group * min(bound.groups, finest)
+    return ContributionBound(bound.rows, min(bound.groups, cells), min(bound.rows, together))
+
+
+def _groups(bound: ContributionBound, present: int) -> list[tuple[int, int]]:
+    """(how many groups, rows of the unit in each) where a convex function of these is largest: full ones, the one with
+    the rest, and those where the unit is by parts of units alone, in at most `present` groups altogether."""
+    full = min(bound.groups, bound.rows // bound.linf)
+    rest = bound.rows - full * bound.linf if full < bound.groups else 0
+    empty = max(0, present - full - (rest > 0))
+    return [each for each in ((full, bound.linf), (int(rest > 0), rest), (empty, 0)) if each[0]]
+
+
+def _changed(cells: Cells, groups: Sequence[tuple[int, int]]) -> int:
+    """The squared L2 change of a unit that leaves such groups and enters such groups (the module's docstring)."""
+    worth: list[tuple[int, int]] = []
+    total = 0
+    for times, kept in sorted(groups, reverse=True):
+        alone = max(cells.norms(state).l2_squared for state in cells.states(kept))
+        least = max(2 * alone, cells.apart(kept, kept))
+        for other, before in worth:
+            least = max(least, 2 * cells.apart(kept, other) - before)
+        worth.append((kept, least))
+        total += times * least
+    return total
+
+
+# What one row and one unit add.
+
+
+def _blocks(
+    parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analysis
+) -> tuple[tuple[Block, ...], tuple[Block, ...]]:
+    """The blocks of rows and those of units, as they move the coordinates."""
+    columns: list[dict[int, int]] = [{} for _ in parts]
+    for place, terms in enumerate(coordinates):
+        for number, factor in terms:
+            columns[number][place] = columns[number].get(place, 0) + factor
+    tied: dict[tuple[bool, frozenset[Expr]], list[Element]] = {}
+    divisions: dict[object, dict[tuple[int, int], dict[int, int]]] = {}
+    for part, column in zip(parts, columns, strict=True):
+        if not column:
+            continue
+        if isinstance(part, LatticeShare):
+            share = divisions.setdefault((part.first, part.second, part.degrees), {}).setdefault(part.index, {})
+            share.update((place, share.get(place, 0) + factor) for place, factor in column.items())
+            continue
+        values, read = _adds(part)
+        absent = frozenset(chain.from_iterable(_nulls(each, analysis) for each in read))
+        tied.setdefault((of_units(part), absent), []).append(tuple(multiple(column.items(), value) for value in values))
+    blocks: tuple[list[Block], list[Block]] = ([], [])
+    for (by_unit, absent), elements in tied.items():
+        if absent:
+            blocks[by_unit].append((tuple(elements), ()))
+        else:
+            blocks[by_unit].extend(((element,),) for element in elements)
+    for shares in divisions.values():  # what goes to shares that nobody asks for, or of NULL to none, is ()
+        blocks[False].append(((((), *(multiple(share.items(), SHARE_STEPS) for share in shares.values())),),))
+    return tuple(blocks[False]), tuple(blocks[True])
+
+
+def _adds(part: Part) -> tuple[tuple[int, ...], tuple[Expr, ...]]:
+    """The least and the most that a row (or a unit) adds to a part where nothing that it reads is NULL, and what it
+    reads: where any of that is NULL (for a unit: in all of its rows) it adds 0.
+
+    CountDistinct: let other rows of the group have the values D. A set of rows adds those of its values that are not in
+    D: added one after the other each adds 0 or 1. A square is of two equal factors, and is clipped at 0 from below by
+    being one. UnitTotal: a unit without values has the total 0, clipped as any."""
+    if isinstance(part, CountRows | CountUnits):
+        return _ONE, () if part.present is None else (part.present,)
+    if isinstance(part, CountDistinct):
+        return (0, 1), (part.value,)
+    if isinstance(part, LatticeProduct):
+        return (0 if part.first == part.second else -part.most, part.most), (part.first.value, part.second.value)
+    assert not isinstance(part, LatticeShare)  # shares are dealt out together
+    ends = (min(part.least, part.most), max(part.least, part.most))
+    if isinstance(part, UnitTotal):
+        return (min(0, ends[0]), max(0, ends[1])), ()
+    return ends, ((part.of if isinstance(part, UnitMean) else part).value,)
+
+
+def _nulls(expr: Expr, analysis: Analysis) -> frozenset[Expr]:
+    """The expressions of which any is NULL in a row just where `expr` is; none where it never is.
+
+    CASE WHEN y IS NOT NULL THEN x END is NULL just where x or y is: a pair of values reads both so. Any other
+    expression stands for itself. Whether one can be NULL at all is asked for only where it matters: beside others, and
+    where rows are sure to be there; else a NULL is what a row adds that is not there, save to the counts of all."""
+    guarded = _guarded(expr)
+    if guarded is not None:
+        return _nulls_of(guarded[0], analysis) | _nulls_of(guarded[1], analysis)
+    return _nulls_of(expr, analysis) if analysis.public_count else frozenset((expr,))
+
+
+def _nulls_of(expr: Expr, analysis: Analysis) -> frozenset[Expr]:
+    guarded = _guarded(expr)
+    if guarded is not None:
+        return _nulls_of(guarded[0], analysis) | _nulls_of(guarded[1], analysis)
+    return frozenset((expr,)) if fact(expr, analysis.known).nullable else frozenset()
+
+
+def _guarded(expr: Expr) -> tuple[Expr, Expr] | None:
+    """x and y of CASE WHEN NOT (y IS NULL) THEN x ELSE NULL END."""
+    if not (isinstance(expr, Call) and expr.function.name == "case" and len(expr.args) == 3):
+        return None
+    condition, value, other = expr.args
+    if not (isinstance(other, Literal) and other.value is None and isinstance(condition, Call)):
+        return None
+    inner = condition.args[0] if condition.function.name == "not" else None
+    if isinstance(inner, Call) and inner.function.name == "is_null":
+        return value, inner.args[0]
+    return None

@@ -1,0 +1,197 @@
+"""The largest norms of a sum of vertices, of which one of each block is added.
+
+A coordinate's largest size is the end of its range, the sum of the ranges that the blocks give it: exact. L1 and L2 are
+sums over coordinates; such that share no block vary independently, and where it is known which blocks are NULL, so do
+such that share no part. So each set of linked coordinates is gone through by itself, vertex by vertex; where it has
+more than `MOST_VERTICES` the sum of each coordinate's largest change is taken, which is not less. For ordinary
+aggregates that is a few steps for each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, product
+
+MOST_VERTICES = 4_096
+
+Steps = tuple[tuple[int, int], ...]
+"""What is added to the coordinates: (place, steps) pairs."""
+Element = tuple[Steps, ...]
+"""Independent of all others: one of these is added, or something between them."""
+Pattern = tuple[Element, ...]
+"""What is added together: one of each element."""
+Block = tuple[Pattern, ...]
+"""One of these patterns; that of NULL is empty."""
+ABSENT = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Norms:
+    """The largest size of each coordinate, L1 norm and squared L2 norm."""
+
+    each: tuple[int, ...]
+    l1: int
+    l2_squared: int
+
+
+def joined(found: Iterable[Norms]) -> Norms:
+    """The largest of each."""
+    norms = list(found)
+    each = tuple(map(max, zip(*(one.each for one in norms), strict=True)))
+    return Norms(each, max(one.l1 for one in norms), max(one.l2_squared for one in norms))
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """What a unit of (1, c), there with c rows, adds to a group: u + c v. ABSENT adds nothing."""
+
+    rows: tuple[Block, ...]
+    units: tuple[Block, ...]
+    dimension: int
+
+    def states(self, kept: int) -> list[tuple[int, int]]:
+        """With so many rows, or with none of them where parts of units count it all the same."""
+        return [(1, kept), (1, 0)] if self.units and kept else [(1, kept)]
+
+    def norms(self, one: tuple[int, int], other: tuple[int, int] = ABSENT) -> Norms:
+        """Those of w - w', for w of one state and w' of the other."""
+        blocks = [
+            _minus(_scaled(block, state), _scaled(block, left))
+            for kind, state, left in zip((self.units, self.rows), one, other, strict=True)
+            for block in kind
+        ]
+        return _norms(blocks, self.dimension)
+
+    def apart(self, kept: int, left: int) -> int:
+        """The largest squared L2 norm of w - w'."""
+        states = product(self.states(kept), self.states(left))
+        return max(self.norms(one, other).l2_squared for one, other in states)
+
+
+def multiple(steps: Iterable[tuple[int, int]], factor: int) -> Steps:
+    return tuple((place, step * factor) for place, step in steps)
+
+
+def _scaled(block: Block, factor: int) -> Block:
+    """So many times the same."""
+    if factor == 1:
+        return block
+    if factor == 0:
+        return ((),)
+    return tuple(tuple(tuple(multiple(steps, factor) for steps in one) for one in pattern) for pattern in block)
+
+
+def _minus(block: Block, other: Block) -> Block:
+    """A block of one unit less the same block of another."""
+    if other == ((),):
+        return block
+    opposite = _scaled(other, -1)
+    return tuple(
+        tuple(
+            tuple(tuple(_sum((a, b)).items()) for a in one for b in two)
+            for one, two in zip(pattern, against, strict=True)
+        )
+        if pattern and against
+        else pattern or against
+        for pattern in block
+        for against in opposite
+    )
+
+
+def _sum(vectors: Iterable[Iterable[tuple[int, int]]]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for steps in vectors:
+        for place, step in steps:
+            found[place] = found.get(place, 0) + step
+    return found
+
+
+def _places(element: Element) -> set[int]:
+    return {place for steps in element for place, _ in steps}
+
+
+def _norms(blocks: Sequence[Block], dimension: int) -> Norms:
+    """The largest norms of a sum of one pattern of each block."""
+    low, high = [0] * dimension, [0] * dimension
+    for block in blocks:
+        spans = [spans_of(pattern) for pattern in block]
+        for place in set().union(*spans):
+            low[place] += min(span.get(place, ABSENT)[0] for span in spans)
+            high[place] += max(span.get(place, ABSENT)[1] for span in spans)
+    each = tuple(max(-least, most) for least, most in zip(low, high, strict=True))
+    l1 = l2_squared = 0
+    places = [set().union(*(_places(one) for pattern in block for one in pattern)) for block in blocks]
+    constant = [len(block) == 1 and all(len(one) == 1 for one in block[0]) for block in blocks]
+    always = _sum(one[0] for block, fixed in zip(blocks, constant, strict=True) if fixed for one in block[0])
+    loose = [number for number, fixed in enumerate(constant) if not fixed]
+    left = set(always)
+    for linked, members in _linked([places[number] for number in loose]):
+        left -= linked
+        patterns = [blocks[loose[number]] for number in members]
+        many = math.prod(map(len, patterns))
+        if many > MOST_VERTICES:
+            sizes = (sum(each[place] for place in linked), sum(each[place] ** 2 for place in linked))
+        else:
+            found = [
+                _largest(linked, always, list(chain(*chosen)), MOST_VERTICES // many) for chosen in product(*patterns)
+            ]
+            sizes = (max(one for one, _ in found), max(two for _, two in found))
+        l1, l2_squared = l1 + sizes[0], l2_squared + sizes[1]
+    l1 += sum(abs(always[place]) for place in left)
+    l2_squared += sum(always[place] ** 2 for place in left)
+    return Norms(each, l1, l2_squared)
+
+
+def spans_of(pattern: Pattern) -> dict[int, tuple[int, int]]:
+    """The least and the most that is added to each coordinate."""
+    found: dict[int, tuple[int, int]] = {}
+    for element in pattern:
+        held = [dict(steps) for steps in element]
+        for place in _places(element):
+            steps = [each.get(place, 0) for each in held]
+            low, high = found.get(place, ABSENT)
+            found[place] = (low + min(steps), high + max(steps))
+    return found
+
+
+def _linked(sets: Sequence[set[int]]) -> Iterator[tuple[set[int], list[int]]]:
+    """Sets that overlap, joined, and which of them each is made of."""
+    joined: list[tuple[set[int], list[int]]] = []
+    for number, places in enumerate(sets):
+        apart = []
+        own, members = set(places), [number]
+        for other, others in joined:
+            if own.isdisjoint(other):
+                apart.append((other, others))
+            else:
+                own |= other
+                members += others
+        joined = [*apart, (own, members)]
+    yield from joined
+
+
+def _largest(places: set[int], always: Mapping[int, int], elements: Sequence[Element], most: int) -> tuple[int, int]:
+    """The largest L1 norm and squared L2 norm at these places of `always` and one of each element, independently; at
+    most so many vertices are gone through."""
+    base = _sum(
+        chain([[(place, always.get(place, 0)) for place in places]], (one[0] for one in elements if len(one) == 1))
+    )
+    free = [one for one in elements if len(one) > 1]
+    l1 = l2_squared = 0
+    left = set(places)
+    for linked, members in _linked([_places(one) for one in free]):
+        left -= linked
+        chosen = [free[number] for number in members]
+        if len(linked) == 1 or math.prod(map(len, chosen)) > most:
+            spans = spans_of(tuple(chosen))
+            sizes = [max(abs(base[place] + spans[place][0]), abs(base[place] + spans[place][1])) for place in linked]
+            one, two = sum(sizes), sum(size * size for size in sizes)
+        else:
+            start = [(place, base[place]) for place in linked]
+            sums = [_sum((start, *vertex)).values() for vertex in product(*chosen)]
+            one = max(sum(map(abs, each)) for each in sums)
+            two = max(sum(step * step for step in each) for each in sums)
+        l1, l2_squared = l1 + one, l2_squared + two
+    return l1 + sum(abs(base[place]) for place in left), l2_squared + sum(base[place] ** 2 for place in left)
