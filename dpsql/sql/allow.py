@@ -108,10 +108,10 @@ def _is_known(statement: Statement, token: Token, words: Counter[str], *, opens:
         return True
     called = opens and not quoted and token.token_type is not TokenType.NUMBER
     kinds = [word, *(["type"] if token.token_type in _TYPES else []), *(["call"] if called else [])]
-    found = next((kind for kind in kinds if words[kind] > 0), None)
-    if found is not None:
-        words[found] -= 1
-    return found is not None or _read_otherwise(statement, token, words)
+    taken = next((kind for kind in kinds if words[kind] > 0), None)
+    if taken is not None:
+        words[taken] -= 1
+    return taken is not None or _read_otherwise(statement, token, words)
 
 
 def _read_otherwise(statement: Statement, token: Token, words: Counter[str]) -> bool:
@@ -153,10 +153,10 @@ def _node_refused(statement: Statement, node: exp.Expr) -> UnsupportedSQL:
         text = sql[place.start : place.end + 1][:MOST]
         return UnsupportedSQL(f"{text} is a kind of constant that is not supported.", span=place, hint=_PLAIN_QUOTES)
     place_of_words = _word(statement, node) or span_of(sql, node)
-    said = _LIKE_SEVERAL.get(type(node)) if isinstance(node.parent, exp.Like | exp.ILike) else None
-    said = said or NAMED.get(type(node))
-    if said is not None:
-        return UnsupportedSQL(worded(said, node, sql), span=place_of_words)
+    refusal = _LIKE_SEVERAL.get(type(node)) if isinstance(node.parent, exp.Like | exp.ILike) else None
+    refusal = refusal or NAMED.get(type(node))
+    if refusal is not None:
+        return UnsupportedSQL(worded(refusal, node, sql), span=place_of_words)
     return UnsupportedSQL(f"{_title(node, sql)} is not supported.", span=place_of_words)
 
 

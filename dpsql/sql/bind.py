@@ -164,15 +164,15 @@ class _Binder:
                 pending += [node.expression, node.this]
             else:
                 branches.append(node)
-        made = []
+        relations = []
         for branch in branches:
             relation = self._bind(branch, names)
             if not isinstance(relation, People):
                 raise UnsupportedSQL(
                     "UNION ALL is of people's rows; one of these is an answer already.", span=self._span(branch)
                 )
-            made.append(relation)
-        return union_of(self.whole, union, made)
+            relations.append(relation)
+        return union_of(self.whole, union, relations)
 
     def _with(self, select: exp.Select, names: _Common | None) -> _Common | None:
         clause = select.args.get("with_")

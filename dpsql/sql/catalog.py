@@ -46,12 +46,12 @@ class Catalog:
         """The table of that name. Raises UnknownTable."""
         if self.any_name:
             return next(iter(self.tables.values()))
-        found = self.tables.get(name.casefold())
-        if found is None:
+        schema = self.tables.get(name.casefold())
+        if schema is None:
             known = [table.name for table in self.tables.values()]
             raise UnknownTable(
                 f'no table "{name}".{did_you_mean(name, known)}',
                 span=span,
                 hint=f"Tables: {', '.join(sorted(known))}." if known else "",
             )
-        return found
+        return schema

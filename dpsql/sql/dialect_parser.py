@@ -92,10 +92,10 @@ class PrivateParser(DuckDBParser):
         return super()._parse_hint()
 
     def _parse_join(self, *args: Any, **options: Any) -> Any:
-        found = super()._parse_join(*args, **options)
-        if found is not None and self._prev and self._prev.token_type is TokenType.ON:
+        join = super()._parse_join(*args, **options)
+        if join is not None and self._prev and self._prev.token_type is TokenType.ON:
             self.raise_error("a condition is missing after ON", self._prev)
-        return found
+        return join
 
     def _parse_query_modifiers(self, this: Any) -> Any:
         # The first hook after the SELECT is made: the clause moves to an argument of its own. LIMIT has no place among
@@ -199,29 +199,29 @@ class PrivateParser(DuckDBParser):
 
     def _parse_function_call(self, *args: Any, **options: Any) -> exp.Expr | None:
         name = self._curr
-        found = super()._parse_function_call(*args, **options)
-        inner = found
+        node = super()._parse_function_call(*args, **options)
+        inner = node
         while isinstance(inner, _AROUND_CALLS):
             inner = inner.this
         if isinstance(inner, exp.Expr):
             inner.meta.setdefault("word", name.text)
-        return found
+        return node
 
     def _parse_types(self, *args: Any, **options: Any) -> exp.Expr | None:
         first = self._curr
-        found = super()._parse_types(*args, **options)
-        if isinstance(found, exp.DataType) and first and self._prev:
-            found.meta.setdefault("word", self.sql[first.start : self._prev.end + 1])
-            found.meta["near"] = (first.start, self._prev.end)
-        return found
+        node = super()._parse_types(*args, **options)
+        if isinstance(node, exp.DataType) and first and self._prev:
+            node.meta.setdefault("word", self.sql[first.start : self._prev.end + 1])
+            node.meta["near"] = (first.start, self._prev.end)
+        return node
 
     # Places of what has none of its own, for messages that would else point nowhere.
 
     def expression(self, instance: Node, *args: Any, **options: Any) -> Node:
-        made: Node = super().expression(instance, *args, **options)
-        if type(made) in _PLACELESS and self._prev:
-            made.meta.setdefault("near", (self._prev.start, self._prev.end))
-        return made
+        node: Node = super().expression(instance, *args, **options)
+        if type(node) in _PLACELESS and self._prev:
+            node.meta.setdefault("near", (self._prev.start, self._prev.end))
+        return node
 
     def _parse_interval(self, *args: Any, **options: Any) -> Any:
         return self._from_here(super()._parse_interval, *args, **options)
@@ -230,17 +230,17 @@ class PrivateParser(DuckDBParser):
         return self._from_here(super()._parse_group, *args, **options)
 
     def _parse_limit(self, *args: Any, **options: Any) -> Any:
-        found = self._from_here(super()._parse_limit, *args, **options)
-        if isinstance(found, exp.Limit) and found.args.get("offset") is not None:
+        limit = self._from_here(super()._parse_limit, *args, **options)
+        if isinstance(limit, exp.Limit) and limit.args.get("offset") is not None:
             self.raise_error("LIMIT takes one number, and OFFSET another: LIMIT 2 OFFSET 1", self._prev)
-        return found
+        return limit
 
     def _from_here(self, parse: Any, *args: Any, **options: Any) -> Any:
         first = self._curr
-        found = parse(*args, **options)
-        if isinstance(found, exp.Interval | exp.Group | exp.Limit) and first and self._prev:
-            found.meta.setdefault("near", (first.start, self._prev.end))
-        return found
+        node = parse(*args, **options)
+        if isinstance(node, exp.Interval | exp.Group | exp.Limit) and first and self._prev:
+            node.meta.setdefault("near", (first.start, self._prev.end))
+        return node
 
     def _parse_bare_null(self) -> exp.Null | None:
         bare = self._curr.token_type is TokenType.VAR and self._match_text_seq("NULL")  # after @ all words are VARs

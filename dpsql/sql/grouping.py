@@ -26,16 +26,16 @@ def grouping_sets(terms: list[exp.Expr], place: Callable[[exp.Expr], int], sql: 
     """
     if not any(isinstance(term, SEVERAL) for term in terms):
         return ()
-    found: list[GroupingSet] = []
+    sets: list[GroupingSet] = []
     for chosen in product(*(list(_sets(term, place, sql)) for term in terms)):
-        found.append(tuple(sorted({key for part in chosen for key in part})))
-        if len(found) > MOST_SETS:
+        sets.append(tuple(sorted({key for part in chosen for key in part})))
+        if len(sets) > MOST_SETS:
             raise UnsupportedSQL(f"more than {MOST_SETS} grouping sets share one epsilon.", span=span_of(sql, terms[0]))
-    if len(set(found)) < len(found):
+    if len(set(sets)) < len(sets):
         raise SQLSyntaxError(
             "a grouping set is there twice.", span=span_of(sql, terms[0]), hint="Name each combination of keys once."
         )
-    return tuple(found)
+    return tuple(sets)
 
 
 def _sets(term: exp.Expr, place: Callable[[exp.Expr], int], sql: str) -> Iterator[GroupingSet]:

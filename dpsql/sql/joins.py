@@ -26,10 +26,10 @@ def assembled(people: People, predicate: Expr | None) -> Rows:
     first = people.steps[0]
     if len(people.steps) == 1:
         return first.rows if predicate is None else replace(first.rows, source=Filter(first.rows.source, predicate))
-    said = [] if predicate is None else conjuncts(predicate)
+    conditions = [] if predicate is None else conjuncts(predicate)
     for step in people.steps:
-        said += step.on if step.how == "inner" else ()
-    return _Assembly(people, said).rows()
+        conditions += step.on if step.how == "inner" else ()
+    return _Assembly(people, conditions).rows()
 
 
 _Joined = tuple[Source, frozenset[tuple[str, Column]]]
@@ -48,11 +48,11 @@ class _Attachment:
 
 
 class _Assembly:
-    """The joins of one FROM. `said`: the conditions that hold of every joined row, from WHERE and inner ON."""
+    """The joins of one FROM. `conditions`: those that hold of every joined row, from WHERE and inner ON."""
 
-    def __init__(self, people: People, said: list[Expr]) -> None:
+    def __init__(self, people: People, conditions: list[Expr]) -> None:
         self.people = people
-        self.said = said
+        self.conditions = conditions
         self.used: set[Expr] = set()
 
     def rows(self) -> Rows:
@@ -69,7 +69,7 @@ class _Assembly:
             waiting = []
         current = self._inner(current, waiting) if waiting else current
         assert current is not None  # FROM has at least one item
-        rest = [term for term in self.said if term not in self.used]
+        rest = [term for term in self.conditions if term not in self.used]
         source: Source = reduce(Filter, rest, current.source)
         return replace(current, source=source)
 
@@ -105,14 +105,14 @@ class _Assembly:
         """The rows without the filters on top, which hold as well above an inner join."""
         source = rows.source
         while isinstance(source, Filter):
-            self.said += conjuncts(source.predicate)
+            self.conditions += conjuncts(source.predicate)
             source = source.input
         return replace(rows, source=source)
 
     def _equalities(self, rows: list[Rows]) -> list[Pair]:
         """The equalities that hold between these rows, from every condition that reads no others."""
         names = frozenset[str]().union(*(each.names for each in rows))
-        found = [(each, equality(each)) for term in self.said for each in implied(term)]
+        found = [(each, equality(each)) for term in self.conditions for each in implied(term)]
         return [pair for each, pair in found if pair is not None and places_of(each) <= names]
 
     def _order(self, driver: Step, steps: list[Step], equalities: list[Pair]) -> tuple[int, _Joined, set[Expr]] | None:
@@ -122,7 +122,7 @@ class _Assembly:
         cost = 0
         used: set[Expr] = set()
         while rest:
-            ways = [(_attach(names, step.rows, equalities, _fixed(self.said)), step) for step in rest]
+            ways = [(_attach(names, step.rows, equalities, _fixed(self.conditions)), step) for step in rest]
             possible = [(way, step) for way, step in ways if way is not None]
             if not possible:
                 return None
@@ -131,7 +131,7 @@ class _Assembly:
             right = reduce(Filter, way.where, step.rows.source)
             source = Join(source, right, way.keys, matches=way.matches)
             handles, names = handles | step.rows.handles, names | step.rows.names
-            used |= {term for term in self.said if _is_one_of(term, way.keys)}
+            used |= {term for term in self.conditions if _is_one_of(term, way.keys)}
             rest.remove(step)
         return cost, (source, handles), used
 
@@ -221,15 +221,15 @@ def _attach(
 ) -> _Attachment | None:
     """How `right` can be joined to rows of the places `names`; None where it cannot, or not yet."""
     keys = _keys_between(names, right, equalities)
-    found = {column for _, column in keys if isinstance(column, Column)}
+    right_columns = {column for _, column in keys if isinstance(column, Column)}
     for unique in sorted(right.unique, key=len):
         within = right.public or any(column in unique for _, column in right.handles)
-        if within and unique & found and unique <= found | fixed.keys():
+        if within and unique & right_columns and unique <= right_columns | fixed.keys():
             pairs = tuple(pair for pair in _one_each(keys) if pair[1] in unique)
-            where = tuple(fixed[column] for column in sorted(unique - found, key=str))
+            where = tuple(fixed[column] for column in sorted(unique - right_columns, key=str))
             return _Attachment(0, pairs, 1, where)
     if right.public:
-        limits = [most for column, most in right.matches if column in found]
+        limits = [most for column, most in right.matches if column in right_columns]
         if limits:
             return _Attachment(1, keys, min(limits))
         if not keys and right.public_rows is not None:
@@ -240,13 +240,13 @@ def _attach(
 
 def _fixed(terms: Sequence[Expr]) -> dict[Column, Expr]:
     """Columns that are to equal a constant, and the conditions that say so."""
-    found: dict[Column, Expr] = {}
+    fixed: dict[Column, Expr] = {}
     for term in terms:
         pair = equality(term)
         for one, other in (pair, pair[::-1]) if pair is not None else ():
             if isinstance(one, Column) and isinstance(other, Literal):
-                found.setdefault(one, term)
-    return found
+                fixed.setdefault(one, term)
+    return fixed
 
 
 def _is_one_of(term: Expr, keys: tuple[Pair, ...]) -> bool:
@@ -256,10 +256,10 @@ def _is_one_of(term: Expr, keys: tuple[Pair, ...]) -> bool:
 
 def _one_each(keys: tuple[Pair, ...]) -> list[Pair]:
     """The first pair for each right side."""
-    found: dict[Expr, Pair] = {}
+    first: dict[Expr, Pair] = {}
     for pair in keys:
-        found.setdefault(pair[1], pair)
-    return list(found.values())
+        first.setdefault(pair[1], pair)
+    return list(first.values())
 
 
 def _keys_between(names: frozenset[str], right: Rows, equalities: Sequence[Pair]) -> tuple[Pair, ...]:

@@ -59,11 +59,11 @@ def _is_whole_power(expr: Call) -> bool:
 
 def made_of(source: Source) -> dict[Column, tuple[Expr, ...]]:
     """What the columns that nodes of a source make are copies of, or are aggregated of inside a unit."""
-    found = origins(source)
+    exprs = origins(source)
     for each in nodes_of(source):
         if isinstance(each, PerUnit):
-            made = each.columns[len(each.keys) :]
-            found.update(
-                {column: aggregate.arguments for column, aggregate in zip(made, each.aggregations, strict=True)}
+            aggregated = each.columns[len(each.keys) :]
+            exprs.update(
+                {column: aggregate.arguments for column, aggregate in zip(aggregated, each.aggregations, strict=True)}
             )
-    return found
+    return exprs

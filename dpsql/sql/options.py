@@ -252,12 +252,12 @@ def _format(name: str, value: object, place: Span | None) -> ReportFormat:
 
 
 def _one_of(words: type[Word], name: str, value: object, place: Span | None) -> Word:
-    found = words.__members__.get(str(value).upper())
-    if found is None:
+    member = words.__members__.get(str(value).upper())
+    if member is None:
         near = did_you_mean(str(value), words.__members__)
         listed = ", ".join(words.__members__)
         raise SQLSyntaxError(f'no {name} "{_short(value)}".{near}', span=place, hint=f"There is {listed}.")
-    return found
+    return member
 
 
 def _short(value: object) -> str:

@@ -57,11 +57,11 @@ def operator_place(node: exp.Expr, sql: str) -> Span | None:
     else:
         start, end = 0, first.start
     between = sql[start:end]
-    found = list(re.finditer(r"[^\s()\w'\"]+|\w+", between))
-    if not found or (len(sides) == 2 and len(found) > 3):
+    signs = list(re.finditer(r"[^\s()\w'\"]+|\w+", between))
+    if not signs or (len(sides) == 2 and len(signs) > 3):
         return None
-    one = found[-1] if len(sides) == 1 else found[0]
-    return Span(sql, start + one.start(), start + (one if len(sides) == 1 else found[-1]).end() - 1)
+    one = signs[-1] if len(sides) == 1 else signs[0]
+    return Span(sql, start + one.start(), start + (one if len(sides) == 1 else signs[-1]).end() - 1)
 
 
 def _called(node: exp.Expr, sql: str) -> str | None:

@@ -30,12 +30,12 @@ def params_of(given: object) -> Params:
             f"params must map names to values, got {type(given).__name__}.", hint='Write params={"low": 20}.'
         )
     try:
-        found = [(_name(name), value) for name, value in given.items()]
+        pairs = [(_name(name), value) for name, value in given.items()]
     except InvalidParameter:
         raise
     except Exception:  # noqa: BLE001 - a mapping of another's making may do anything
         raise InvalidParameter("params cannot be read as a mapping.", hint='Write params={"low": 20}.') from None
-    return tuple(sorted(((name, _literal(name, value)) for name, value in found), key=lambda p: p[0]))
+    return tuple(sorted(((name, _literal(name, value)) for name, value in pairs), key=lambda p: p[0]))
 
 
 def _name(name: object) -> str:
@@ -115,9 +115,9 @@ def _text(name: str, value: str) -> Literal:
 
 def _timestamp(name: str, value: datetime) -> Literal:
     try:
-        found = microsecond_number(value)
+        microseconds = microsecond_number(value)
     except (AttributeError, TypeError, ValueError, OverflowError):
-        found = None
-    if not isinstance(found, int):  # pandas' NaT is a datetime
+        microseconds = None
+    if not isinstance(microseconds, int):  # pandas' NaT is a datetime
         raise InvalidParameter(f":{name} is no point in time.", hint="For NULL pass None.")
-    return Literal(found, Type.TIMESTAMP)
+    return Literal(microseconds, Type.TIMESTAMP)

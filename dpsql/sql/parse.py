@@ -81,8 +81,8 @@ def _goal(sql: str, tokens: list[Token]) -> tuple[list[Token], Goal | None]:
     if place is None:
         return tokens, None
     error, rest = _number_of(tokens[place + 1 :])
-    percent, said = None, bool(rest) and _is_word(rest[0], "CONFIDENCE")
-    if said:
+    percent, with_confidence = None, bool(rest) and _is_word(rest[0], "CONFIDENCE")
+    if with_confidence:
         number = rest[1:]
         percent, rest = _number_of(number)
         if percent is not None and 0 < percent <= 1 and not rest:
@@ -91,7 +91,7 @@ def _goal(sql: str, tokens: list[Token]) -> tuple[list[Token], Goal | None]:
                 span=Span(sql, number[0].start, number[-1].end),
                 hint="Write CONFIDENCE 95.",
             )
-    if error is not None and said == (percent is not None) and not rest:
+    if error is not None and with_confidence == (percent is not None) and not rest:
         with suppress(InvalidPrivacyParameter):
             return tokens[:place], Goal.of(error, None if percent is None else percent / 100)
     raise SQLSyntaxError(
@@ -124,10 +124,10 @@ def _number_of(tokens: list[Token]) -> tuple[Decimal | None, list[Token]]:
     size = 2 if tokens and tokens[0].token_type is TokenType.DOT else 1
     text = "".join(token.text for token in tokens[:size])
     try:
-        found = Decimal(text) if tokens[size - 1 : size] and _is_number(tokens[size - 1]) else None
+        number = Decimal(text) if tokens[size - 1 : size] and _is_number(tokens[size - 1]) else None
     except InvalidOperation:
-        found = None
-    return found, tokens[size:]
+        number = None
+    return number, tokens[size:]
 
 
 def _is_number(token: Token) -> bool:

@@ -83,11 +83,11 @@ class PrivateSelect(SelectBinder):
                     f"GROUPING({self.text(item)}): that is no key of GROUP BY.", span=span_of(self.sql, item)
                 )
             bits.append(Slot(-1 - key.index, f"GROUPING({key.name})", Type.INTEGER) if self.sets else _ZERO)
-        found: Expr = _ZERO
+        digits: Expr = _ZERO
         for bit in bits:
-            doubled = self.outer.apply("multiply", node, [found, Literal(2, Type.INTEGER)])
-            found = bit if found is _ZERO else self.outer.apply("add", node, [doubled, bit])
-        return found if len(bits) == 1 else self.outer.apply("to_bigint", node, [found])
+            doubled = self.outer.apply("multiply", node, [digits, Literal(2, Type.INTEGER)])
+            digits = bit if digits is _ZERO else self.outer.apply("add", node, [doubled, bit])
+        return digits if len(bits) == 1 else self.outer.apply("to_bigint", node, [digits])
 
     def _with_values(self, each: Aggregation, domains: Domains, source: Source) -> Aggregation:
         """MODE and APPROX_TOP_K with the public values that they choose among, NULL apart; others within the ranges of
@@ -131,12 +131,12 @@ class PrivateSelect(SelectBinder):
 
     def _refuse_last_bits(self, expr: Expr, span: Span | None, source: Source) -> None:
         """Groups by the last bits of a library's function."""
-        found = None if self.rows.public else inexact_in(expr, made_of(source))
-        if found is not None:
+        function = None if self.rows.public else inexact_in(expr, made_of(source))
+        if function is not None:
             raise UnsupportedSQL(
-                f"groups by {expr} are one for each value of {found}, to the last bit: hardly two rows share one.",
+                f"groups by {expr} are one for each value of {function}, to the last bit: hardly two rows share one.",
                 span=span,
-                hint=f"ROUND it: ROUND({expr if expr.type is Type.REAL else found}, 2).",
+                hint=f"ROUND it: ROUND({expr if expr.type is Type.REAL else function}, 2).",
             )
 
     def _refuse_unit(self, expr: Expr, span: Span | None) -> None:

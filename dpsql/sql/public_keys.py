@@ -36,10 +36,10 @@ def public_values(expr: Expr, source: Source, values: PublicValues | None) -> tu
     if not asked <= public.keys():
         return None
     for places in (_connected(asked, terms, frozenset(public)), asked):
-        said = [weaker for term in terms if (weaker := weakened(term, places, places_of)) is not None]
+        conditions = [weaker for term in terms if (weaker := weakened(term, places, places_of)) is not None]
         steps = tuple(Step(rows) for name, rows in public.items() if name in places)
         try:
-            rows = assembled(People(Scope("", "", ()), steps), all_of(said))
+            rows = assembled(People(Scope("", "", ()), steps), all_of(conditions))
         except UnsupportedSQL:  # they cannot be joined by themselves
             continue
         return values.of(rows.source, expr)
@@ -108,7 +108,7 @@ def weakened(expr: Expr, things: frozenset[Read], read_by: Callable[[Expr], froz
     if not isinstance(expr, Call) or expr.function.name not in ("and", "or"):
         return None
     arms = [weakened(arg, things, read_by) for arg in expr.args]
-    found = [arm for arm in arms if arm is not None]
+    kept = [arm for arm in arms if arm is not None]
     if expr.function.name == "and":
-        return all_of(found)
-    return call(expr.function, *found) if len(found) == len(arms) else None
+        return all_of(kept)
+    return call(expr.function, *kept) if len(kept) == len(arms) else None

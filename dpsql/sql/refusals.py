@@ -190,11 +190,11 @@ def unlisted(each: Aggregation, expr: Expr, domains: Domains, *, public: bool) -
 
 def _fewer(expr: Expr, domains: Domains) -> str:
     """Numbers by tens, or by hundreds ..., so that they are few enough."""
-    held = fact(expr, domains.known).range
-    if not expr.type.numeric or not held.bounded:
+    values = fact(expr, domains.known).range
+    if not expr.type.numeric or not values.bounded:
         return ""
     by = 10
-    while held.upper - held.lower >= by * (MOST_DERIVED_CELLS - 1):
+    while values.upper - values.lower >= by * (MOST_DERIVED_CELLS - 1):
         by *= 10
-    made = call(FUNCTIONS["divide"], expr, Literal(by, Type.INTEGER))
-    return "" if made is None else f", for example of FLOOR({made})"
+    quotient = call(FUNCTIONS["divide"], expr, Literal(by, Type.INTEGER))
+    return "" if quotient is None else f", for example of FLOOR({quotient})"

@@ -107,11 +107,11 @@ class People:
 
 def column_of(column: ColumnSchema, scan: Scan) -> Column:
     """A column of the table at a place in the query."""
-    held = Fact(value_range(column), column.nullable)
+    known = Fact(value_range(column), column.nullable)
     if column.type.temporal and column.bounds is None:  # the calendar's own limits
-        held = held.meaning(EVERYTHING)
-    held = between_integers(held, column.type)
-    return Column(column.name, column.type, held, scan.name, scan.shown)
+        known = known.meaning(EVERYTHING)
+    known = between_integers(known, column.type)
+    return Column(column.name, column.type, known, scan.name, scan.shown)
 
 
 def rows_of(scan: Scan) -> Rows:
@@ -141,11 +141,11 @@ def columns_of(source: Source) -> tuple[Column, ...]:
         return tuple(column_of(each, source) for each in source.table.columns)
     if isinstance(source, Union | PerUnit):
         return source.columns
-    made = (source.column,) if isinstance(source, Mark) else ()
+    own = (source.column,) if isinstance(source, Mark) else ()
     if isinstance(source, Join) and source.present is not None:
-        made = (source.present,)
+        own = (source.present,)
     read = inputs_of(source)[: 2 if isinstance(source, Join) else 1]
-    return (*(column for each in read for column in columns_of(each)), *made)
+    return (*(column for each in read for column in columns_of(each)), *own)
 
 
 def _nullable(column: Column) -> Column:
@@ -159,15 +159,15 @@ def nullable(source: Source) -> dict[Column, Column]:
 
 def origins(source: Source) -> dict[Column, tuple[Expr, ...]]:
     """What the columns that nodes of a source make are copies of: one expression or, in a union, one of each branch."""
-    found: dict[Column, tuple[Expr, ...]] = {}
+    copies: dict[Column, tuple[Expr, ...]] = {}
     if isinstance(source, PerUnit):
-        found.update({column: (key,) for column, key in zip(source.columns, source.keys, strict=False)})
+        copies.update({column: (key,) for column, key in zip(source.columns, source.keys, strict=False)})
     if isinstance(source, Union):
         lists = [branch.outputs for branch in source.branches]
-        found.update(dict(zip(source.columns, zip(*lists, strict=True), strict=True)))
+        copies.update(dict(zip(source.columns, zip(*lists, strict=True), strict=True)))
     for each in inputs_of(source):
-        found.update(origins(each))
-    return found
+        copies.update(origins(each))
+    return copies
 
 
 def beside_no_match(people: People, present: Column) -> Scope:
@@ -177,11 +177,11 @@ def beside_no_match(people: People, present: Column) -> Scope:
     missing: dict[Expr, Expr] = {column: _nullable(column) for column in own}
 
     def beside(expr: Expr) -> Expr:
-        held = rebuild(expr, missing)
-        if isinstance(held, Column):
-            return held
-        made = call(FUNCTIONS["case"], present, held, Literal(None, held.type))
-        return held if made is None else made
+        value = rebuild(expr, missing)
+        if isinstance(value, Column):
+            return value
+        where_present = call(FUNCTIONS["case"], present, value, Literal(None, value.type))
+        return value if where_present is None else where_present
 
     return people.scope.over(beside)
 
@@ -202,13 +202,13 @@ def _and(one: Expr, other: Expr) -> Expr:
 
 def implied(expr: Expr) -> list[Expr]:
     """Conditions that hold wherever all of an AND does: its terms, and what every arm of an OR among them says."""
-    found = []
+    conditions = []
     for term in conjuncts(expr):
-        found.append(term)
+        conditions.append(term)
         if isinstance(term, Call) and term.function.name == "or":
             arms = [{_unordered(each): each for each in implied(arm)} for arm in _arms(term)]
-            found += [each for same, each in arms[0].items() if all(same in arm for arm in arms[1:])]
-    return found
+            conditions += [each for same, each in arms[0].items() if all(same in arm for arm in arms[1:])]
+    return conditions
 
 
 def _unordered(expr: Expr) -> object:

@@ -52,10 +52,10 @@ class Scope:
     @cached_property
     def columns(self) -> Mapping[str, tuple[str, Expr]]:
         """Columns by folded name, the first of each."""
-        found: dict[str, tuple[str, Expr]] = {}
+        by_name: dict[str, tuple[str, Expr]] = {}
         for name, expr in self.listed:
-            found.setdefault(name.casefold(), (name, expr))
-        return found
+            by_name.setdefault(name.casefold(), (name, expr))
+        return by_name
 
     @cached_property
     def twice(self) -> frozenset[str]:
@@ -68,9 +68,9 @@ class Scope:
     def column(self, node: exp.Column, sql: str) -> Expr:
         """The expression behind a column's name. Raises UnknownColumn, UnknownTable, AmbiguousColumn."""
         folded = node.name.casefold()
-        found = self.columns.get(folded)
-        if found is not None and not node.table and folded not in self.twice:
-            return found[1]
+        entry = self.columns.get(folded)
+        if entry is not None and not node.table and folded not in self.twice:
+            return entry[1]
         span = span_of(sql, node)
         part = self.check_table(node, sql)
         if part is not self:
@@ -83,25 +83,25 @@ class Scope:
                 span=span,
                 hint=self._apart(node.name) if self.parts else "Name them apart with AS.",
             )
-        if found is None:
+        if entry is None:
             known = [name for name, _ in self.columns.values()]
             raise UnknownColumn(
                 f'no column "{node.name}" in {self.written}.{did_you_mean(node.name, known)}',
                 span=span,
                 hint="Text is written in 'single quotes'." if node.this.args.get("quoted") else "",
             )
-        return found[1]
+        return entry[1]
 
     def check_table(self, node: exp.Expr, sql: str) -> Scope:
         """The scope that the table of `x.name` or `x.*` means. Raises UnknownTable, AmbiguousColumn."""
         table = node.text("table").casefold()
         if not table:
             return self
-        found = [part for part in self.parts or (self,) if part.alias.casefold() == table]
-        if len(found) == 1:
-            return found[0]
+        tables = [part for part in self.parts or (self,) if part.alias.casefold() == table]
+        if len(tables) == 1:
+            return tables[0]
         span = span_of(sql, node.args["table"])
-        if found:
+        if tables:
             raise AmbiguousColumn(f'two tables are named "{table}".', span=span, hint="Give one of them an alias.")
         read = " and ".join(part.alias for part in self.parts or (self,))
         raise UnknownTable(f'no table "{node.text("table")}" in this query, which reads {read}.', span=span)
@@ -154,13 +154,13 @@ def together(scopes: Sequence[Scope], merged: frozenset[str] = frozenset(), kept
     if len(scopes) == 1:
         return scopes[0]
     parts = tuple(part for scope in scopes for part in (scope.parts or (scope,)))
-    held = frozenset(name for scope in scopes for name in scope.merged) | merged
+    all_merged = frozenset(name for scope in scopes for name in scope.merged) | merged
     listed = tuple(
         (name, kept.columns[name.casefold()][1] if kept is not None and name.casefold() in merged else expr)
         for part in parts
         for name, expr in part.listed
     )
-    return Scope(", ".join(part.written for part in parts), "", listed, parts, held)
+    return Scope(", ".join(part.written for part in parts), "", listed, parts, all_merged)
 
 
 # What is one for the whole text: its words, parameters, options, and the places that have columns.
@@ -186,10 +186,10 @@ class Statementwide:
         """The column at the end of the path to a table's units."""
         assert table.unit is not None  # the caller asks of tables with units
         end = table.unit.steps[-1] if table.unit.steps else None
-        held = table.by_name[table.unit.column.casefold()]
+        column = table.by_name[table.unit.column.casefold()]
         if end is not None and end.table in self.tables:
-            held = self.tables[end.table].by_name[end.column.casefold()]
-        return held
+            column = self.tables[end.table].by_name[end.column.casefold()]
+        return column
 
     def place(self, name: str) -> str:
         """A name for one more place in the query that has columns; the empty one for a table that is alone."""

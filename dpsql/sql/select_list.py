@@ -19,12 +19,12 @@ def is_star(node: exp.Expr) -> bool:
 
 def fresh(name: str, taken: set[str]) -> str:
     """The name, with _1, _2 ... after it where it is taken."""
-    made, number = name, 0
-    while made.casefold() in taken:
+    candidate, number = name, 0
+    while candidate.casefold() in taken:
         number += 1
-        made = f"{name}_{number}"
-    taken.add(made.casefold())
-    return made
+        candidate = f"{name}_{number}"
+    taken.add(candidate.casefold())
+    return candidate
 
 
 def is_aggregating(select: exp.Select) -> bool:

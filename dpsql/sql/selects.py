@@ -177,12 +177,12 @@ class SelectBinder(AggregateBinder):
 
     def finish(self) -> Finish:
         having = self.select.args.get("having")
-        held = None if having is None else self.condition(self.released(having.this), having.this, "HAVING")
+        condition = None if having is None else self.condition(self.released(having.this), having.this, "HAVING")
         order = self.select.args.get("order")
         terms = tuple(self._order_term(node) for node in order.expressions) if order else ()
         distinct = self.select.args.get("distinct") is not None
         limit, offset = self.whole_number("limit"), self.whole_number("offset") or 0
-        return Finish(tuple(self.outputs), held, terms, limit, offset, distinct)
+        return Finish(tuple(self.outputs), condition, terms, limit, offset, distinct)
 
     def _order_term(self, node: exp.Expr) -> Order:
         target = node.this
@@ -276,8 +276,8 @@ class SelectBinder(AggregateBinder):
     def text(self, node: exp.Expr) -> str:
         """The words of an item as written: the name of a column without an alias."""
         if isinstance(node, exp.Column):
-            found = self.scope.columns.get(node.name.casefold())
-            return found[0] if found else node.name
+            entry = self.scope.columns.get(node.name.casefold())
+            return entry[0] if entry else node.name
         inner = node.this if type(node) in _PLAINLY_NAMED else None
         if isinstance(inner, exp.Star):
             return "COUNT(*)"
@@ -288,8 +288,8 @@ class SelectBinder(AggregateBinder):
             and not inner.this.quoted
         ):
             return f"{_PLAINLY_NAMED[type(node)]}({inner.name})"
-        made: str = node.sql(dialect=_DIALECT, comments=False, unsupported_level=ErrorLevel.IGNORE)
+        written: str = node.sql(dialect=_DIALECT, comments=False, unsupported_level=ErrorLevel.IGNORE)
         call = type(called(node))
         if call not in AGGREGATES or call in _PLAINLY_NAMED:
-            return made
-        return name_of(node, self.sql) + made[made.index("(") :]  # one node may have several names
+            return written
+        return name_of(node, self.sql) + written[written.index("(") :]  # one node may have several names

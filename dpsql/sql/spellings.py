@@ -23,11 +23,11 @@ class Spelling:
 
     def operands(self, node: exp.Expr) -> list[exp.Expr]:
         """The node's arguments; those at the end that are not there are left out."""
-        found = [node.args.get(name) for name in self.args]
-        while found and found[-1] is None:
-            found.pop()
+        values = [node.args.get(name) for name in self.args]
+        while values and values[-1] is None:
+            values.pop()
         rest = node.args.get(self.rest) or [] if self.rest else []
-        return [*(each for each in found if each is not None), *rest]
+        return [*(each for each in values if each is not None), *rest]
 
 
 def _read() -> tuple[dict[type[exp.Expr], Spelling], dict[str, str]]:
@@ -35,14 +35,14 @@ def _read() -> tuple[dict[type[exp.Expr], Spelling], dict[str, str]]:
     names: dict[str, str] = {}
     for function in FUNCTIONS.values():
         for written in function.syntax:
-            found = _SYNTAX.fullmatch(written)
-            if found is None:
+            match = _SYNTAX.fullmatch(written)
+            if match is None:
                 names[written] = function.name
                 continue
-            parts = [part.strip() for part in found[2].split(",") if part.strip()]
+            parts = [part.strip() for part in match[2].split(",") if part.strip()]
             plain = tuple(part for part in parts if not part.startswith("*"))
             rest = next((part[1:] for part in parts if part.startswith("*")), None)
-            nodes[getattr(exp, found[1])] = Spelling(function.name, plain, rest)
+            nodes[getattr(exp, match[1])] = Spelling(function.name, plain, rest)
     return nodes, names
 
 

@@ -103,14 +103,14 @@ class Membership:
         items = [_equal(*each, outer) for each in sides if each[2] not in around]
         apart = [(one, other) for one, other in items if not places_of(other) <= own]
         nullable = _nullable(asked, items, apart, span)
-        said = [*([] if asked.condition is None else [asked.condition]), *(_is_equal(*pair) for pair in apart)]
+        conditions = [*([] if asked.condition is None else [asked.condition]), *(_is_equal(*pair) for pair in apart)]
         keys = (*(pair for pair in items if pair not in apart), *asked.pairs)
-        reads = frozenset[str]().union(*(places_of(each) for each in (*(one for one, _ in keys), *said))) - own
+        reads = frozenset[str]().union(*(places_of(each) for each in (*(one for one, _ in keys), *conditions))) - own
         fact = Fact(BOOLEAN, nullable=nullable, whole=True)
         place = outer.whole.place("(sub-query)")
         column = Column(f"found{place.removeprefix('(sub-query)')}", Type.BOOLEAN, fact, place)
         named = next((part for other in around for part in columns(other)), None)
-        mark = Marking(asked.rows, keys, column, all_of(said), nullable, span, named)
+        mark = Marking(asked.rows, keys, column, all_of(conditions), nullable, span, named)
         _asked_of(outer, reads, span).marks.append(mark)
         # A row equals, in a column of its own, all rows of the sub-query or none: s IN (SELECT u FROM t) with u of the
         # same row as s is s = u where t has rows, and FALSE where it has none, whichever of the three s = u is.
@@ -121,7 +121,7 @@ class Membership:
 
     def _asked(self, node: exp.Expr, select: exp.Select, outer: SelectBinder) -> _Asked:
         """The rows of a sub-query, by its FROM where it is row-wise. Raises UnsupportedSQL where it is an answer."""
-        people, made = self._inner(select)
+        people, relation = self._inner(select)
         if people is not None:
             inside = outer.inside(select, people, self)
             predicate = inside.where()
@@ -129,14 +129,14 @@ class Membership:
             rows, pairs, condition = _correlated(people, predicate, made_inside)
             wanted = _wanted(node, select, inside)
             return _Asked(replace(rows, source=with_marks(rows, inside.marks)), wanted, pairs, condition)
-        if made is None:
+        if relation is None:
             raise UnsupportedSQL(
                 "a sub-query in an expression is of rows, and this one makes an answer.",
                 span=span_of(outer.sql, select),
                 hint="GROUP BY in it has to name the privacy unit, or what leads to it.",
             )
-        wanted = [] if isinstance(node, exp.Exists) else [expr for _, expr in made.scope.listed]
-        return _Asked(made.steps[0].rows, wanted, [], None)
+        wanted = [] if isinstance(node, exp.Exists) else [expr for _, expr in relation.scope.listed]
+        return _Asked(relation.steps[0].rows, wanted, [], None)
 
 
 @dataclass(frozen=True)

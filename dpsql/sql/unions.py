@@ -17,16 +17,16 @@ from dpsql.sql.scopes import Scope, Statementwide
 from dpsql.sql.select_list import fresh
 
 
-def union_of(whole: Statementwide, node: exp.Union, made: Sequence[People]) -> People:
+def union_of(whole: Statementwide, node: exp.Union, relations: Sequence[People]) -> People:
     """The rows of all branches, columns by their places. Raises SQLSyntaxError, TypeMismatch, UnsupportedSQL."""
-    names = [name for name, _ in made[0].scope.starred]
-    lists = [[expr for _, expr in each.scope.starred] for each in made]
+    names = [name for name, _ in relations[0].scope.starred]
+    lists = [[expr for _, expr in each.scope.starred] for each in relations]
     for listed in lists:
         if len(listed) != len(names):
             raise SQLSyntaxError(
                 f"the parts of UNION ALL have {len(names)} and {len(listed)} columns.", span=span_of(whole.sql, node)
             )
-    rows = [each.steps[0].rows for each in made]
+    rows = [each.steps[0].rows for each in relations]
     _check_units(whole, node, rows)
     place = whole.place("(union)")
     taken: set[str] = set()

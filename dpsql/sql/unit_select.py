@@ -68,7 +68,7 @@ class UnitSelect(SelectBinder):
         refuse_cutting(self.sql, self.select)
         self.bind_outputs(items_of(self.select))
         having = self.select.args.get("having")
-        held = None if having is None else self.condition(self.released(having.this), having.this, "HAVING")
+        condition = None if having is None else self.condition(self.released(having.this), having.this, "HAVING")
         place = self.whole.place("(per unit)")
         self._check_distinct()
         source = with_marks(rows, self.marks)
@@ -78,14 +78,14 @@ class UnitSelect(SelectBinder):
         slots: dict[Expr, Expr] = dict(zip([*self.keys.values(), *self.aggregations.values()], columns, strict=True))
         of_unit = frozenset((kind, slots[self.keys[column]]) for kind, column in rows.handles if column in self.keys)
         alone = list(self.keys) == [column for kind, column in rows.handles if kind == "" and column in self.keys][:1]
-        made: Source = PerUnit(source, tuple(self.keys), aggregations, tuple(columns), alone)
-        if held is not None:
-            made = Filter(made, rebuild(held, slots))
+        groups: Source = PerUnit(source, tuple(self.keys), aggregations, tuple(columns), alone)
+        if condition is not None:
+            groups = Filter(groups, rebuild(condition, slots))
         unique = (frozenset(columns[: len(self.keys)]),) if self.keys else ()
         outputs = tuple((output.name, rebuild(output.expr, slots)) for output in self.outputs)
         scope = Scope(self.scope.written, self.scope.alias, outputs)
         most = self._most(source) if self.public else None
-        return People(scope, (Step(Rows(made, frozenset({place}), _handles(of_unit), unique, public_rows=most)),))
+        return People(scope, (Step(Rows(groups, frozenset({place}), _handles(of_unit), unique, public_rows=most)),))
 
     def _check_distinct(self) -> None:
         """DISTINCT removes nothing where all keys are shown: then no two rows are alike. Else it would make one row of
@@ -104,10 +104,10 @@ class UnitSelect(SelectBinder):
         assert self.rows is not None  # as above
         public, most = self.whole.public, self.rows.public_rows
         values = [None if public is None else public.of(source, key) for key in self.keys]
-        found = [len(each) for each in values if each is not None]
-        if len(found) < len(values):
+        sets = [len(each) for each in values if each is not None]
+        if len(sets) < len(values):
             return most
-        combined = math.prod(found)
+        combined = math.prod(sets)
         return combined if most is None else min(most, combined)
 
     def _columns(self, aggregations: tuple[Aggregation, ...], known: Known, place: str) -> list[Column]:
@@ -115,14 +115,14 @@ class UnitSelect(SelectBinder):
         named: dict[Expr, str] = {}
         for output in self.outputs:
             named.setdefault(output.expr, output.name)
-        made = []
+        columns = []
         for expr, slot in self.keys.items():
             name = named.get(slot) or (expr.name if isinstance(expr, Column) else str(expr))
-            made.append(Column(fresh(name, taken), expr.type, fact(expr, known), place))
+            columns.append(Column(fresh(name, taken), expr.type, fact(expr, known), place))
         for each, (written, slot) in zip(aggregations, self.aggregations.items(), strict=True):
             held = between_integers(_fact_of(each, known), slot.type)
-            made.append(Column(fresh(named.get(slot) or str(written), taken), slot.type, held, place))
-        return made
+            columns.append(Column(fresh(named.get(slot) or str(written), taken), slot.type, held, place))
+        return columns
 
     def check_argument(self, kind: AggregateKind, expr: Expr, node: exp.Expr) -> None:
         if kind in (AggregateKind.MIN, AggregateKind.MAX) and expr.type in (Type.TEXT, Type.OTHER):
@@ -130,8 +130,8 @@ class UnitSelect(SelectBinder):
         super().check_argument(kind, expr, node)
 
 
-def _handles(found: frozenset[tuple[str, Expr]]) -> frozenset[tuple[str, Column]]:
-    return frozenset((kind, column) for kind, column in found if isinstance(column, Column))
+def _handles(pairs: frozenset[tuple[str, Expr]]) -> frozenset[tuple[str, Column]]:
+    return frozenset((kind, column) for kind, column in pairs if isinstance(column, Column))
 
 
 def _fact_of(each: Aggregation, known: Known) -> Fact:
@@ -140,9 +140,9 @@ def _fact_of(each: Aggregation, known: Known) -> Fact:
         some = each.argument is None or (each.kind is AggregateKind.COUNT and not fact(each.argument, known).nullable)
         return Fact(Interval(1 if some else 0, INFINITY), nullable=False)
     assert each.argument is not None  # only COUNT(*) has none
-    held = fact(each.argument, known)
+    values = fact(each.argument, known)
     if each.kind is not AggregateKind.SUM:
-        return held
-    lower = held.range.lower if held.range.lower >= 0 else -INFINITY
-    upper = held.range.upper if held.range.upper <= 0 else INFINITY
-    return Fact(Interval(lower, upper), held.nullable)
+        return values
+    lower = values.range.lower if values.range.lower >= 0 else -INFINITY
+    upper = values.range.upper if values.range.upper <= 0 else INFINITY
+    return Fact(Interval(lower, upper), values.nullable)

@@ -70,15 +70,15 @@ def _digits(binder: ScalarBinder, node: exp.Expr, sizes: list[exp.Expr]) -> list
 def _word(binder: ScalarBinder, node: exp.Expr | None, known: dict[str, str], what: str, clause: exp.Expr) -> str:
     """The name of a unit or part, written as a word or as text."""
     text = "" if node is None or not isinstance(node, exp.Var | exp.Literal) else str(node.this)
-    found = known.get(text.upper()) or known.get(text.lower())
-    if found is None:
+    name = known.get(text.upper()) or known.get(text.lower())
+    if name is None:
         near = did_you_mean(text, known)
         raise SQLSyntaxError(
             f"{text[:40] or 'that'} is no {what} of time.{near}",
             span=binder.span(node or clause) or binder.span(clause),
             hint="Known: year, quarter, month, week, day, hour, minute, second.",
         )
-    return found
+    return name
 
 
 def _on_time(binder: ScalarBinder, name: str, node: exp.Expr, args: list[Expr]) -> Expr:
