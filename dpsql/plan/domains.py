@@ -110,14 +110,14 @@ class Domains:
             values if None in values or not column.fact.nullable else (*values, None)
             for column, values in zip(used, own, strict=True)
         ]
-        found = set(base)
+        keys = set(base)
         for place, values in enumerate(wider):
             if values != own[place]:
                 more = _evaluated(expr, used, [*wider[:place], (None,), *wider[place + 1 :]])
                 if more is None:
                     return None
-                found.update(more if more != (None,) else ())
-        return _sorted(found)
+                keys.update(more if more != (None,) else ())
+        return _sorted(keys)
 
     def _chosen(self, expr: Call) -> Domain | None:
         """Functions that return one of their arguments: the sets of those together."""
@@ -127,31 +127,31 @@ class Domains:
             arms = expr.args[_CHOOSERS[expr.function.name]]
         else:
             return None
-        found: set[Key] = {None} if expr.function.name == "nullif" else set()
+        keys: set[Key] = {None} if expr.function.name == "nullif" else set()
         for arm in arms:
             values = self.of(arm)
-            if values is None or len(found) + len(values) > MOST_DERIVED_CELLS:
+            if values is None or len(keys) + len(values) > MOST_DERIVED_CELLS:
                 return None
-            found |= {_as_type(value, expr.type) for value in values}
+            keys |= {_as_type(value, expr.type) for value in values}
         if not fact(expr, self.known).nullable:
-            found.discard(None)
-        return _sorted(found)
+            keys.discard(None)
+        return _sorted(keys)
 
     def _truncated(self, expr: Call) -> Domain | None:
         """DATE_TRUNC of a time with bounds: the first instants of all units that these touch."""
         unit = expr.function.name.removeprefix("trunc_")
-        held = fact(expr.args[0], self.known)
+        times = fact(expr.args[0], self.known)
         if f"diff_{unit}" not in FUNCTIONS or not expr.function.name.startswith("trunc_"):
             return None
-        ends = Vector(np.array([held.range.lower, held.range.upper], dtype=np.int64))
+        ends = Vector(np.array([times.range.lower, times.range.upper], dtype=np.int64))
         first, last = expr.function.kernel(expr.type, [ends]).values.tolist()
         one = [Vector(np.array([end], dtype=np.int64)) for end in (first, last)]
         steps = int(FUNCTIONS[f"diff_{unit}"].kernel(Type.INTEGER, one).values[0])
         if not 0 <= steps < _most(expr, self.known):
             return None
         start, count = np.full(steps + 1, first, dtype=np.int64), np.arange(steps + 1, dtype=np.int64)
-        found = cells_of(FUNCTIONS[f"add_{unit}"].kernel(expr.type, [Vector(start), Vector(count)]), expr.type)
-        return _sorted({*found, None} if held.nullable else {each for each in found if each is not None})
+        instants = cells_of(FUNCTIONS[f"add_{unit}"].kernel(expr.type, [Vector(start), Vector(count)]), expr.type)
+        return _sorted({*instants, None} if times.nullable else {each for each in instants if each is not None})
 
     def _combined(self, expr: Call) -> Domain | None:
         """Any other function, at every combination of its arguments' sets."""
@@ -197,17 +197,17 @@ def _evaluated(expr: Expr, used: Sequence[Column], sets: Sequence[Domain]) -> Do
     if rows > MOST_DERIVED_CELLS:
         return None
     grid = list(itertools.product(*sets))
-    found: set[Key] = set()
+    keys: set[Key] = set()
     characters = 0
     for first in range(0, rows, _PIECE):
         piece = grid[first : first + _PIECE]
         columns_of = {each: vector_of([row[i] for row in piece], each.type) for i, each in enumerate(used)}
-        made = cells_of(_values(expr, columns_of, len(piece)), expr.type)
-        characters += sum(len(value) for value in made if isinstance(value, str))
+        cells = cells_of(_values(expr, columns_of, len(piece)), expr.type)
+        characters += sum(len(value) for value in cells if isinstance(value, str))
         if characters > MOST_TEXT:
             return None
-        found.update(made)
-    return _sorted(found)
+        keys.update(cells)
+    return _sorted(keys)
 
 
 def _values(expr: Expr, read: Mapping[Column, Vector], rows: int) -> Vector:

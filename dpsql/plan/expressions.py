@@ -105,10 +105,10 @@ class Function:
 
         The same rule goes over both kinds of ranges: of LENGTH(city) % 7, whose argument may be any number as far as
         anybody has said, it says 0 to 6."""
-        held = self.fact_of(facts)
+        by_arithmetic = self.fact_of(facts)
         if all(each.meant is None for each in facts):
-            return held
-        return held.meaning(self.fact_of([replace(each, range=each.said, meant=None) for each in facts]).said)
+            return by_arithmetic
+        return by_arithmetic.meaning(self.fact_of([replace(each, range=each.said, meant=None) for each in facts]).said)
 
     def emit(self, kinds: Sequence[Type], result: Type, args: Sequence[str]) -> str:
         """The call in DuckDB's SQL, of arguments already written out; NaN is NULL after every node."""
@@ -275,15 +275,15 @@ def unfiltered(expr: Expr) -> Fact:
     return Fact()
 
 
-def between_integers(held: Fact, kind: Type) -> Fact:
+def between_integers(known: Fact, kind: Type) -> Fact:
     """The fact as it holds for a type: ends are integers where values are; one step outward where a range holds
     none, which is wider but still true."""
     if kind is Type.BOOLEAN:
-        return Fact(held.range.intersect(BOOLEAN) or BOOLEAN, held.nullable, whole=True)
+        return Fact(known.range.intersect(BOOLEAN) or BOOLEAN, known.nullable, whole=True)
     if not kind.discrete:
-        return replace(held, whole=False) if held.whole else held
-    meant = None if held.meant is None else _whole_ends(held.meant)
-    return Fact(_whole_ends(held.range), held.nullable, whole=True, meant=meant)
+        return replace(known, whole=False) if known.whole else known
+    meant = None if known.meant is None else _whole_ends(known.meant)
+    return Fact(_whole_ends(known.range), known.nullable, whole=True, meant=meant)
 
 
 def _whole_ends(span: Interval) -> Interval:

@@ -36,10 +36,10 @@ def fact(expr: Expr, known: Known | None = None) -> Fact:
         derived = _case_fact(expr.args, known)
     else:
         derived = expr.function.fact([fact(arg, known) for arg in expr.args])
-    said = known.get(expr) if known and not isinstance(expr, Literal) else None
-    if said is None and not isinstance(expr, Call):
+    learned = known.get(expr) if known and not isinstance(expr, Literal) else None
+    if learned is None and not isinstance(expr, Call):
         return derived
-    return between_integers(derived if said is None else _both(derived, said), expr.type)
+    return between_integers(derived if learned is None else _both(derived, learned), expr.type)
 
 
 def _both(one: Fact, other: Fact) -> Fact:
@@ -50,14 +50,14 @@ def _both(one: Fact, other: Fact) -> Fact:
 
 def _case_fact(args: tuple[Expr, ...], known: Known) -> Fact:
     """CASE: the hull of its arms, each narrowed by its own condition and by those before it not being TRUE."""
-    found: list[Fact] = []
+    arms: list[Fact] = []
     for condition, value in zip(args[:-1:2], args[1::2], strict=True):
-        found.append(fact(value, narrow(condition, known)))
+        arms.append(fact(value, narrow(condition, known)))
         known = _not_true(condition, known)
-    found.append(fact(args[-1], known))
+    arms.append(fact(args[-1], known))
     values = [*args[1::2], args[-1]]
-    real = [each for each, value in zip(found, values, strict=True) if not _is_null(value)]
-    nullable = any(each.nullable for each in found)
+    real = [each for each, value in zip(arms, values, strict=True) if not _is_null(value)]
+    nullable = any(each.nullable for each in arms)
     if not real:
         return Fact(Interval(0, 0), nullable)
     return Fact(as_floats(hull(each.range for each in real)), nullable).meaning(

@@ -56,24 +56,24 @@ def timestamp_of(microseconds: int) -> datetime:
 
 def read_date(text: str) -> int | None:
     """The day number of a written date, None for anything else."""
-    found = _DATE.fullmatch(text)
-    if found is None:
+    match = _DATE.fullmatch(text)
+    if match is None:
         return None
     try:
-        return day_number(date(int(found[1]), int(found[3]), int(found[4])))
+        return day_number(date(int(match[1]), int(match[3]), int(match[4])))
     except ValueError:
         return None
 
 
 def read_timestamp(text: str) -> int | None:
     """The microseconds of a written date, with or without a time of day; None for anything else."""
-    found = _TIMESTAMP.fullmatch(text)
-    if found is None:
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None:
         return None
-    hour, minute, second = (int(part or 0) for part in found.group(5, 6, 7))
-    fraction = int((found[8] or "0").ljust(6, "0"))
+    hour, minute, second = (int(part or 0) for part in match.group(5, 6, 7))
+    fraction = int((match[8] or "0").ljust(6, "0"))
     try:
-        parts = (int(found[1]), int(found[3]), int(found[4]), hour, minute, second, fraction)
+        parts = (int(match[1]), int(match[3]), int(match[4]), hour, minute, second, fraction)
         return microsecond_number(datetime(*parts))
     except ValueError:
         return None

@@ -95,7 +95,7 @@ class Stored:
     storage: str
 
 
-def resolve(table: str, stored: Iterable[Stored], said: Declaration, *, rows: int | None = None) -> TableSchema:
+def resolve(table: str, stored: Iterable[Stored], declared: Declaration, *, rows: int | None = None) -> TableSchema:
     """The schema of a table from its stored columns and the owner's word; a unit that is a path is left for `link`.
     The number of rows is kept for public tables only. Raises InvalidSchema."""
     columns = list(stored)
@@ -108,13 +108,13 @@ def resolve(table: str, stored: Iterable[Stored], said: Declaration, *, rows: in
                 hint="Names match without regard to case; rename one of them.",
             )
         folded[column.name.casefold()] = column.name
-    unknown = [name for name in said.columns if name.casefold() not in folded]
+    unknown = [name for name in declared.columns if name.casefold() not in folded]
     if unknown:
         near = did_you_mean(unknown[0], folded.values())
         raise InvalidSchema(f'declared column "{unknown[0]}" is not in {table}.{near}')
-    facts = _by_stored_name(said, folded)
+    facts = _by_stored_name(declared, folded)
     resolved = TableSchema(table, tuple(_resolve_column(column, facts) for column in columns))
-    words = said.table.resolved(table, resolved.by_name)
+    words = declared.table.resolved(table, resolved.by_name)
     return replace(
         resolved,
         unit_word=words.unit,
@@ -135,32 +135,32 @@ def link(tables: Mapping[str, TableSchema]) -> dict[str, TableSchema]:
     return {name: replace(table, unit=followed(name, tables)) for name, table in tables.items()}
 
 
-def _by_stored_name(said: Declaration, folded: Mapping[str, str]) -> Declaration:
-    names = Counter(folded[name.casefold()] for name in said.columns)
+def _by_stored_name(declared: Declaration, folded: Mapping[str, str]) -> Declaration:
+    names = Counter(folded[name.casefold()] for name in declared.columns)
     for name, times in names.items():
         if times > 1:
             raise InvalidSchema(f'column "{name}" is declared twice, in different case.')
     return Declaration(
-        {folded[name.casefold()]: fact for name, fact in said.bounds.items()},
-        {folded[name.casefold()]: fact for name, fact in said.keys.items()},
-        {folded[name.casefold()]: fact for name, fact in said.types.items()},
-        {folded[name.casefold()]: fact for name, fact in said.nullable.items()},
-        auto=said.auto,
+        {folded[name.casefold()]: fact for name, fact in declared.bounds.items()},
+        {folded[name.casefold()]: fact for name, fact in declared.keys.items()},
+        {folded[name.casefold()]: fact for name, fact in declared.types.items()},
+        {folded[name.casefold()]: fact for name, fact in declared.nullable.items()},
+        auto=declared.auto,
     )
 
 
-def _resolve_column(stored: Stored, said: Declaration) -> ColumnSchema:
+def _resolve_column(stored: Stored, declared: Declaration) -> ColumnSchema:
     name = stored.name
-    kind = said.types.get(name, stored.type)
+    kind = declared.types.get(name, stored.type)
     _check_readable(stored, kind)
-    nullable = said.nullable.get(name, stored.nullable or kind != stored.type)
-    bounds = said.bounds.get(name)
-    auto = bounds == AUTO or (bounds is None and said.auto and kind.numeric)
+    nullable = declared.nullable.get(name, stored.nullable or kind != stored.type)
+    bounds = declared.bounds.get(name)
+    auto = bounds == AUTO or (bounds is None and declared.auto and kind.numeric)
     if bounds == AUTO and not kind.numeric:
         raise InvalidSchema(f'{name}: bounds are chosen for numbers, but "{name}" is {kind} ({stored.storage}).')
     pair = None if isinstance(bounds, str) else bounds
     clip = None if pair is None else _clip(stored, kind, pair)
-    keys = said.keys.get(name)
+    keys = declared.keys.get(name)
     values = None if keys is None else _key_values(name, kind, keys)
     if pair is not None and clip is not None:
         _check_inside(name, zip(keys or (), values or (), strict=True), pair, clip)

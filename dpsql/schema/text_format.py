@@ -72,12 +72,12 @@ def _check_sign(where: str, word: str, sign: object) -> None:
         )
 
 
-def _header(where: str, said: object) -> tuple[str, ...] | None:
-    if said is True:
+def _header(where: str, names: object) -> tuple[str, ...] | None:
+    if names is True:
         return None
-    if not isinstance(said, list) or not said or not all(isinstance(name, str) for name in said):
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
         raise InvalidSchema(
-            f"{where} header must be true, or the list of the columns' names, got {briefly(said)}.",
+            f"{where} header must be true, or the list of the columns' names, got {briefly(names)}.",
             hint='Of a file without a header name the columns: header = ["name", "age"].',
         )
-    return tuple(said)
+    return tuple(names)

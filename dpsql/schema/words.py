@@ -192,12 +192,12 @@ def names_and_signs(text: str) -> list[tuple[str, str]]:
     tokens: list[tuple[str, str]] = []
     place = 0
     while place < len(text):
-        found = _TOKEN.match(text, place)
-        if found is None:  # the pattern fails at nothing else
+        match = _TOKEN.match(text, place)
+        if match is None:  # the pattern fails at nothing else
             return [*tokens, ("?", "")]
-        place = found.end()
-        sign = {"arrow": ">", "dot": "."}.get(str(found.lastgroup), "n")
-        name = found["bare"] if found["quoted"] is None else found["quoted"].replace('""', '"')
+        place = match.end()
+        sign = {"arrow": ">", "dot": "."}.get(str(match.lastgroup), "n")
+        name = match["bare"] if match["quoted"] is None else match["quoted"].replace('""', '"')
         tokens.append((sign, name or ""))
     return tokens
 

@@ -29,17 +29,17 @@ _KNOWN = "_canonical"
 def canonical(release: Release, *more: str | TableSchema | None) -> str | None:
     """The key of what is released and of `more`, its version first; None where something in it has no canonical
     form."""
-    found = release.__dict__.get(_KNOWN)
-    if found is None:
-        found = _digest_of(release)
-        object.__setattr__(release, _KNOWN, found)  # a release is planned once and asked for often
-    if not found:
+    digest = release.__dict__.get(_KNOWN)
+    if digest is None:
+        digest = _digest_of(release)
+        object.__setattr__(release, _KNOWN, digest)  # a release is planned once and asked for often
+    if not digest:
         return None
     try:
-        held = Writer(FORMS, NAMES).digest((found.hex(), more))
+        key = Writer(FORMS, NAMES).digest((digest.hex(), more))
     except (NotCanonical, RecursionError):
         return None
-    return f"{KEY_VERSION}:{held.hex()}"
+    return f"{KEY_VERSION}:{key.hex()}"
 
 
 def _digest_of(release: Release) -> bytes:

@@ -78,12 +78,12 @@ class Writer:
 
     def digest(self, value: object) -> bytes:
         """32 bytes that tell the value from every other. Raises NotCanonical."""
-        found = self._found.get(id(value))
-        if found is None:
-            found = hashlib.sha256(self._bytes(value)).digest()
-            self._found[id(value)] = found
+        known = self._found.get(id(value))
+        if known is None:
+            known = hashlib.sha256(self._bytes(value)).digest()
+            self._found[id(value)] = known
             self._held.append(value)
-        return found
+        return known
 
     def _bytes(self, value: Any) -> bytes:
         kind = type(value)
@@ -108,12 +108,12 @@ class Writer:
         return self._of_form(value)
 
     def _of_form(self, value: Any) -> bytes:
-        held = self._forms.get(type(value))
-        if held is None:
+        form = self._forms.get(type(value))
+        if form is None:
             raise NotCanonical(f"{type(value).__name__} has no form")
-        before = held.later or {}
-        pairs = [(word, read(value)) for word, read in held.words.items()]
+        before = form.later or {}
+        pairs = [(word, read(value)) for word, read in form.words.items()]
         pairs = [(word, each) for word, each in pairs if word not in before or each != before[word]]
         # A field that nobody has listed may well tell two questions apart: it is written under its own name.
-        pairs += [(f"?{name}", getattr(value, name)) for name in held.unlisted(type(value))]
-        return b"node " + self.digest(held.tag) + b"".join(self.digest(w) + self.digest(each) for w, each in pairs)
+        pairs += [(f"?{name}", getattr(value, name)) for name in form.unlisted(type(value))]
+        return b"node " + self.digest(form.tag) + b"".join(self.digest(w) + self.digest(each) for w, each in pairs)

@@ -93,10 +93,10 @@ def _words(section: Mapping[str, Any]) -> dict[str, Any]:
 def _relation(content: Mapping[str, Any], tables: Mapping[str, Any]) -> Neighbours | None:
     """One relation for the file: at its top, or said alike by its tables."""
     words = [content.get("neighbours"), *(entry.get("neighbours") for entry in tables.values())]
-    said = {Neighbours.of(word) for word in words if word is not None}
-    if len(said) > 1:
+    relations = {Neighbours.of(word) for word in words if word is not None}
+    if len(relations) > 1:
         raise InvalidSchema("one file has one neighbour relation: its tables disagree.")
-    return said.pop() if said else None
+    return relations.pop() if relations else None
 
 
 def _table(name: str, entry: Any, folder: Path) -> TableEntry:

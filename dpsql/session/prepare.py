@@ -73,11 +73,11 @@ class Terms:
             **defaults,
         )
 
-    def goal_with(self, said: Goal | None) -> Goal | None:
+    def goal_with(self, of_text: Goal | None) -> Goal | None:
         """The call's goal, or the text's. Raises InvalidPrivacyParameter."""
-        if said is not None and self.goal is not None:
+        if of_text is not None and self.goal is not None:
             raise InvalidPrivacyParameter("both the text and the call say an error.", hint="Leave one out.")
-        goal = said or self.goal
+        goal = of_text or self.goal
         if goal is None:
             if self.confidence is not None:
                 raise InvalidPrivacyParameter(
@@ -95,15 +95,15 @@ class Terms:
     def said(self, options: Options | None) -> tuple[Fraction | None, Fraction]:
         """The text's epsilon, and what one query may spend of delta. Raises InvalidPrivacyParameter for a text that
         says more than the call allows."""
-        said = (options.epsilon, options.delta) if options is not None else (None, None)
-        for name, word, allowed in (("epsilon", said[0], self.epsilon), ("delta", said[1], self.delta)):
+        written = (options.epsilon, options.delta) if options is not None else (None, None)
+        for name, word, allowed in (("epsilon", written[0], self.epsilon), ("delta", written[1], self.delta)):
             if word is not None and allowed is not None and word > allowed:
                 raise InvalidPrivacyParameter(
                     f"the text's {name} {show(word)} is above the {show(allowed)} that the call allows.",
                     span=options.places.get(name) if options is not None else None,
                     hint="OPTIONS can lower what a call allows, never raise it.",
                 )
-        return said[0], _first(said[1], self.delta, self.default_delta) or Fraction(0)
+        return written[0], _first(written[1], self.delta, self.default_delta) or Fraction(0)
 
     def allowance(self, options: Options | None) -> Allowance:
         """What one query may cost. Raises InvalidPrivacyParameter."""
@@ -168,13 +168,13 @@ def prepare(
     key = (sql, catalog.fingerprint, neighbours, terms, _typed(given), strategy, mechanism)
     try:
         with _lock:
-            found = _cache.get(key)
-            if found is not None:
+            known = _cache.get(key)
+            if known is not None:
                 _cache.move_to_end(key)
     except TypeError:  # an argument of a wrong type, which is refused below
-        found = None
-    if found is not None:
-        return found
+        known = None
+    if known is not None:
+        return known
     prepared = _prepared(sql, catalog, neighbours, terms, given, strategy=strategy, mechanism=mechanism)
     tried(prepared.release, catalog.tables, stores_of(catalog.public))
     return _remember(key, prepared)
@@ -186,9 +186,9 @@ def _prepared(
     """A plan made, not tried yet. What it raises beside a DPSQLError is a fault of this code."""
     failed = ""
     try:
-        bound, explain_only, said = plan_of(sql, catalog, given)
+        bound, explain_only, of_text = plan_of(sql, catalog, given)
 
-        def made(allowed: Allowance | None = None, law: str = mechanism) -> Release:
+        def release_for(allowed: Allowance | None = None, law: str = mechanism) -> Release:
             return planned(
                 bound.query,
                 neighbours,
@@ -198,8 +198,8 @@ def _prepared(
                 mechanism=law,
             )
 
-        goal = terms.goal_with(said)
-        release = made() if goal is None else _within(goal, terms, bound, made, mechanism)
+        goal = terms.goal_with(of_text)
+        release = release_for() if goal is None else _within(goal, terms, bound, release_for, mechanism)
         return Prepared(release, explain_only)
     except DPSQLError:
         raise
@@ -214,14 +214,14 @@ def _prepared(
 
 
 def _within(
-    goal: Goal, terms: Terms, bound: Bound, made: Callable[[Allowance, str], Release], mechanism: str
+    goal: Goal, terms: Terms, bound: Bound, release_for: Callable[[Allowance, str], Release], mechanism: str
 ) -> Release:
     """The release that reaches a goal at the least epsilon, which must not be more than is allowed."""
-    said, delta = terms.said(bound.options)
+    asked, delta = terms.said(bound.options)
     laws = LAWS if mechanism == "auto" and delta else (mechanism,)
-    release = reached(bound.query, lambda epsilon, law: made(Allowance(epsilon, delta), law), goal, laws)
+    release = reached(bound.query, lambda epsilon, law: release_for(Allowance(epsilon, delta), law), goal, laws)
     release = replace(release, goal=goal)
-    caps = (terms.epsilon, terms.max_epsilon, said)
+    caps = (terms.epsilon, terms.max_epsilon, asked)
     cap = min((each for each in caps if each is not None), default=None)
     if cap is not None and release.allowed.pure > cap:
         raise InvalidPrivacyParameter(

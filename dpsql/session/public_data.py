@@ -69,14 +69,14 @@ class PublicData:
 def published(schema: TableSchema, source: Table) -> TableSchema:
     """The schema of a public table with what its rows say. Raises InvalidSchema where they are not as declared."""
     store = ColumnStore(source.frame, schema)
-    held = {column.name: _distinct(store, column) for column in schema.columns if column.type is not Type.OTHER}
+    cells = {column.name: _distinct(store, column) for column in schema.columns if column.type is not Type.OTHER}
     for key in schema.unique:
-        if _most_rows(held, key, store.rows) > 1:
+        if _most_rows(cells, key, store.rows) > 1:
             raise InvalidSchema(f"{schema.name}: {', '.join(key)} is declared unique, and two rows are alike in it.")
     for name, most in schema.max_matches:
-        if _most_rows(held, (name,), store.rows) > most:
+        if _most_rows(cells, (name,), store.rows) > most:
             raise InvalidSchema(f"{schema.name}: max_matches says {most} for {name}, and a value has more rows.")
-    columns = tuple(_with_values(column, held.get(column.name)) for column in schema.columns)
+    columns = tuple(_with_values(column, cells.get(column.name)) for column in schema.columns)
     return replace(schema, columns=columns)
 
 
@@ -99,18 +99,19 @@ def _distinct(store: ColumnStore, column: ColumnSchema) -> Distinct:
     return table[key.codes], Vector(texts, np.array([text is not None for text in seen], dtype=bool))
 
 
-def _most_rows(held: Mapping[str, Distinct], key: tuple[str, ...], rows: int) -> int:
+def _most_rows(cells: Mapping[str, Distinct], key: tuple[str, ...], rows: int) -> int:
     """How many rows have the same values in a key, those with a NULL left out."""
-    parts = [np.where(held[name][1].where_valid()[held[name][0]], held[name][0], -1).astype(np.int64) for name in key]
-    codes, _, size = renumber(parts, [max(1, len(held[name][1])) for name in key])
+    columns = [cells[name] for name in key]
+    parts = [np.where(values.where_valid()[codes], codes, -1).astype(np.int64) for codes, values in columns]
+    codes, _, size = renumber(parts, [max(1, len(values)) for _, values in columns])
     return int(np.bincount(codes[codes >= 0], minlength=max(1, size)).max(initial=0)) if rows else 0
 
 
-def _with_values(column: ColumnSchema, held: Distinct | None) -> ColumnSchema:
+def _with_values(column: ColumnSchema, distinct: Distinct | None) -> ColumnSchema:
     """The column with the keys, bounds and nullability that its values have, where the owner says nothing else."""
-    if held is None:
+    if distinct is None:
         return column
-    codes, values = held
+    codes, values = distinct
     occurs = np.zeros(len(values), dtype=bool)
     occurs[codes] = True
     valid = values.where_valid()

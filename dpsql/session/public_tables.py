@@ -29,21 +29,21 @@ def resolved(sources: Tables, known: Mapping[str, TableSchema] | None = None) ->
     """The schemas of tables by folded name, beside those that are there already. No private row is read.
 
     Raises InvalidSchema where a declaration does not fit its table, or a unit's path leads nowhere."""
-    made = dict(known or {})
+    schemas = dict(known or {})
     for name, source in sources.items():
         engine = engine_of(source.frame) or PANDAS
-        said = source.declaration
-        if said.table.public and engine is not PANDAS:
+        declared = source.declaration
+        if declared.table.public and engine is not PANDAS:
             raise InvalidSchema(f"{name} is public, and only a pandas DataFrame can be.")
-        rows = len(source.frame) if said.table.public else None
+        rows = len(source.frame) if declared.table.public else None
         with about(name):
-            schema = resolve(name, engine.columns(source.frame), said, rows=rows)
+            schema = resolve(name, engine.columns(source.frame), declared, rows=rows)
         if schema.public:
             from dpsql.session.public_data import published  # loaded with the first public table
 
             schema = published(schema, source)
-        made[name.casefold()] = schema
-    return link(made)
+        schemas[name.casefold()] = schema
+    return link(schemas)
 
 
 def public_data(stores: Mapping[str, Store]) -> PublicData | None:

@@ -82,7 +82,7 @@ def query(
     return finished(release, run(release, stores), footer)
 
 
-def _sources(data: object, said: Declaration) -> dict[str, Table]:
+def _sources(data: object, declared: Declaration) -> dict[str, Table]:
     if isinstance(data, Mapping):
         tables = {name: as_table(source) for name, source in data.items()}
         if not tables or not all(isinstance(name, str) and name for name in tables):
@@ -91,12 +91,12 @@ def _sources(data: object, said: Declaration) -> dict[str, Table]:
         tables = {"df": as_table(data)}
     if len({name.casefold() for name in tables}) < len(tables):
         raise InvalidArgument("two tables have the same name; names match without regard to case.")
-    if said != Declaration() and len(tables) > 1:
+    if declared != Declaration() and len(tables) > 1:
         raise InvalidArgument(
             "bounds, keys, types, unit and limits are for one table; there are several.",
             hint='Declare each: {"people": dpsql.Table(df, bounds=...), ...}.',
         )
-    return {name: Table.of(table.frame, said.over(table.declaration)) for name, table in tables.items()}
+    return {name: Table.of(table.frame, declared.over(table.declaration)) for name, table in tables.items()}
 
 
 _stores: dict[int, ColumnStore] = {}

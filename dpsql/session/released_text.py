@@ -32,20 +32,20 @@ def to_bytes(released: Released) -> bytes:
 
 def from_bytes(payload: bytes) -> Released:
     """What `to_bytes` wrote. Raises ValueError, TypeError, KeyError or other errors of reading for anything else."""
-    said = json.loads(payload)
-    if said.get("format", 1) not in (1, FORMAT):
+    fields = json.loads(payload)
+    if fields.get("format", 1) not in (1, FORMAT):
         raise ValueError("an unknown format")
-    values = np.array(said["values"], dtype=np.float64).reshape(len(said["values"]), int(said["groups"]))
-    keys = tuple(_to_vector(key, values.shape[1]) for key in said["keys"])
-    bounds = tuple(Interval(lower, upper) for lower, upper in said.get("bounds", ()))
-    integers = {int(of): _to_integers(each, values.shape[1]) for of, each in said.get("integers", {}).items()}
+    values = np.array(fields["values"], dtype=np.float64).reshape(len(fields["values"]), int(fields["groups"]))
+    keys = tuple(_to_vector(key, values.shape[1]) for key in fields["keys"])
+    bounds = tuple(Interval(lower, upper) for lower, upper in fields.get("bounds", ()))
+    integers = {int(of): _to_integers(each, values.shape[1]) for of, each in fields.get("integers", {}).items()}
     return Released(keys, values, bounds, integers)
 
 
-def _to_integers(said: Any, groups: int) -> tuple[int, ...]:
-    if not isinstance(said, list) or len(said) != groups or not all(type(each) is int for each in said):
+def _to_integers(values: Any, groups: int) -> tuple[int, ...]:
+    if not isinstance(values, list) or len(values) != groups or not all(type(each) is int for each in values):
         raise ValueError("integers of another kind or length")
-    return tuple(said)
+    return tuple(values)
 
 
 def _of_vector(vector: Vector) -> dict[str, Any]:
@@ -53,13 +53,13 @@ def _of_vector(vector: Vector) -> dict[str, Any]:
     return {"dtype": vector.values.dtype.str, "values": vector.values.tolist(), "valid": valid}
 
 
-def _to_vector(said: dict[str, Any], groups: int) -> Vector:
-    if said["dtype"] not in _DTYPES:
+def _to_vector(fields: dict[str, Any], groups: int) -> Vector:
+    if fields["dtype"] not in _DTYPES:
         raise ValueError("an unknown kind of key")
-    values = np.array(said["values"], dtype=_DTYPES[said["dtype"]])
-    if values.dtype == object and not all(isinstance(cell, str | None) for cell in said["values"]):
+    values = np.array(fields["values"], dtype=_DTYPES[fields["dtype"]])
+    if values.dtype == object and not all(isinstance(cell, str | None) for cell in fields["values"]):
         raise ValueError("keys that are no text")
-    valid = None if said["valid"] is None else np.array(said["valid"], dtype=np.bool_)
+    valid = None if fields["valid"] is None else np.array(fields["valid"], dtype=np.bool_)
     if values.shape != (groups,) or (valid is not None and valid.shape != (groups,)):
         raise ValueError("keys of another length")
     return Vector(values, valid)

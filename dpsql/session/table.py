@@ -58,7 +58,7 @@ class Table:
         engine = engine_of(frame)
         if engine is None:
             raise InvalidArgument(f"a table is made of a pandas DataFrame, got {type(frame).__name__}.")
-        said = Declaration.of(
+        declared = Declaration.of(
             bounds,
             keys,
             types,
@@ -74,7 +74,7 @@ class Table:
             version=version,
         )
         object.__setattr__(self, "frame", frame)
-        object.__setattr__(self, "declaration", said.over(_remembered(frame)))
+        object.__setattr__(self, "declaration", declared.over(_remembered(frame)))
         resolve("the table", engine.columns(frame), self.declaration)
 
     @classmethod
@@ -126,14 +126,14 @@ def declare(
     if table.declaration.auto or any(word is not None for word in of_this_table.values()):
         return table
     copy = frame.copy(deep=False)
-    said = table.declaration
+    declared = table.declaration
     copy.attrs[_ATTRIBUTE] = {
         "bounds": {
             name: pair if isinstance(pair, str) else [plain(each) for each in pair]
-            for name, pair in said.bounds.items()
+            for name, pair in declared.bounds.items()
         },
-        "keys": {name: [plain(each) for each in keys] for name, keys in said.keys.items()},
-        "types": {name: str(kind) for name, kind in said.types.items()},
+        "keys": {name: [plain(each) for each in keys] for name, keys in declared.keys.items()},
+        "types": {name: str(kind) for name, kind in declared.types.items()},
     }
     return copy
 
@@ -149,14 +149,14 @@ def as_table(source: object) -> Table:
 
 def _remembered(frame: object) -> Declaration:
     """What `declare` wrote into `.attrs`, for the columns that are still there."""
-    said = frame.attrs.get(_ATTRIBUTE) if isinstance(frame, pd.DataFrame) else None
-    if said is None or not isinstance(frame, pd.DataFrame):
+    words = frame.attrs.get(_ATTRIBUTE) if isinstance(frame, pd.DataFrame) else None
+    if words is None or not isinstance(frame, pd.DataFrame):
         return Declaration()
-    if not isinstance(said, dict) or not all(isinstance(said.get(word) or {}, dict) for word in _WORDS):
+    if not isinstance(words, dict) or not all(isinstance(words.get(word) or {}, dict) for word in _WORDS):
         raise InvalidSchema('df.attrs["dpsql"] is not what dpsql.declare writes.')
     present = {name.casefold() for name in frame.columns if isinstance(name, str)}
     kept = {
-        word: {name: fact for name, fact in (said.get(word) or {}).items() if str(name).casefold() in present}
+        word: {name: fact for name, fact in (words.get(word) or {}).items() if str(name).casefold() in present}
         for word in _WORDS
     }
     return Declaration.of(kept["bounds"], kept["keys"], kept["types"])

@@ -15,14 +15,14 @@ Tables = Mapping[str, TableSchema]
 def units_of(tables: Tables, names: Iterable[str] | None = None) -> tuple[TableUnit, ...]:
     """The units of these tables (folded names; None: of all), and of those that their paths lead through, by name.
     Raises nothing: the tables are linked."""
-    found: dict[str, TableUnit] = {}
+    units: dict[str, TableUnit] = {}
     waiting = list(tables if names is None else names)
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found[name] = _unit_of(name, tables)
-            waiting += [place.table for place in found[name].path]
-    return tuple(found[name] for name in sorted(found))
+        if name not in units:
+            units[name] = _unit_of(name, tables)
+            waiting += [place.table for place in units[name].path]
+    return tuple(units[name] for name in sorted(units))
 
 
 def units_read(query: Query, tables: Tables) -> tuple[TableUnit, ...]:

@@ -17,20 +17,20 @@ def all_tables(tables: Mapping[Any, Table], schema: Schema | None, present: Coll
     that are taken. Raises InvalidSchema."""
     entries = dict(schema.tables) if schema else {}
     declared = {name.casefold(): entry.declaration for name, entry in entries.items()}
-    found: dict[str, Table] = {}
+    added: dict[str, Table] = {}
     for name, table in tables.items():
         if not isinstance(name, str) or not name:
             raise InvalidSchema(f"a table's name must be text, got {as_written(name)}.")
-        if name.casefold() in present or name.casefold() in map(str.casefold, found):
+        if name.casefold() in present or name.casefold() in map(str.casefold, added):
             raise InvalidSchema(f'there is a table "{name}" already.')
         declaration = table.declaration
         if name.casefold() in declared:
             declaration = declaration.over(declared[name.casefold()])
         with about(name):
-            found[name] = Table.of(table.frame, declaration)
+            added[name] = Table.of(table.frame, declaration)
     for name, entry in entries.items():
-        if name.casefold() not in map(str.casefold, found) and entry.path is not None:
+        if name.casefold() not in map(str.casefold, added) and entry.path is not None:
             frame, declaration = read_table(entry.path, entry.declaration, entry.text)
             with about(name):
-                found[name] = Table.of(frame, declaration)
-    return found
+                added[name] = Table.of(frame, declaration)
+    return added

@@ -75,19 +75,19 @@ def _try(release: Release, tables: Tables, public: Mapping[str, ColumnStore], st
             bounds = quiet_searches(release.searches).choose(executed(release.searches.exact, stores))
             settled = release.settled(bounds)
         settled = _with_few_groups(settled)
-        found = [executed(settled.exact, stores)]
-        if rows and not found[0].groups and not settled.exact.every_cell:
-            found.append(_one_group(settled.exact))
-        for exact in found:
+        answers = [executed(settled.exact, stores)]
+        if rows and not answers[0].groups and not settled.exact.every_cell:
+            answers.append(_one_group(settled.exact))
+        for exact in answers:
             if (bounds, exact.groups) not in shown:  # as many groups are shown in the same way
                 shown.add((bounds, exact.groups))
                 _release(settled, exact, bounds, step)
 
 
-def _release(settled: Release, found: ExactTable, bounds: tuple[Interval, ...], step: _Step) -> None:
+def _release(settled: Release, exact: ExactTable, bounds: tuple[Interval, ...], step: _Step) -> None:
     """All that is made of exact integers, here of made-up ones."""
     step.name = "its noise"
-    released = replace(quiet(settled).privatise(found), bounds=bounds)
+    released = replace(quiet(settled).privatise(exact), bounds=bounds)
     step.name = "keeping its answer"
     released = from_bytes(to_bytes(released))
     step.name = "what is done with its answer"
@@ -99,11 +99,11 @@ def _release(settled: Release, found: ExactTable, bounds: tuple[Interval, ...], 
 
 def _read(release: Release, tables: Tables) -> Tables:
     """The tables that a release reads, and those that paths to their units lead through."""
-    found = {scan.table.name.casefold(): scan.table for scan in scans_of(release.query.plan.input)}
-    for table in tuple(found.values()):
+    read = {scan.table.name.casefold(): scan.table for scan in scans_of(release.query.plan.input)}
+    for table in tuple(read.values()):
         for each in table.unit.steps if table.unit is not None else ():
-            found.setdefault(each.table, tables[each.table])
-    return found
+            read.setdefault(each.table, tables[each.table])
+    return read
 
 
 def _stores(tables: Tables, public: Mapping[str, ColumnStore], rows: int) -> dict[str, ColumnStore]:

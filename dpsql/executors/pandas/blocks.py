@@ -46,29 +46,29 @@ def block_reader(series: pd.Series, kind: Type, fill: Key) -> Reader | None:
     """A reader of a column of numbers, booleans or times, with `fill` in the cells that are NULL; None for a column
     whose cells are something else."""
     dtype: Any = series.dtype
-    held: Any = series.array
+    array: Any = series.array
     if isinstance(dtype, pd.ArrowDtype):
-        return _arrow_reader(dtype, held.__arrow_array__(), kind, fill)
+        return _arrow_reader(dtype, array.__arrow_array__(), kind, fill)
     if dtype.kind == "M":
-        clock, ticks = _clock_of(dtype), held.asi8
+        clock, ticks = _clock_of(dtype), array.asi8
         return lambda start, stop: _times(ticks[start:stop], None, clock, kind, fill)
     if isinstance(dtype, np.dtype) and dtype.kind in _WIDEST:
         values = series.to_numpy()
         return lambda start, stop: numbers(values[start:stop], None, kind, fill)
-    if isinstance(held, pd.arrays.IntegerArray | pd.arrays.FloatingArray | pd.arrays.BooleanArray):
-        return lambda start, stop: numbers(*_nullable(held[start:stop]), kind, fill)
+    if isinstance(array, pd.arrays.IntegerArray | pd.arrays.FloatingArray | pd.arrays.BooleanArray):
+        return lambda start, stop: numbers(*_nullable(array[start:stop]), kind, fill)
     return None
 
 
 def read_objects(series: pd.Series, kind: Type, fill: Key) -> Vector:
     """The whole of any other column, cell by cell; Arrow's decimals among them, which it turns into floats that are not
     always the nearest."""
-    held: Any = series.array
+    array: Any = series.array
     decimals = isinstance(series.dtype, pd.ArrowDtype) and kind is Type.BOOLEAN  # numbers, as such 0 and 1 are booleans
     starts = range(0, max(1, len(series)), _OBJECTS_AT_ONCE)
+    of_cells = Type.REAL if decimals else kind
     blocks = [
-        read_cells(held[start : start + _OBJECTS_AT_ONCE].to_numpy(dtype=object), Type.REAL if decimals else kind, fill)
-        for start in starts
+        read_cells(array[start : start + _OBJECTS_AT_ONCE].to_numpy(dtype=object), of_cells, fill) for start in starts
     ]
     values = np.concatenate([block.values for block in blocks])
     valid = np.concatenate([block.where_valid() for block in blocks])
@@ -110,19 +110,19 @@ def stored_words(series: pd.Series) -> tuple[Array, Bools | None, Clock | None] 
     """A whole column of numbers, booleans or times as it is stored: the cells, which of them are present (None: all
     that are not NaN), and what the ticks of times mean. None for any other column, and for floats above 64 bits."""
     dtype: Any = series.dtype
-    held: Any = series.array
+    array: Any = series.array
     clock = _clock_of(dtype) if dtype.kind == "M" else None
     if isinstance(dtype, pd.ArrowDtype):
         wide = _WIDEST_ARROW.get(dtype.kind, "int64" if clock else None)
         if wide is None:
             return None
-        chunks = held.__arrow_array__()
+        chunks = array.__arrow_array__()
         days = clock is not None and clock.unit == "D"
         cells, valid = _arrow(chunks.cast("int32") if days else chunks, 0, len(series), wide)
     elif clock is not None:
-        cells, valid = held.asi8, None
-    elif isinstance(held, pd.arrays.IntegerArray | pd.arrays.FloatingArray | pd.arrays.BooleanArray):
-        cells, valid = _nullable(held)
+        cells, valid = array.asi8, None
+    elif isinstance(array, pd.arrays.IntegerArray | pd.arrays.FloatingArray | pd.arrays.BooleanArray):
+        cells, valid = _nullable(array)
     elif isinstance(dtype, np.dtype) and dtype.kind in _WIDEST and dtype.itemsize <= _WORD:
         return laid_out(series.to_numpy()), None, None
     else:

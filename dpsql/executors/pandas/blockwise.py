@@ -97,12 +97,12 @@ def _united(database: Database, node: Union, most: int) -> Iterator[Relation]:
         alone = replace(node, branches=(branch,))
         for block in blocks(database, branch.input, most):
             rows = block.settled()
-            made = united(alone, [rows])
+            relation = united(alone, [rows])
             units = [
                 rows.units if at == place else each.at(nobody) for at, each in enumerate(whose) if each is not None
             ]
-            made.units = merged_units([each for each in units if each is not None]) if units else None
-            yield made
+            relation.units = merged_units([each for each in units if each is not None]) if units else None
+            yield relation
 
 
 def _units(database: Database, source: Source) -> Units | None:

@@ -137,16 +137,16 @@ class ColumnStore:
     def _enforced(self, column: ColumnSchema, read: Reader) -> Reader:
         """The reader with the declared facts enforced. Once no cell of all the rows was found outside the bounds, they
         are not looked at again."""
-        found = _RowsInside(self.rows)
+        inside = _RowsInside(self.rows)
 
         def enforced(start: int, stop: int) -> Vector:
             block = read(start, stop)
             if column.name in self._inside:
                 return _present(block, column)
-            held = _declared(block, column)
-            if held.values is block.values and found.all_with(start, stop):
+            as_declared = _declared(block, column)
+            if as_declared.values is block.values and inside.all_with(start, stop):
                 self._inside[column.name] = True
-            return held
+            return as_declared
 
         return enforced
 
@@ -237,10 +237,10 @@ def clip(values: Array, lower: Number, upper: Number) -> Array:
     it."""
     if not len(values) or (values.min() >= lower and values.max() <= upper):
         return values
-    held = np.clip(values, lower, upper)
+    clipped = np.clip(values, lower, upper)
     if values.dtype.kind == "f" and 0 in (lower, upper):
-        np.copyto(held, values, where=values == held)
-    return held
+        np.copyto(clipped, values, where=values == clipped)
+    return clipped
 
 
 # Whether two columns are the same cells: by where they lie in memory, without a look at them.
@@ -256,18 +256,18 @@ def same_memory(a: pd.Series, b: pd.Series) -> bool:
 def _identity(series: pd.Series) -> object:
     """Everything that says where a column's cells lie; None where it cannot be said. Both columns must be alive, or one
     could lie where the other has been."""
-    held: Any = series.array
-    kind, dtype = type(held), series.dtype
+    array: Any = series.array
+    kind, dtype = type(array), series.dtype
     if issubclass(kind, pd.Categorical):  # an Index cannot be changed: renamed categories are another one
-        return "category", _place(held.codes), id(held.categories)
+        return "category", _place(array.codes), id(array.categories)
     if isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"):
-        return dtype, [_chunk(chunk) for chunk in held.__arrow_array__().chunks]
+        return dtype, [_chunk(chunk) for chunk in array.__arrow_array__().chunks]
     if issubclass(kind, pd.arrays.IntegerArray | pd.arrays.FloatingArray | pd.arrays.BooleanArray):
-        return dtype, _place(held._data), _place(held._mask)
+        return dtype, _place(array._data), _place(array._mask)
     if issubclass(kind, pd.arrays.DatetimeArray):
-        return dtype, _place(held.asi8)
+        return dtype, _place(array.asi8)
     if issubclass(kind, pd.arrays.NumpyExtensionArray):
-        return dtype, _place(np.asarray(held))
+        return dtype, _place(np.asarray(array))
     return None
 
 

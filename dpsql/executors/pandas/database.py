@@ -116,10 +116,10 @@ class Database:
 
     def looked_up(self, node: Join, left: Relation, right: Relation) -> Relation | None:
         """The rows of a join that finds one right row for each left one at most; None for one that may find more."""
-        found = self._looked_up(node, left, right) if node.matches == 1 and node.keys else None
-        if found is None:
+        right_rows = self._looked_up(node, left, right) if node.matches == 1 and node.keys else None
+        if right_rows is None:
             return None
-        return with_presence(node, beside(left, right, found, outer=node.outer), found >= 0)
+        return with_presence(node, beside(left, right, right_rows, outer=node.outer), right_rows >= 0)
 
     # Whose rows.
 
@@ -214,8 +214,8 @@ def filtered(node: Filter, rows: Relation) -> Relation:
     return Relation(rows.rows, rows.parts, rows.units, kept if rows.kept is None else kept & rows.kept)
 
 
-def with_mark(node: Mark, rows: Relation, found: Vector) -> Relation:
-    column = MadeColumns(rows.rows, {node.column.name: (Type.BOOLEAN, lambda: found)})
+def with_mark(node: Mark, rows: Relation, mark: Vector) -> Relation:
+    column = MadeColumns(rows.rows, {node.column.name: (Type.BOOLEAN, lambda: mark)})
     return Relation(rows.rows, {**rows.parts, node.column.table: Part(column)}, rows.units, rows.kept)
 
 
@@ -233,7 +233,7 @@ def united(node: Union, rows: list[Relation]) -> Relation:
 
 def fan_outs_above(source: Source, times: int = 1) -> dict[int, int]:
     """For each node, by its identity, how many rows public tables make of each of its rows above it, at most."""
-    found = {id(source): times}
+    fan_outs = {id(source): times}
     below = times
     if isinstance(source, Join) and all(scan.table.public for scan in scans_of(source.right)):
         below = times * max(1, source.matches or 1)
@@ -241,8 +241,8 @@ def fan_outs_above(source: Source, times: int = 1) -> dict[int, int]:
         asked_about = isinstance(source, Mark) and place == 1
         above = 1 if asked_about or (isinstance(source, PerUnit) and source.alone) else below
         for node, most in fan_outs_above(each, above).items():
-            found[node] = max(most, found.get(node, 1))
-    return found
+            fan_outs[node] = max(most, fan_outs.get(node, 1))
+    return fan_outs
 
 
 def _among_given(places: Places, part: Part) -> Places:
@@ -269,12 +269,12 @@ def _ranks(values: Vector) -> Places:
 def _joined(branches: tuple[Branch, ...], rows: list[Relation], place: int, kind: Type) -> Made:
     if kind is Type.TEXT:
         return joined_texts([_texts(branch.outputs[place], each) for branch, each in zip(branches, rows, strict=True)])
-    made = [evaluated(branch.outputs[place], each) for branch, each in zip(branches, rows, strict=True)]
-    dtype = np.result_type(DTYPES[kind], *(each.values for each in made))
-    values = np.concatenate([each.values.astype(dtype, copy=False) for each in made])
-    if all(each.valid is None for each in made):
+    vectors = [evaluated(branch.outputs[place], each) for branch, each in zip(branches, rows, strict=True)]
+    dtype = np.result_type(DTYPES[kind], *(each.values for each in vectors))
+    values = np.concatenate([each.values.astype(dtype, copy=False) for each in vectors])
+    if all(each.valid is None for each in vectors):
         return Vector(values)
-    return Vector(values, np.concatenate([each.where_valid() for each in made]))
+    return Vector(values, np.concatenate([each.where_valid() for each in vectors]))
 
 
 def _texts(expr: Expr, rows: Relation) -> Encoded:

@@ -63,27 +63,27 @@ def codes_of(series: pd.Series) -> tuple[Codes, pd.Series]:
     numbered = numbered_texts(series, _is_plain)
     if numbered is not None:
         return numbered[0], pd.Series(numbered[1], dtype=object)
-    found, uniques = pd.factorize(series)
+    codes, uniques = pd.factorize(series)
     texts = list(uniques)
     if not all(_is_plain(text) for text in texts):
         return _number_texts(series)
-    return found.astype(np.int32), pd.Series(texts, dtype=object)
+    return codes.astype(np.int32), pd.Series(texts, dtype=object)
 
 
 def _codes_of_dictionary(series: pd.Series) -> tuple[Codes, pd.Series]:
     """Codes of an Arrow dictionary, whose chunks may number their values differently: one list of values after the
     other."""
-    dtype, held = cast(Any, series.dtype), cast(Any, series.array)
+    dtype, array = cast(Any, series.dtype), cast(Any, series.array)
     codes, values = [np.zeros(0, dtype=np.int32)], [pd.Series([], dtype=pd.ArrowDtype(dtype.pyarrow_dtype.value_type))]
     first = 0
     last: Any = None
-    for chunk in held.__arrow_array__().chunks:
+    for chunk in array.__arrow_array__().chunks:
         if last is None or not chunk.dictionary.equals(last):
             first = sum(len(each) for each in values)
             last = chunk.dictionary
             values.append(pd.Series(pd.arrays.ArrowExtensionArray(last)))
-        found = chunk.indices.cast("int32").fill_null(-1).to_numpy()
-        codes.append(np.where(found < 0, -1, found + first).astype(np.int32))
+        indices = chunk.indices.cast("int32").fill_null(-1).to_numpy()
+        codes.append(np.where(indices < 0, -1, indices + first).astype(np.int32))
     return np.concatenate(codes), pd.concat(values, ignore_index=True)
 
 

@@ -102,12 +102,12 @@ def _renumbered(keys: list[KeyCodes], rows: int) -> Groups:
     chosen = np.arange(len(keys[0].values))[:, None]
     for other, key in zip(per_key[1:], keys[1:], strict=True):
         pairs = _combine([codes, other], [len(chosen), len(key.values)], complete=False)
-        codes, found = pd.factorize(np.where(pairs < 0, -1, pairs))
-        absent = np.flatnonzero(found == -1)
+        codes, present = pd.factorize(np.where(pairs < 0, -1, pairs))
+        absent = np.flatnonzero(present == -1)
         if len(absent):  # the rows of no group are not a combination
             codes = np.where(codes == absent[0], -1, codes - (codes > absent[0]))
-            found = np.delete(found, absent[0])
-        chosen = np.column_stack([chosen[found // len(key.values)], found % len(key.values)])
+            present = np.delete(present, absent[0])
+        chosen = np.column_stack([chosen[present // len(key.values)], present % len(key.values)])
 
     def values(wanted: Codes) -> tuple[Vector, ...]:
         return tuple(key.values.at(chosen[wanted, index]) for index, key in enumerate(keys))
@@ -193,16 +193,16 @@ def _consecutive_codes(read: Evaluator, key: GroupKey) -> KeyCodes:
     assert isinstance(lower, int)
     null = len(values) - 1 if values[-1] is None else -1
     size = len(values) - (null >= 0)
-    held = unfiltered(key.expr)
-    all_listed = held.range == Interval(lower, lower + size - 1) and not held.nullable
+    known = unfiltered(key.expr)
+    all_listed = known.range == Interval(lower, lower + size - 1) and not known.nullable
     enforced = isinstance(key.expr, Column) and all_listed  # every cell is clipped to that range
 
     def codes(start: int, stop: int) -> Codes:
         block = read(start, stop)
-        found = block.values - lower
-        if not enforced and len(found) and (found.min() < 0 or found.max() >= size):
-            found = np.where((found >= 0) & (found < size), found, -1)
-        return found if block.valid is None else np.where(block.valid, found, null)
+        distances = block.values - lower
+        if not enforced and len(distances) and (distances.min() < 0 or distances.max() >= size):
+            distances = np.where((distances >= 0) & (distances < size), distances, -1)
+        return distances if block.valid is None else np.where(block.valid, distances, null)
 
     return KeyCodes(vector_of(values, key.expr.type), codes, complete=enforced)
 
@@ -237,11 +237,11 @@ def _in_codes(expr: Expr, place: dict[tuple[type, Key], int], evaluation: Evalua
     if not isinstance(expr, Call) or expr.function.name != "case":
         return None
     arms = [_in_codes(arm, place, evaluation) for arm in (*expr.args[1::2], expr.args[-1])]
-    found = [arm for arm in arms if arm is not None]
-    if len(found) < len(arms):
+    coded = [arm for arm in arms if arm is not None]
+    if len(coded) < len(arms):
         return None
-    pairs = zip(expr.args[:-1:2], found[:-1], strict=True)
-    return call_of(expr.function, (*(each for pair in pairs for each in pair), found[-1]), Type.INTEGER)
+    pairs = zip(expr.args[:-1:2], coded[:-1], strict=True)
+    return call_of(expr.function, (*(each for pair in pairs for each in pair), coded[-1]), Type.INTEGER)
 
 
 def _listed_codes(read: Evaluator, key: GroupKey, kind: Type) -> KeyCodes:
@@ -256,10 +256,10 @@ def _listed_codes(read: Evaluator, key: GroupKey, kind: Type) -> KeyCodes:
     def codes(start: int, stop: int) -> Codes:
         block = read(start, stop)
         if len(ordered) == 0:
-            found = np.full(len(block), outside, dtype=np.int64)
+            places = np.full(len(block), outside, dtype=np.int64)
         else:
             at = np.minimum(np.searchsorted(ordered, block.values), len(ordered) - 1)
-            found = np.where(ordered[at] == block.values, place[at], outside)
-        return found if block.valid is None else np.where(block.valid, found, null)
+            places = np.where(ordered[at] == block.values, place[at], outside)
+        return places if block.valid is None else np.where(block.valid, places, null)
 
     return KeyCodes(vector_of(list(listed), kind), codes, complete=False)

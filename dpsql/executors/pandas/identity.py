@@ -37,12 +37,12 @@ def identified(series: pd.Series, kind: Type) -> Found:
     if is_coded(series.dtype):
         codes, values = codes_of(series)
         if isinstance(values.dtype, np.dtype) and values.dtype == object:
-            held, found = _of_cells(values, kind)
+            value_codes, distinct_values = _of_cells(values, kind)
         elif is_coded(values.dtype):  # texts
-            held, found = _of_cells(values.to_numpy(dtype=object), kind)
+            value_codes, distinct_values = _of_cells(values.to_numpy(dtype=object), kind)
         else:
-            held, found = identified(values, kind)
-        return np.append(held, np.int32(-1))[codes], found
+            value_codes, distinct_values = identified(values, kind)
+        return np.append(value_codes, np.int32(-1))[codes], distinct_values
     words = stored_words(series)
     if words is None:
         return _of_objects(series, kind)

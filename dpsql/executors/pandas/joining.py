@@ -167,10 +167,10 @@ def _positions(left: Vector, right: Vector, order: Array | None) -> Positions:
     if len(keys) == 0:
         return np.full(len(left), -1, dtype=rows.dtype)
     is_dense = _span(keys)[1] <= 4 * len(right) + 1_000_000  # the table is small beside the rows
-    found = (_by_table if is_dense else _by_hash)(left.values, keys, rows, order)
+    positions = (_by_table if is_dense else _by_hash)(left.values, keys, rows, order)
     if left.valid is not None:
-        np.copyto(found, -1, where=~left.valid)
-    return found
+        np.copyto(positions, -1, where=~left.valid)
+    return positions
 
 
 def _by_table(left: Numbers, keys: Numbers, rows: Positions, order: Array | None) -> Positions:
@@ -186,12 +186,12 @@ def _by_table(left: Numbers, keys: Numbers, rows: Positions, order: Array | None
     if order is not None and np.count_nonzero(table >= 0) < len(keys):
         last = np.argsort(order[rows], kind="stable")[::-1]
         table[slots[last]] = rows[last]
-    found = np.empty(len(left), dtype=rows.dtype)
+    positions = np.empty(len(left), dtype=rows.dtype)
     for start in range(0, len(left), BLOCK):
         places = np.subtract(left[start : start + BLOCK], low, dtype=np.int64).view(np.uint64)
         np.minimum(places, np.uint64(size), out=places)
-        np.take(table, places.view(np.int64), out=found[start : start + BLOCK], mode="clip")
-    return found
+        np.take(table, places.view(np.int64), out=positions[start : start + BLOCK], mode="clip")
+    return positions
 
 
 def _by_hash(left: Numbers, keys: Numbers, rows: Positions, order: Array | None) -> Positions:

@@ -53,11 +53,11 @@ def choose_rows(plan: ExactPlan, rows: Relation, codes: Numbers, groups: Groups 
     by_row = by_group
     if plan.limits is not None and (plan.grids or not all(map(of_units, plan.parts))):
         ask = RowHashes(plan, rows, codes, groups, key, places)
-        held = codes[places] if groups is not None else None
+        by = codes[places] if groups is not None else None
         limits = plan.limits
         if limits.groups >= cells:  # nobody is in more groups than there are
             limits = replace(limits, groups=limits.rows)
-        kept = keep_rows(_at(units, places), held, limits, ask, rows.units.count)
+        kept = keep_rows(_at(units, places), by, limits, ask, rows.units.count)
         if kept is not None:
             by_row = by_group.copy()
             by_row[places[~kept]] = cells
@@ -85,15 +85,15 @@ class RowHashes:
         """The hashes of (unit, group)."""
         places = self.places[asked]
         assert self.rows.units is not None  # as the caller of this module saw
-        found = [self.rows.units.hashes(self.key, 0, places)]
+        hashes = [self.rows.units.hashes(self.key, 0, places)]
         if self.groups is not None:
-            found.append(self._of_groups(self.groups, self.codes[places]))
-        return combine(found)
+            hashes.append(self._of_groups(self.groups, self.codes[places]))
+        return combine(hashes)
 
     def __call__(self, asked: Numbers) -> tuple[Hashes, Hashes]:
         places = self.places[asked]
         group = self.of_groups(asked)
-        found = [group]
+        hashes = [group]
         chosen = self.rows.at(places)
         parts = [
             part for part in (*self.plan.parts, *self.plan.grids) if isinstance(part, GridCounts) or not of_units(part)
@@ -102,13 +102,13 @@ class RowHashes:
         for place, (each, presence) in enumerate(read):
             if isinstance(each, LatticeSum):
                 vector = evaluated(each.value, chosen)
-                held, kind = Vector(lattice_steps(each, vector), vector.valid), Type.INTEGER
+                cells, kind = Vector(lattice_steps(each, vector), vector.valid), Type.INTEGER
             else:
-                held, kind = evaluated(each, chosen), each.type
+                cells, kind = evaluated(each, chosen), each.type
                 if presence:
-                    held, kind = Vector(np.zeros(len(places), np.int64), held.valid), Type.INTEGER
-            found.append(hash_vector(self.key, 1 + place, held, kind))
-        return combine(found), group
+                    cells, kind = Vector(np.zeros(len(places), np.int64), cells.valid), Type.INTEGER
+            hashes.append(hash_vector(self.key, 1 + place, cells, kind))
+        return combine(hashes), group
 
     def _of_groups(self, groups: Groups, codes: Numbers) -> Hashes:
         occurs = np.zeros(groups.cells, dtype=bool)

@@ -157,20 +157,20 @@ class _LargeUnit:
 
     def _least_groups(self, most: int) -> list[tuple[GroupName, int]]:
         """The groups of the least hashes, and these, in their order; of equal ones the first."""
-        held: dict[GroupName, int] = {}
+        least: dict[GroupName, int] = {}
         for block in self._seen():
             for name, number in block.least_groups(most):
-                held.setdefault(name, number)
-            held = dict(sorted(held.items(), key=lambda each: each[1])[:most])
-        return list(held.items())
+                least.setdefault(name, number)
+            least = dict(sorted(least.items(), key=lambda each: each[1])[:most])
+        return list(least.items())
 
     def _least_rows(self, limits: ContributionBound, groups: _Groups | None) -> dict[int, Codes]:
         """The rows of the least hashes, by block."""
         limits = replace(limits, groups=limits.rows)  # groups are chosen already
-        held = _Chosen(limits, grouped=bool(self.plan.keys) and limits.per_group < limits.rows)
+        chosen = _Chosen(limits, grouped=bool(self.plan.keys) and limits.per_group < limits.rows)
         for number, block in enumerate(self._seen()):
-            held.add(number, block, block.inside(groups))
-        return {int(number): np.sort(held.rows[held.blocks == number]) for number in np.unique(held.blocks)}
+            chosen.add(number, block, block.inside(groups))
+        return {int(number): np.sort(chosen.rows[chosen.blocks == number]) for number in np.unique(chosen.blocks)}
 
 
 _Groups = dict[GroupName, int]
@@ -265,11 +265,11 @@ def _sums_of(part: Part) -> tuple[Part, Part]:
 def _of_one_unit(parts: Sequence[Part], table: ExactTable) -> ExactTable:
     """The parts of a unit, from the sums of its rows."""
     rows = table.parts.tolist()
-    found = [
+    numbers = [
         [_one_number(part, total, count) for total, count in zip(rows[2 * at], rows[2 * at + 1], strict=True)]
         for at, part in enumerate(parts)
     ]
-    cells = np.array(found, dtype=object).reshape(len(parts), table.groups)
+    cells = np.array(numbers, dtype=object).reshape(len(parts), table.groups)
     return ExactTable(table.keys, cells, table.groups)
 
 

@@ -30,16 +30,16 @@ class MadeColumns:
         return self._rows
 
     def reader(self, name: str) -> Reader:
-        made = self._of(name)
-        if isinstance(made, Encoded):
-            return lambda start, stop: made.dictionary.at(made.codes[start:stop])
-        return lambda start, stop: made.at(slice(start, stop))
+        column = self._of(name)
+        if isinstance(column, Encoded):
+            return lambda start, stop: column.dictionary.at(column.codes[start:stop])
+        return lambda start, stop: column.at(slice(start, stop))
 
     def encoded(self, name: str) -> Encoded:
-        made = self._of(name)
-        if isinstance(made, Vector):
-            made = self._made[name] = encoded_texts(made)
-        return made
+        column = self._of(name)
+        if isinstance(column, Vector):
+            column = self._made[name] = encoded_texts(column)
+        return column
 
     def numbered(self, name: str) -> tuple[NDArray[np.int32], Vector]:
         made = self._of(name)

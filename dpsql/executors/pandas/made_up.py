@@ -40,13 +40,13 @@ _lock = Lock()
 def made_up_stores(schema: TableSchema) -> tuple[MadeUpStore, ...]:
     """A store of no row and one of one row; the last schemas' are kept, with what is known of their columns."""
     with _lock:
-        found = _kept.pop(id(schema), None)
-        if found is None or found[0].schema is not schema:
-            found = (MadeUpStore(schema, 0), MadeUpStore(schema, 1))
-        _kept[id(schema)] = found
+        stores = _kept.pop(id(schema), None)
+        if stores is None or stores[0].schema is not schema:
+            stores = (MadeUpStore(schema, 0), MadeUpStore(schema, 1))
+        _kept[id(schema)] = stores
         while len(_kept) > _MOST_KEPT:
             _kept.popitem(last=False)
-    return found
+    return stores
 
 
 class MadeUpStore(ColumnStore):

@@ -59,15 +59,15 @@ def share_steps(part: LatticeShare, first: Vector, second: Vector) -> list[Steps
     if part.degrees[1] == 0:
         return own
     other = _shares(lattice_steps(part.second, second), part.degrees[1])[:-1]
-    found = []
+    shares = []
     for each in own:
         rest = each.copy()
         for weight in other:
             share = (each * weight) >> _BITS
             rest -= share
-            found.append(share)
-        found.append(rest)
-    return found
+            shares.append(share)
+        shares.append(rest)
+    return shares
 
 
 class Division:

@@ -22,19 +22,19 @@ _MOST_TEXTS = 1 << 14
 def numbered_texts(series: pd.Series, fits: Callable[[str], bool]) -> tuple[Codes, list[str]] | None:
     """Codes of a column of texts in the order of their first appearance, -1 for NULL, and the texts. None where one of
     them does not fit pandas' hash table, or where they are many."""
-    held: Any = series.array
+    array: Any = series.array
     codes = np.empty(len(series), dtype=np.int32)
     seen: dict[str, int] = {}
     starts = [0, *range(_BLOCK, len(series), _TEXTS_AT_ONCE)]  # a short block first, which tells whether they are many
     for start, stop in zip(starts, [*starts[1:], len(series)], strict=True):
-        found, uniques = pd.factorize(held[start:stop])
+        block_codes, uniques = pd.factorize(array[start:stop])
         texts = list(uniques)
         if not all(text in seen or fits(text) for text in texts):
             return None
         table = np.array([*(seen.setdefault(text, len(seen)) for text in texts), -1], dtype=np.int32)
         if len(seen) > _MOST_TEXTS:
             return None
-        codes[start:stop] = table[found]
+        codes[start:stop] = table[block_codes]
     return codes, list(seen)
 
 
@@ -59,18 +59,18 @@ def numbered_integers(read: Reader, rows: int) -> tuple[Codes, Vector] | None:
         stop = min(start + _BLOCK, rows)
         block = read(start, stop)
         places = (block.values if block.valid is None else np.where(block.valid, block.values, low)) - low
-        found = table[places]
-        if found.min() < 0:
-            wanted = found < 0 if block.valid is None else (found < 0) & block.valid
+        block_codes = table[places]
+        if block_codes.min() < 0:
+            wanted = block_codes < 0 if block.valid is None else (block_codes < 0) & block.valid
             new = pd.unique(places[wanted])
             table[new] = np.arange(known, known + len(new))
             known += len(new)
             numbers.append(new)
-            found = table[places]
+            block_codes = table[places]
         if block.valid is not None:
-            found[~block.valid] = -1
+            block_codes[~block.valid] = -1
             nulls = True
-        codes[start:stop] = found
+        codes[start:stop] = block_codes
     cells = np.concatenate(numbers) + low
     if not nulls:
         return codes, Vector(cells)

@@ -73,10 +73,10 @@ def _keys(
     pairs: tuple[tuple[Expr, Expr], ...], left: Relation, right: Relation, *, units: bool
 ) -> list[tuple[KeyColumn, KeyColumn]]:
     """The equalities of a join, that of the units among them where both sides have some."""
-    found = [_both_keys(one, other, left, right) for one, other in pairs]
+    keys = [_both_keys(one, other, left, right) for one, other in pairs]
     if units and left.units is not None and right.units is not None:
-        found.insert(0, (left.units.key(), right.units.key()))
-    return found
+        keys.insert(0, (left.units.key(), right.units.key()))
+    return keys
 
 
 def _both_keys(one: Expr, other: Expr, left: Relation, right: Relation) -> tuple[KeyColumn, KeyColumn]:
@@ -206,23 +206,23 @@ def marked(node: Mark, rows: Relation, inner: Relation, fan_out: int = 1, *, all
     some of them, are few enough; None to see for each unit."""
     keys = _keys(node.keys, rows, inner, units=True)
     if not keys and node.condition is None:
-        found = np.full(rows.rows, inner.rows > 0)
+        matches = np.full(rows.rows, inner.rows > 0)
     elif node.condition is not None:
         runs = meetings(node, rows, inner)
         if allowed is None and inner.units is not None:
             leave_out_heavy_units(rows, runs.pairs, most_pairs(fan_out))
         elif allowed is False:
             runs.pairs[:] = 0
-        found = _any_pair(node.condition, rows, inner, runs)
+        matches = _any_pair(node.condition, rows, inner, runs)
     else:
-        found = matched(*match_codes([key for key, _ in keys], [key for _, key in keys]))
+        matches = matched(*match_codes([key for key, _ in keys], [key for _, key in keys]))
     if not node.of_list or (not inner.rows and inner.units is None):
-        return Vector(found)
+        return Vector(matches)
     asked, listed = keys[-1]
     # Of people's rows neither whether there are any nor their NULLs are asked: that could be anybody's doing.
     unknown = ~_present(asked) | (inner.units is None and not _present(listed).all())
-    valid = found | ~unknown
-    return Vector(found, None if valid.all() else valid)
+    valid = matches | ~unknown
+    return Vector(matches, None if valid.all() else valid)
 
 
 def meetings(node: Mark, rows: Relation, inner: Relation) -> Runs:
@@ -235,15 +235,15 @@ def meetings(node: Mark, rows: Relation, inner: Relation) -> Runs:
 
 def _any_pair(condition: Expr, rows: Relation, inner: Relation, runs: Runs) -> Bools:
     """Which rows have a row of the same code with which the condition is true; pairs are made a part at a time."""
-    found = np.zeros(rows.rows, dtype=bool)
+    has_pair = np.zeros(rows.rows, dtype=bool)
     step = max(1, _PAIRS_AT_ONCE // max(1, int(runs.pairs.max(initial=1))))
     for start in range(0, rows.rows, step):
         one, other = runs.expand(start, min(start + step, rows.rows))
         pairs = rows.at(one)
         pairs.parts.update(inner.at(other).parts)
         verdict = evaluated(condition, pairs)
-        found[one[verdict.values.astype(bool) & verdict.where_valid()]] = True
-    return found
+        has_pair[one[verdict.values.astype(bool) & verdict.where_valid()]] = True
+    return has_pair
 
 
 def _present(key: KeyColumn) -> Bools:

@@ -55,14 +55,14 @@ class Totals:
         kinds = {i: part.value.type for i, part in enumerate(plan.parts) if isinstance(part, CountDistinct)}
         self._different = {place: _Values(kind) for place, kind in kinds.items()}
 
-    def add(self, found: Partial, parts: Sequence[int] | None = None, *, grids: bool = True) -> None:
+    def add(self, partial: Partial, parts: Sequence[int] | None = None, *, grids: bool = True) -> None:
         """Add an answer to the plan, or to some of its `parts` and, unless it has none, all its grids."""
-        table = found.table
+        table = partial.table
         places = self._places(table)
         for row, part in enumerate(range(len(self._parts)) if parts is None else parts):
             if part in self._different:
-                held = found.different[row]
-                self._different[part].add(places[held.groups], held.values)
+                different = partial.different[row]
+                self._different[part].add(places[different.groups], different.values)
             else:
                 self._parts[part] = _added(self._parts[part], places, table.parts[row], self._groups)
         for mine, theirs in zip(self._grids, table.grids, strict=True) if grids else ():

@@ -52,21 +52,21 @@ class Places:
 
     def of(self, values: Floats) -> Numbers:
         """All edges are less than NaN."""
-        found, left = np.zeros(len(values), dtype=np.int64), None
+        places, left = np.zeros(len(values), dtype=np.int64), None
         for key, start in self._tables if len(values) >= _FEW_VALUES else ():
             some = values if left is None else values[left]
             at = start[key(some)]
             at += self._above[at] < some
             wrong = np.flatnonzero(~((self._below[at] < some) & (some <= self._above[at])))
             if left is None:
-                found, left = at, wrong
+                places, left = at, wrong
             else:
-                found[left] = at
+                places[left] = at
                 left = left[wrong]
         if left is None:
             return np.searchsorted(self._edges, values)
-        found[left] = np.searchsorted(self._edges, values[left])
-        return found
+        places[left] = np.searchsorted(self._edges, values[left])
+        return places
 
 
 def _even(edges: Floats) -> tuple[Key, int] | None:

@@ -261,8 +261,8 @@ def merged_units(parts: list[Units]) -> Units:
     ranks, firsts = dense_ranks(np.concatenate(numbered(values)))
     distinct = joined(values, firsts)
     codes, start = [], 0
-    for part, held in zip(parts, values, strict=True):
-        numbers = np.append(ranks[start : start + len(held)], -1)
+    for part, own in zip(parts, values, strict=True):
+        numbers = np.append(ranks[start : start + len(own)], -1)
         codes.append(numbers[part.numbers()])
-        start += len(held)
+        start += len(own)
     return Units(np.concatenate(codes), len(distinct), Vector(distinct), parts[0].kind)

@@ -44,10 +44,10 @@ class _Rows:
 
     def of(self, first: int, last: int) -> Relation:
         """The rows of the units first..last, in their order."""
-        found = self.rows.at(np.sort(self.order[self.starts[first] : self.starts[last]]))
-        assert found.units is not None  # the scan is private
-        found.units = _close(found.units)
-        return found
+        rows = self.rows.at(np.sort(self.order[self.starts[first] : self.starts[last]]))
+        assert rows.units is not None  # the scan is private
+        rows.units = _close(rows.units)
+        return rows
 
 
 def run(
@@ -109,15 +109,15 @@ def _by_unit(database: Database, source: Source) -> tuple[list[_Rows], int]:
     scans = {id(scan): scan for scan in scans_of(source) if not scan.table.public}
     rows = [database.relation(scan) for scan in scans.values()]
     whose = merged_units([each.units for each in rows if each.units is not None])
-    numbers, made, start = whose.numbers(), [], 0
+    numbers, private, start = whose.numbers(), [], 0
     for scan, each in zip(scans.values(), rows, strict=True):
         codes = numbers[start : start + each.rows]
         start += each.rows
         order = np.argsort(codes, kind="stable")
         nobody = int(np.count_nonzero(codes < 0))
         counts = np.bincount(codes[codes >= 0], minlength=whose.count)
-        made.append(_Rows(scan, each, order[nobody:], np.concatenate([[0], np.cumsum(counts)])))
-    return made, whose.count
+        private.append(_Rows(scan, each, order[nobody:], np.concatenate([[0], np.cumsum(counts)])))
+    return private, whose.count
 
 
 def _close(units: Units) -> Units:

@@ -39,10 +39,10 @@ def _nonzero_parts(divisor: Fact) -> list[Interval]:
     return [part for side in sides if (part := divisor.range.intersect(side))]
 
 
-def _quotient_fact(facts: Sequence[Fact], held: Interval) -> Fact:
+def _quotient_fact(facts: Sequence[Fact], span: Interval) -> Fact:
     """NULL where an argument is, where the divisor is 0, and where inf / inf is NaN."""
     nullable = any_nullable(facts) or 0 in facts[1].range or all(map(maybe_infinite, facts))
-    return Fact(held, nullable)
+    return Fact(span, nullable)
 
 
 def divide_fact(facts: Sequence[Fact]) -> Fact:
@@ -59,11 +59,11 @@ def _int_divide_fact(facts: Sequence[Fact]) -> Fact:
         return _quotient_fact(facts, EVERYTHING)
     if all(each.whole for each in facts):
         top = (facts[0].range.lower, facts[0].range.upper)
-        held = hull(point(_truncated(x, y)) for part in parts for y in (part.lower, part.upper) for x in top)
+        span = hull(point(_truncated(x, y)) for part in parts for y in (part.lower, part.upper) for x in top)
     else:
         quotient = divide_fact(facts).range
-        held = Interval(*(end if math.isinf(end) else math.trunc(end) for end in (quotient.lower, quotient.upper)))
-    return _quotient_fact(facts, held)
+        span = Interval(*(end if math.isinf(end) else math.trunc(end) for end in (quotient.lower, quotient.upper)))
+    return _quotient_fact(facts, span)
 
 
 def _truncated(x: Number, y: Number) -> Number:

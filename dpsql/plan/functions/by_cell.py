@@ -51,13 +51,13 @@ def _cells_and_nulls(vector: Vector) -> Iterable[Any]:
     return [cell if valid else None for cell, valid in zip(vector.values.tolist(), vector.valid.tolist(), strict=True)]
 
 
-def _vector(kind: Type, found: list[Any], kept: Bools | None, size: int) -> Vector:
+def _vector(kind: Type, results: list[Any], kept: Bools | None, size: int) -> Vector:
     """The block of `size` cells with what was found for the kept rows, in order; None is NULL."""
     dtype = DTYPES[kind]
-    if kept is None and None not in found:
-        return Vector(np.fromiter(found, dtype, size))
+    if kept is None and None not in results:
+        return Vector(np.fromiter(results, dtype, size))
     valid = np.zeros(size, dtype=bool)
-    valid[slice(None) if kept is None else kept] = [each is not None for each in found]
+    valid[slice(None) if kept is None else kept] = [each is not None for each in results]
     values: Array = np.full(size, blank(kind), dtype)
-    values[valid] = np.fromiter((each for each in found if each is not None), dtype)
+    values[valid] = np.fromiter((each for each in results if each is not None), dtype)
     return Vector(values, valid)

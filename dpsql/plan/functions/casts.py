@@ -191,8 +191,8 @@ def _decimal_fact(facts: Sequence[Fact]) -> Fact:
     if inside is None:
         return Fact(limit, nullable=True).meaning(facts[0].range)
     given = np.array([inside.lower, inside.upper], dtype=np.int64 if facts[0].whole else np.float64)
-    found, fits = _decimal(given, digits, scale)
-    ends = np.where(fits, found, given.astype(np.float64))
+    rounded, fits = _decimal(given, digits, scale)
+    ends = np.where(fits, rounded, given.astype(np.float64))
     result = intervals.as_floats(inside) if facts[0].whole else Interval(float(ends[0]), float(ends[1]))
     return Fact(result, facts[0].nullable or inside != held or not fits.all()).meaning(
         open_ends(result, math.isinf(facts[0].range.lower), math.isinf(facts[0].range.upper))

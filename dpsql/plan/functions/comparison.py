@@ -56,10 +56,10 @@ def _constants(vectors: Sequence[Vector]) -> tuple[list[Any], bool]:
 
 def _in(_kind: Type, vectors: Sequence[Vector]) -> Vector:
     needle, (listed, null_listed) = vectors[0], _constants(vectors[1:])
-    found = _member(needle.values, listed)
+    member = _member(needle.values, listed)
     if null_listed:  # x IN (1, NULL) is TRUE or NULL, never FALSE
-        return Vector(found, needle.where_valid() & found)
-    return Vector(found, needle.valid)
+        return Vector(member, needle.where_valid() & member)
+    return Vector(member, needle.valid)
 
 
 def _member(values: Array, listed: list[Any]) -> Array:

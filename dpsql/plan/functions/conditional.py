@@ -31,15 +31,15 @@ def _extreme_fact(choose: Callable[[Interval, Interval], Interval]) -> Callable[
 
     def rule(facts: Sequence[Fact]) -> Fact:
         ranges = [(intervals.as_floats(each.range), each.nullable) for each in facts]
-        sure = [held for held, nullable in ranges if not nullable]
-        maybe = [held for held, nullable in ranges if nullable]
+        sure = [span for span, nullable in ranges if not nullable]
+        maybe = [span for span, nullable in ranges if nullable]
         if not sure:
             return Fact(hull(maybe), nullable=True)
-        held = sure[0]
+        span = sure[0]
         for each in sure[1:]:
-            held = choose(held, each)
+            span = choose(span, each)
         # An argument that may be NULL can only pull the result further the same way.
-        reached = [held, *(choose(held, each) for each in maybe)]
+        reached = [span, *(choose(span, each) for each in maybe)]
         return Fact(hull(reached), nullable=False)
 
     return rule
@@ -47,10 +47,10 @@ def _extreme_fact(choose: Callable[[Interval, Interval], Interval]) -> Callable[
 
 def _extreme(operation: Callable[[Any, Any], Any]) -> Kernel:
     def kernel(kind: Type, vectors: Sequence[Vector]) -> Vector:
-        held = Vector(as_type(vectors[0], kind), vectors[0].valid)
+        extreme = Vector(as_type(vectors[0], kind), vectors[0].valid)
         for vector in vectors[1:]:
-            held = _merge(held, Vector(as_type(vector, kind), vector.valid), operation)
-        return held
+            extreme = _merge(extreme, Vector(as_type(vector, kind), vector.valid), operation)
+        return extreme
 
     return kernel
 
@@ -85,13 +85,13 @@ def _coalesce_fact(facts: Sequence[Fact]) -> Fact:
 
 
 def _coalesce(kind: Type, vectors: Sequence[Vector]) -> Vector:
-    held = Vector(as_type(vectors[0], kind), vectors[0].valid)
+    merged = Vector(as_type(vectors[0], kind), vectors[0].valid)
     for vector in vectors[1:]:
-        if held.valid is None:
+        if merged.valid is None:
             break
-        values = np.where(held.valid, held.values, as_type(vector, kind))
-        held = Vector(values, None if vector.valid is None else held.valid | vector.valid)
-    return held
+        values = np.where(merged.valid, merged.values, as_type(vector, kind))
+        merged = Vector(values, None if vector.valid is None else merged.valid | vector.valid)
+    return merged
 
 
 def _nullif_fact(facts: Sequence[Fact]) -> Fact:
@@ -138,12 +138,12 @@ def _first_true(conditions: Sequence[Vector]) -> Array:
     """
     count = len(conditions)
     kind = np.uint8 if count < 256 else np.uint16 if count < 65_536 else np.uint32
-    found: Array = np.full(len(conditions[0]), count, dtype=kind)
+    places: Array = np.full(len(conditions[0]), count, dtype=kind)
     for place in reversed(range(count)):
         condition = conditions[place]
         true = condition.values if condition.valid is None else condition.values & condition.valid
-        found += (place - found) * true  # wraps around, and back
-    return found
+        places += (place - places) * true  # wraps around, and back
+    return places
 
 
 def _pick(first: Array, arms: Sequence[Array | Bools]) -> Array:

@@ -102,10 +102,10 @@ def _holds_in_order(first: _Piece, middles: list[_Piece], last: _Piece, text: st
     if place > end or first.find(text, 0, place) < 0 or last.find(text, end, len(text)) < 0:
         return False
     for piece in middles:
-        found = piece.find(text, place, end)
-        if found < 0:
+        at = piece.find(text, place, end)
+        if at < 0:
             return False
-        place = found + piece.size
+        place = at + piece.size
     return True
 
 

@@ -134,39 +134,39 @@ def _to_digits(values: Array, digits: Array, rounding: Rounding) -> Array:
 
 def _digits_fact(rounding: Rounding) -> FactRule:
     def rule(facts: Sequence[Fact]) -> Fact:
-        held, digits = facts[0].range, facts[1].range
-        found = _at_constant(held, digits, rounding, whole=facts[0].whole) or _at_any(held, digits)
+        values, digits = facts[0].range, facts[1].range
+        reached = _at_constant(values, digits, rounding, whole=facts[0].whole) or _at_any(values, digits)
         nullable = any(each.nullable for each in facts)
         if not facts[0].whole:
-            return Fact(found, nullable)
-        fits = found.magnitude <= LARGEST_INTEGER
-        return Fact(found.intersect(INTEGERS) or INTEGERS, nullable or not fits).meaning(found)
+            return Fact(reached, nullable)
+        fits = reached.magnitude <= LARGEST_INTEGER
+        return Fact(reached.intersect(INTEGERS) or INTEGERS, nullable or not fits).meaning(reached)
 
     return rule
 
 
-def _at_constant(held: Interval, digits: Interval, rounding: Rounding, *, whole: bool) -> Interval | None:
+def _at_constant(values: Interval, digits: Interval, rounding: Rounding, *, whole: bool) -> Interval | None:
     """From end to end: what the kernel computes never falls, as long as nothing overflows. None where it may."""
     if digits.lower != digits.upper or not digits.bounded:
         return None
-    if not held.bounded or (whole and held.magnitude > LARGEST_INTEGER):
-        return held if whole and digits.lower >= 0 else None
+    if not values.bounded or (whole and values.magnitude > LARGEST_INTEGER):
+        return values if whole and digits.lower >= 0 else None
     places = np.array([max(_LEAST_DIGITS, min(_MOST_DIGITS, int(digits.lower)))])
-    ends = np.array([held.lower, held.upper], dtype=np.int64 if whole else np.float64)
+    ends = np.array([values.lower, values.upper], dtype=np.int64 if whole else np.float64)
     if whole:
         lower, upper = _integers_to_digits(ends, places, half=rounding is away_from_zero)
         return Interval(int(lower), int(upper))
-    if held.magnitude >= 1e290 or abs(int(places[0])) > 15:
+    if values.magnitude >= 1e290 or abs(int(places[0])) > 15:
         return None
     lower, upper = _to_digits(ends, places, rounding)
     return Interval(float(lower), float(upper))
 
 
-def _at_any(held: Interval, digits: Interval) -> Interval:
+def _at_any(values: Interval, digits: Interval) -> Interval:
     """Rounding to n digits keeps the sign, moves a value by at most 10^-n and at most doubles it."""
-    doubled = intervals.rising(lambda end: 2 * end, Interval(min(held.lower, 0), max(held.upper, 0)))
+    doubled = intervals.rising(lambda end: 2 * end, Interval(min(values.lower, 0), max(values.upper, 0)))
     step = math.inf if digits.lower < _LEAST_DIGITS else 10.0 ** min(308, -digits.lower)
-    near = intervals.add(intervals.rising(float, held), Interval(-step, step))
+    near = intervals.add(intervals.rising(float, values), Interval(-step, step))
     return doubled.intersect(near) or doubled
 
 

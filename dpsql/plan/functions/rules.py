@@ -75,14 +75,14 @@ def boolean_fact(facts: Sequence[Fact]) -> Fact:
     return Fact(Interval(0, 1), any_nullable(facts))
 
 
-def maybe_infinite(held: Fact) -> bool:
+def maybe_infinite(known: Fact) -> bool:
     """Integers are never infinite, though nothing may be known of their range."""
-    return not held.whole and not held.range.bounded
+    return not known.whole and not known.range.bounded
 
 
-def open_ends(held: Interval, lower: bool, upper: bool) -> Interval:
+def open_ends(span: Interval, lower: bool, upper: bool) -> Interval:
     """The range, without those of its ends that are only its type's: what nobody has said."""
-    return Interval(-INFINITY if lower else held.lower, INFINITY if upper else held.upper)
+    return Interval(-INFINITY if lower else span.lower, INFINITY if upper else span.upper)
 
 
 def strict_fact(range_of: Callable[..., Interval], makes_nan: Callable[..., bool] = lambda *_facts: False) -> FactRule:
@@ -95,10 +95,10 @@ def both_valid(vectors: Sequence[Vector]) -> Bools | None:
     masks = [each.valid for each in vectors if each.valid is not None]
     if not masks:
         return None
-    held = masks[0]
+    valid = masks[0]
     for mask in masks[1:]:
-        held = held & mask
-    return held
+        valid = valid & mask
+    return valid
 
 
 def and_valid(fits: Bools, valid: Bools | None) -> Bools | None:

@@ -109,10 +109,10 @@ def _decimal_fact(facts: Sequence[Fact]) -> Fact:
     return Fact(Interval(-(10 ** (digits - scale)), 10 ** (digits - scale)), meant=EVERYTHING)
 
 
-def _from_text(word: str, result: Type, held: Interval, kernel: Kernel, sql: str) -> Function:
+def _from_text(word: str, result: Type, span: Interval, kernel: Kernel, sql: str) -> Function:
     return Function(
         f"text_to_{word.lower()}", (1, 1), always(result, lambda kinds: list(kinds) == [Type.TEXT]),
-        lambda _facts: Fact(held).meaning(held if result is Type.BOOLEAN else EVERYTHING), kernel,
+        lambda _facts: Fact(span).meaning(span if result is Type.BOOLEAN else EVERYTHING), kernel,
         f"CAST({{0}} AS {word})", "a text",
         sql=sql,
     )  # fmt: skip
