@@ -1,0 +1,66 @@
+"""docs/contributing.md names files that exist, for each of the changes that people make."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.test_architecture import FLOORS, ROOT
+
+PAGE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+CHANGES = (
+    "A function", "An aggregate", "A mechanism", "An accountant", "An output format",
+    "An engine", "A clause", "An error text", "A file format", "A design",
+)  # fmt: skip
+TOYS = {"A function": "function", "An aggregate": "aggregate", "A mechanism": "mechanism", "An engine": "engine"}
+PATH = re.compile(r"`((?:dpsql|tests|docs|benchmarks)/[^`\s]*|[A-Z][a-z]*\.md|README\.md)`")
+
+
+def section(change: str) -> str:
+    return PAGE.split(f"\n## {change}\n")[1].split("\n## ")[0]
+
+
+def files(text: str) -> list[str]:
+    return PATH.findall(text)
+
+
+def test_it_has_the_ten_changes():
+    assert re.findall(r"^## (.+)$", PAGE, flags=re.MULTILINE) == ["The house in a page", *CHANGES]
+
+
+@pytest.mark.parametrize("change", ["The house in a page", *CHANGES])
+def test_every_file_that_it_names_exists(change: str):
+    named = files(section(change))
+    assert len(named) >= 4
+    assert [each for each in named if not (ROOT / each).exists()] == []
+    assert [each for each in named if each.endswith("/") != (ROOT / each).is_dir()] == []
+
+
+def test_a_file_that_is_gone_is_seen():
+    assert files("see `dpsql/answer.py`, `README.md`, `docs/none.md` and `dpsql/sql/`, not `lacks`") == [
+        "dpsql/answer.py", "README.md", "docs/none.md", "dpsql/sql/"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_each_change_names_code_a_test_and_a_page_or_toy(change: str):
+    named = files(section(change))
+    assert any(each.startswith("dpsql/") for each in named)
+    assert any(each.startswith("tests/") for each in named)
+
+
+@pytest.mark.parametrize(("change", "toy"), TOYS.items())
+def test_four_of_them_have_a_toy(change: str, toy: str):
+    assert f"Toy: `tests/toys/test_{toy}.py`" in section(change)
+
+
+def test_every_folder_of_the_package_is_in_the_house():
+    folders = {room for floor in FLOORS for room in floor if (ROOT / "dpsql" / room).is_dir()}
+    named = [each.split("/")[1] for each in files(section("The house in a page")) if each.startswith("dpsql/")]
+    assert set(named) - {""} == folders
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)\)", PAGE):
+        assert (ROOT / "docs" / target).exists(), target
