@@ -3,7 +3,7 @@
 A class or field that is renamed is renamed here, on the right of the tag or word. A new field that tells questions
 apart is added to its form; until it is, it is written under its own name (`session.canonical_text`). Tags and words
 are in the keys of ledgers that people keep: one that is changed makes every answer of that kind be paid again, which
-`tests/ledger/test_keys.py` shows by keys that it holds.
+`tests/core/ledger/test_keys.py` shows by keys that it holds.
 """
 
 from __future__ import annotations

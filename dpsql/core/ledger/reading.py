@@ -3,7 +3,7 @@
 `lines.read` writes each line again and compares. Here the same is done piece by piece. The texts that differ
 from line to line (salt, time, keys, hashes) are held against a pattern that only the one way to write them fits; what
 many lines share (a price with its events and parts, an analyst) is read and written again once for each text of it. So
-whatever is taken here is taken there, and the other way round (`tests/ledger/test_reading.py`).
+whatever is taken here is taken there, and the other way round (`tests/core/ledger/test_reading.py`).
 """
 
 from __future__ import annotations
