@@ -14,8 +14,8 @@ zero the smaller or larger of 0.0 and -0.0 is: kernels that ask for it have one 
 that differ there. It chooses by the processor, which is one for all rows, and by where arrays lie: their strides,
 alignment and byte order, and whether input and output overlap. It does not choose by the number of cells or by what is
 in them: a version computes every lane of its vectors by itself, and the last few cells by the same instructions with
-the other lanes masked. NumPy does not promise this, so `tests/executors/pandas/test_row_local.py` holds it: the same bits at
-every place of arrays of 1 to 70 cells, which is each number of full and left-over lanes, beside any neighbours.
+the other lanes masked. NumPy does not promise this, so `tests/executors/pandas/test_row_local.py` holds it: the same
+bits at every place of arrays of 1 to 70 cells, which is each number of full and left-over lanes, beside any neighbours.
 
 (3) `laid_out` makes of where an array lies a constant of its type: contiguous with the stride of the type itself,
 aligned, in the machine's byte order. Results go to memory of their own, and kernels do not write to what they are
