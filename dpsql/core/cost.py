@@ -40,10 +40,12 @@ class Cost:
     hidden: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        numbers = (self.epsilon or Fraction(0), self.delta, self.rho, self.hidden)
-        if not all(isinstance(each, Fraction) for each in numbers):
-            raise TypeError("a Cost holds fractions")
-        if not (min(numbers) >= 0 and self.hidden <= self.delta):
+        least = 0
+        for each in (self.delta, self.rho, self.hidden, self.delta if self.epsilon is None else self.epsilon):
+            if not isinstance(each, Fraction):
+                raise TypeError("a Cost holds fractions")
+            least = min(least, each.numerator)  # denominators are positive, and ledgers add up thousands of costs
+        if least < 0 or (self.hidden.numerator and self.hidden > self.delta):
             raise InvalidPrivacyParameter(f"not a cost: {self!r}.")
         if self.rho.denominator.bit_length() > _MOST_BITS:
             object.__setattr__(self, "rho", Fraction(math.ceil(self.rho * 2**200), 2**200))
@@ -54,6 +56,8 @@ class Cost:
         return cls(epsilon, delta, epsilon * epsilon / 2, delta)
 
     def __add__(self, other: Cost) -> Cost:
+        if other is FREE:
+            return self
         finite = self.epsilon is not None and other.epsilon is not None
         return Cost(
             self.epsilon + other.epsilon if finite else None,  # type: ignore[operator]
@@ -105,6 +109,8 @@ def total_of(start: Cost, costs: Sequence[Cost]) -> Cost:
     rho becomes so long that it is rounded. Each sum on the way has a denominator that divides the least common multiple
     of all; while that is short nothing is rounded on any way, and where it is not, the steps are added one by one.
     """
+    if not costs:
+        return start
     counts = Counter(map(id, costs))
     different = list({id(cost): cost for cost in costs}.values())
     if len(different) < 2 and sum(counts.values()) < 2:

@@ -106,7 +106,7 @@ class Filter:
         at = self.conversion
         return rho_for(self.budget.epsilon, at) if at else Fraction(0)
 
-    @property
+    @cached_property
     def steps_delta(self) -> Fraction:
         """What the deltas of steps may come to."""
         return self.budget.delta - (self.conversion or 0)

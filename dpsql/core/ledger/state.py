@@ -109,6 +109,8 @@ class State:
                     read, format_ = read_line, FORMAT
             latest = line.time if line.time > latest or isinstance(line, Note) else latest
             before = digest
+        if number == last.number:  # as it is mostly: nobody else has written
+            return
         self._enter(charges, others)
         self.last, self.time = Last(number, before, format_), latest
 

@@ -33,6 +33,7 @@ class ColumnStore:
         self.frame = frame.copy(deep=False)
         self.schema = schema
         self.rows = len(frame)
+        self._series: dict[str, pd.Series] = {}
         self._encoded: dict[str, Encoded] = {}
         self._converted: dict[str, Vector] = {}
         self._numbered: dict[str, tuple[Codes, Vector]] = {}
@@ -47,6 +48,13 @@ class ColumnStore:
     def column(self, name: str) -> ColumnSchema:
         return self.schema.by_name[name.casefold()]
 
+    def series(self, name: str) -> pd.Series:
+        """A column as it is stored. pandas makes a new object each time that it is asked for one."""
+        found = self._series.get(name)
+        if found is None:
+            found = self._series[name] = self.frame[name]
+        return found
+
     def share_caches(self, other: ColumnStore) -> None:
         """Take over what is known of columns whose cells are, by identity of their memory, the same in both frames."""
         pairs = [(getattr(self, word), getattr(other, word)) for word in _CACHES]
@@ -60,7 +68,7 @@ class ColumnStore:
     def reader(self, name: str) -> Reader:
         """A function (start, stop) -> the typed, enforced block of those rows."""
         column = self.column(name)
-        if column.type is Type.TEXT or is_coded(self.frame[name].dtype):
+        if column.type is Type.TEXT or is_coded(self.series(name).dtype):
             encoded = self.encoded(name)
             return lambda start, stop: encoded.dictionary.at(encoded.codes[start:stop])
         read = self._read_as(column)
@@ -70,7 +78,7 @@ class ColumnStore:
         return lambda start, stop: whole.at(slice(start, stop))
 
     def _read_as(self, column: ColumnSchema) -> Reader | None:
-        series = self.frame[column.name]
+        series = self.series(column.name)
         if column.type is Type.OTHER:
             return lambda start, stop: _presence(series.iloc[start:stop])
         return block_reader(series, column.type, default_value(column))
@@ -79,7 +87,7 @@ class ColumnStore:
         """A column of texts, or one that is held as codes, by its distinct values."""
         if name not in self._encoded:
             column = self.column(name)
-            found = encode(self.frame[name], column.type, default_value(column))
+            found = encode(self.series(name), column.type, default_value(column))
             self._encoded[name] = Encoded(found.codes, _declared(found.dictionary, column), found.nulls)
         return self._encoded[name]
 
@@ -95,13 +103,13 @@ class ColumnStore:
         """Whether the cells of a column that expressions compare are those that tell units apart, but for integers
         beyond INTEGER's range: by schema and dtype, not by its cells. Decimals are compared as doubles, and times as
         microseconds of a wall clock."""
-        column, dtype = self.column(name), cast(Any, self.frame[name].dtype)
+        column, dtype = self.column(name), cast(Any, self.series(name).dtype)
         doubles = dtype.kind == "f" and dtype.itemsize <= _DOUBLE
         return self.is_bare(name) and (column.type in _TOLD_ALIKE or (column.type is Type.REAL and doubles))
 
     def is_bare(self, name: str) -> bool:
         """Whether nothing is declared of a column that could change a cell."""
-        column, dtype = self.column(name), self.frame[name].dtype
+        column, dtype = self.column(name), self.series(name).dtype
         whole = isinstance(dtype, np.dtype) and dtype.kind in "iub"
         return column.type is not Type.OTHER and column.bounds is None and (column.nullable or whole)
 
@@ -114,7 +122,7 @@ class ColumnStore:
         return self._identified[name]
 
     def _identify(self, name: str) -> tuple[Codes, Vector]:
-        column, series = self.column(name), self.frame[name]
+        column, series = self.column(name), self.series(name)
         if column.type is Type.TEXT:
             return _texts_apart(self.encoded(name) if column.nullable else encode(series, Type.TEXT, ""))
         from dpsql.executors.pandas.identity import identified  # only units and keys that lead to them need it
@@ -130,7 +138,7 @@ class ColumnStore:
         """A column of Python objects declared as numbers, booleans or times: read cell by cell, once."""
         if name not in self._converted:
             column = self.column(name)
-            read = read_objects(self.frame[name], column.type, default_value(column))
+            read = read_objects(self.series(name), column.type, default_value(column))
             self._converted[name] = _declared(read, column)
         return self._converted[name]
 
