@@ -118,7 +118,7 @@ def test_sums_that_were_compared_hold_given_that_the_row_is_shown(case: int):
         else:
             noise = words.normal(size=(d, draws))
         total = {"x": n * mean, "k": n * mean / 10}
-        exact = np.array([_exact(each.name, n, total) / each.unit for each in made.coordinates])
+        exact = np.array([_exact(str(each.name), n, total) / each.unit for each in made.coordinates])
         steps = np.repeat(np.rint(exact)[:, None], draws, axis=1)
         steps[list(share.places)] += np.rint(noise * share.noise.scale)
         released = of_groups(made, steps)

@@ -140,18 +140,17 @@ def exact_steps(made: Release, n: int, mean: float) -> Any:
     """Coordinates of n rows that are all alike: counts n, values at a share of their ranges."""
     found = []
     for each in made.coordinates:
-        if "sum of squares" in each.name:
+        name = str(each.name)
+        if "sum of squares" in name:
             u = 2 * mean - 1
             found.append(round(n * (2 * u * u - 1) / each.unit))
-        elif each.name.startswith("sum"):
+        elif name.startswith("sum"):
             column = made.analysis.measured
-            held = next(
-                m.argument.range for m in column if m.sum is not None and str(m.aggregation.argument) in each.name
-            )
+            held = next(m.argument.range for m in column if m.sum is not None and str(m.aggregation.argument) in name)
             centred = float(held.upper - held.lower) * (mean - 0.5)
             value = (
                 centred
-                if " - " in each.name or " + " in each.name or held.lower == -held.upper
+                if " - " in name or " + " in name or held.lower == -held.upper
                 else (float(held.lower) + mean * float(held.upper - held.lower))
             )
             found.append(round(n * value / each.unit))
