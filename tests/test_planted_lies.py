@@ -21,12 +21,13 @@ import pytest
 from dpsql.answer.result import Result
 from dpsql.answer.warnings import warnings_of
 from dpsql.core import contribution as limits
-from dpsql.core import mechanisms, reach, samplers, selection, sensitivity, stability
+from dpsql.core import measurement, mechanisms, reach, samplers, selection, sensitivity, stability
 from dpsql.core.cost import Cost
 from dpsql.core.ledger import book as ledger_book
 from dpsql.core.ledger import filters, ledger
 from dpsql.core.ledger import lines as ledger_lines
 from dpsql.core.ledger import text as ledger_text
+from dpsql.core.measurement import GroupsByThreshold
 from dpsql.core.stability import Stability
 from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.core.unit import ContributionBound
@@ -49,7 +50,7 @@ from dpsql.plan import expressions, facts, functions, nodes
 from dpsql.plan.expressions import Fact, Vector
 from dpsql.plan.functions import conditional
 from dpsql.release import calibrate as release_calibrate
-from dpsql.release import finish, release
+from dpsql.release import finish
 from dpsql.release import plan as release_planned
 from dpsql.release.finish import finish as finished
 from dpsql.schema.columns import Type
@@ -190,12 +191,8 @@ def let_the_threshold_be_one_too_low(patch: Patch) -> None:
 
 def hide_groups_at_the_threshold(patch: Patch) -> None:
     """> where >= is meant."""
-    honest = release.Release.privatise
-
-    def privatise(self: Any, exact: Any) -> Any:
-        return honest(self if self.threshold is None else replace(self, threshold=self.threshold + 1), exact)
-
-    patch.setattr(release.Release, "privatise", privatise)
+    honest = GroupsByThreshold.run
+    patch.setattr(GroupsByThreshold, "run", lambda self, *args: honest(replace(self, height=self.height + 1), *args))
 
 
 def charge_less_than_the_noise_costs(patch: Patch) -> None:
@@ -364,7 +361,7 @@ class _Nothing:
 
 
 def show_groups_as_they_appear(patch: Patch) -> None:
-    for module in (release, finish):
+    for module in (measurement, finish):
         patch.setattr(module, "order_of", lambda _terms, _keys, size: np.arange(size))
 
 
@@ -693,8 +690,8 @@ CHECKS = [
 
 FOUND_BY_THE_TRIAL = (add_no_noise_to_a_share,)
 """Before its check comes to anything: it leaves coordinates without the noise that intervals are asked of."""
-REFUSED = (give_every_sum_the_whole_epsilon,)
-"""When the noise is made: it is worth more than it is granted."""
+REFUSED = (give_every_sum_the_whole_epsilon, use_the_continuous_threshold, let_the_threshold_be_one_too_low)
+"""When the noise is made, or the threshold: they are worth more than they are granted."""
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

@@ -16,7 +16,6 @@ SHAPE = "until the release is a tuple of measurements, and explanations one tree
 LARGER = {  # what is above a limit, and why: a file, or a function as file::name
     "answer/reading.py": SHAPE,
     "answer/writer.py::_steps": SHAPE,
-    "release/calibrate.py::_calibrate": SHAPE,
     "release/design/coordinates.py": SHAPE,
     "release/design/coordinates.py::Builder.build": SHAPE,
     "release/design/encodings.py::encoded": SHAPE,
@@ -24,7 +23,6 @@ LARGER = {  # what is above a limit, and why: a file, or a function as file::nam
     "release/groups.py::selection_of": SHAPE,
     "release/groups.py::unknown_groups": SHAPE,
     "release/intervals/conditions.py::_of_average": SHAPE,
-    "release/levels.py::levels_of": SHAPE,
     "release/noise_expressions.py::_linear": SHAPE,
     "release/plan.py::planned": SHAPE,
     "release/split.py::batches": SHAPE,

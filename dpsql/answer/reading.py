@@ -30,6 +30,7 @@ from dpsql.answer.tree import (
 from dpsql.core.conversion import epsilon_of
 from dpsql.core.cost import Cost
 from dpsql.core.exact import of_units
+from dpsql.core.measurement import GroupsByChance
 from dpsql.core.mechanisms import Noise as Law
 from dpsql.core.reach import sensitivity_of
 from dpsql.core.unit import Sensitivity
@@ -106,15 +107,17 @@ def of_one_level(release: Release) -> Release:
 
 def half_shown(release: Release) -> int:
     """The size of groups that are shown about every other time."""
-    if release.selector is None:
+    groups = release.selection
+    if not isinstance(groups, GroupsByChance):
         return math.ceil(threshold_of(release) or 1)
-    sizes = range(1, release.selector.law.certain + 1)  # the chance never falls: halved, as there may be millions
-    return sizes[bisect_left(sizes, 0.5, key=lambda size: release.chance_shown(size) or 0)]
+    sizes = range(1, groups.law.certain + 1)  # the chance never falls: halved, as there may be millions
+    return sizes[bisect_left(sizes, 0.5, key=groups.chance)]
 
 
 def threshold_of(release: Release) -> float | None:
     """The threshold in rows, or in units where those are counted."""
-    return None if release.threshold is None else release.threshold / release.lattice.one_row
+    height = release.selection.threshold
+    return None if height is None else height / release.lattice.one_row
 
 
 def _in_rho(release: Release) -> bool:
@@ -201,34 +204,17 @@ def _declared(release: Release) -> Iterator[Clip]:
 # Groups.
 
 
-def strategy_word(release: Release) -> str:
-    """How groups are chosen, by GoogleSQL's word."""
-    if not release.hides:
-        return "PUBLIC_GROUPS"
-    if release.selector is not None:
-        return "TRUNCATED_GEOMETRIC"
-    gaussian = release.noise is not None and release.noise.name == GAUSSIAN
-    return "GAUSSIAN_THRESHOLD" if gaussian else "LAPLACE_THRESHOLD"
-
-
 def _groups(release: Release) -> Groups:
-    plan, selector = release.query.plan, release.selector
+    plan, groups = release.query.plan, release.selection
     keys, public = tuple(key.name for key in plan.keys), plan.public_cells if release.exact.every_cell else None
-    if not release.hides:
-        return Groups(keys, public, strategy_word(release))
-    price = Price(delta=release.cost.delta)
-    if selector is not None:
-        by_rho, epsilon = release.allowed.rho is not None, selector.law.epsilon
+    if not groups.hides:
+        return Groups(keys, public, groups.word)
+    price, least = Price(delta=release.cost.delta), None
+    if isinstance(groups, GroupsByChance):
+        by_rho, epsilon, least = release.allowed.rho is not None, groups.law.epsilon, groups.law.least
         price = replace(price, rho=epsilon**2 / 2) if by_rho else replace(price, epsilon=epsilon)
-    return Groups(
-        keys,
-        public,
-        strategy_word(release),
-        threshold_of(release),
-        None if selector is None else selector.law.least,
-        {size: release.chance_shown(size) for size in _SIZES},
-        price,
-    )
+    shown = {size: release.chance_shown(size) for size in _SIZES}
+    return Groups(keys, public, groups.word, threshold_of(release), least, shown, price)
 
 
 # What noise is added to, and what is drawn.

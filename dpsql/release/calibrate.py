@@ -7,11 +7,19 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.core.cost import FREE, Cost
-from dpsql.core.events import Approx, Event
 from dpsql.core.exact import CountRows, CountUnits, ExactPlan, Part
 from dpsql.core.loss import Allowance
-from dpsql.core.measurement import grant
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Reach, SharedLaplace, SplitLaplace
+from dpsql.core.measurement import (
+    ALL_SHOWN,
+    GroupsByChance,
+    GroupsByThreshold,
+    Measurement,
+    Share,
+    ShownGroups,
+    costs_of,
+    grant,
+)
+from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SharedLaplace, SplitLaplace
 from dpsql.core.reach import assert_unmoved, change_of, groups_of_a_unit, reach_of
 from dpsql.core.selection import threshold
 from dpsql.core.sensitivity import Analysis
@@ -19,14 +27,14 @@ from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, UnknownGroups, UnsupportedSQL, as_written
 from dpsql.plan.options import Options
 from dpsql.plan.query import Query
-from dpsql.release.choices import Draw, Family, draws_of
+from dpsql.release.choices import Family, draws_of
 from dpsql.release.design.coordinates import Wanted
 from dpsql.release.groups import GEOMETRIC, PUBLIC, Selection, selection_of, unknown_groups
 from dpsql.release.laws import Choice, crossover
 from dpsql.release.levels import levels_of
-from dpsql.release.parts import Lattice
-from dpsql.release.release import Release, Selector
-from dpsql.release.split import Batch, Share, batches, joined, lattices
+from dpsql.release.parts import Estimate, Lattice
+from dpsql.release.release import Release
+from dpsql.release.split import Batch, batches, joined, lattices
 
 STRATEGIES = ("auto", "split")
 MECHANISMS = ("auto", "laplace", "gaussian")
@@ -69,70 +77,80 @@ def _calibrate(
 ) -> Release:
     """With one law of noise; "auto" stands for Laplace."""
     chosen = selection_of(query, analysis, options, mechanism)
-    gaussian = (mechanism if chosen.mechanism is None else chosen.mechanism) == "gaussian"
+    gaussian = (chosen.mechanism or mechanism) == "gaussian"
+    _check_asked(query, analysis, chosen, allowed, options)
+    own = chosen.own_share(allowed.pure, len(analysis.measured))
+    wanted = Wanted(of_units=chosen.least is not None, levels=bool(query.plan.sets))
+    parts, found, drawn = _dealt(analysis, chosen, allowed, own, wanted, law="gaussian" if gaussian else strategy)
+    lattice = replace(joined(found, parts), groups_of_a_unit=groups_of_a_unit(analysis))
+    assert_unmoved(lattice.parts, lattice.quiet, analysis)
+    draws, grids, estimates = draws_of(analysis, query.plan, drawn, allowed, first=lattice.width)
+    if draws:
+        lattice = _with_chosen(lattice, parts, estimates)
+    if query.plan.sets:
+        return _of_levels(query, analysis, lattice, allowed, strategy=strategy, gaussian=gaussian)
+    noisy = sum(map(_is_noisy, found))
+    by_pair = gaussian and allowed.rho is None
+    delta = allowed.delta / max(1, noisy * by_pair + chosen.hides)
+    by_chance = chosen.hides and not chosen.by_threshold
+    groups = ALL_SHOWN
+    if by_chance:
+        lattice, groups = _by_chance(lattice, analysis, own, delta, chosen.least or 1)
+    exact = replace(_exact_plan(query, analysis, chosen, lattice), grids=grids)
+    if by_pair and noisy:
+        _check_delta(allowed)
+    shares = _shares(tuple(zip(found, parts, strict=True)), analysis, delta, strategy, allowed, gaussian=gaussian)
+    if chosen.by_threshold:
+        lattice, groups = _by_threshold(lattice, analysis, shares[0].noise, delta, chosen.least or 1)
+    cost, events = costs_of((groups, *shares, *draws))  # as the ledger has always been told
+    measurements: tuple[Measurement, ...] = (*shares, groups, *draws)
+    cost = _as_asked(cost, allowed) if noisy or by_chance or draws else FREE
+    return Release(query, analysis, exact, lattice, measurements, strategy, cost, allowed, events)
+
+
+def _check_asked(
+    query: Query, analysis: Analysis, chosen: Selection, allowed: Allowance, options: Options | None
+) -> None:
+    """Refuse what an allowance has no coin for. Raises UnknownGroups, InvalidPrivacyParameter."""
     if chosen.hides and not allowed.delta:
         raise _delta_is_missing(query, chosen, options)
-    own = chosen.own_share(allowed.pure, len(analysis.measured))
     if allowed.rho is not None and any(each.aggregation.epsilon is not None for each in analysis.measured):
         raise InvalidPrivacyParameter(
             "an aggregate has an epsilon of its own, and the query is paid by rho.",
             hint="Ask with epsilon= instead, or leave the aggregate's out.",
         )
-    law = "gaussian" if gaussian else strategy
-    wanted = Wanted(of_units=chosen.least is not None, levels=bool(query.plan.sets))
-    parts, found, drawn = _dealt(analysis, chosen, allowed, own, wanted, law=law)
-    if drawn and not any(map(_is_noisy, found)):  # what needs no noise leaves its part to what does
-        parts, found, drawn = _dealt(analysis, chosen, allowed, own, wanted, law=law, quiet=True)
-    lattice = joined(found, parts)
-    lattice = replace(lattice, groups_of_a_unit=groups_of_a_unit(analysis))
-    assert_unmoved(lattice.parts, lattice.quiet, analysis)
-    draws, grids, estimates = draws_of(analysis, query.plan, drawn, allowed, first=lattice.width)
-    if draws:
-        own_places = (place for batch in parts for place in batch.places)
-        estimates |= dict(zip(sorted(own_places), lattice.estimates, strict=True))
-        lattice = replace(lattice, estimates=tuple(estimates[place] for place in sorted(estimates)))
-    noisy = sum(_is_noisy(one) for one in found)
-    if query.plan.sets:
-        return _of_levels(query, analysis, lattice, allowed, strategy=strategy, gaussian=gaussian)
-    by_pair = gaussian and allowed.rho is None
-    spends = (noisy if by_pair else 0) + chosen.hides
-    delta = allowed.delta / spends if spends else Fraction(0)
-    selector = None
-    if chosen.hides and not chosen.by_threshold:
-        lattice, place = _with_count_of_units(lattice, analysis)
-        selector = Selector(TruncatedGeometric(own, delta, lattice.groups_of_a_unit, chosen.least or 1), place)
-    exact = replace(_exact_plan(query, analysis, chosen, lattice), grids=grids)
-    if not noisy and selector is None and not draws:
-        return Release(query, analysis, exact, lattice, (), None, strategy, FREE, allowed)
-    if by_pair and noisy and not allowed.delta:
+
+
+def _check_delta(allowed: Allowance) -> None:
+    if not allowed.delta:
         raise InvalidPrivacyParameter(
             "Gaussian noise needs delta > 0.", hint='Add delta=1e-6, or use mechanism="laplace".'
         )
-    shares = _shares(tuple(zip(found, parts, strict=True)), analysis, delta, strategy, allowed, gaussian=gaussian)
-    tau = None
-    if chosen.hides and chosen.by_threshold:
-        counted = change_of(lattice.parts, [lattice.coordinates[lattice.selection].terms], analysis)
-        lattice = replace(lattice, one_unit=counted.in_a_group[0])
-        tau = threshold(shares[0].noise, lattice.one_unit, delta / lattice.groups_of_a_unit)
-        tau += ((chosen.least or 1) - 1) * lattice.one_unit
-    spends_of: tuple[Share | Draw, ...] = (*shares, *draws)
-    hidden = delta if chosen.hides else Fraction(0)
-    choosing = Cost.of(Fraction(0) if selector is None else own, hidden)
-    events: tuple[Event, ...] = (Approx(choosing.epsilon or Fraction(0), hidden),) if hidden else ()
-    return Release(
-        query,
-        analysis,
-        exact,
-        lattice,
-        shares,
-        tau,
-        strategy,
-        _as_asked(sum((each.cost for each in spends_of), choosing), allowed),
-        allowed,
-        selector,
-        (*events, *(each.event for each in spends_of if not each.cost.free)),
-        draws=draws,
-    )
+
+
+def _with_chosen(lattice: Lattice, parts: tuple[Batch, ...], chosen: dict[int, Estimate]) -> Lattice:
+    """The lattice with the aggregations that are chosen among its own, in the order of the plan."""
+    places = sorted(place for batch in parts for place in batch.places)
+    estimates = {**chosen, **dict(zip(places, lattice.estimates, strict=True))}
+    return replace(lattice, estimates=tuple(estimates[place] for place in sorted(estimates)))
+
+
+def _by_chance(
+    lattice: Lattice, analysis: Analysis, epsilon: Fraction, delta: Fraction, least: int
+) -> tuple[Lattice, ShownGroups]:
+    """Groups that are chosen by exact counts, and the lattice with a part for these."""
+    lattice, place = _with_count_of_units(lattice, analysis)
+    return lattice, GroupsByChance(TruncatedGeometric(epsilon, delta, lattice.groups_of_a_unit, least), place)
+
+
+def _by_threshold(
+    lattice: Lattice, analysis: Analysis, noise: Noise, delta: Fraction, least: int
+) -> tuple[Lattice, ShownGroups]:
+    """Groups whose noisy count reaches a threshold, and the lattice with how far a unit moves this count."""
+    one = change_of(lattice.parts, [lattice.coordinates[lattice.selection].terms], analysis).in_a_group[0]
+    lattice, groups = replace(lattice, one_unit=one), lattice.groups_of_a_unit
+    height = threshold(noise, one, delta / groups) + (least - 1) * one
+    return lattice, GroupsByThreshold(height, lattice.selection, lattice.one_row, one, groups, noise, delta)
 
 
 def _dealt(
@@ -145,7 +163,8 @@ def _dealt(
     law: str,
     quiet: bool = False,
 ) -> tuple[tuple[Batch, ...], tuple[Lattice, ...], list[Family]]:
-    """Epsilon dealt out: batches of sums and counts with their lattices, and families of draws."""
+    """Epsilon dealt out: batches of sums and counts with their lattices, and families of draws. What needs no noise
+    leaves its part to what does (`quiet`)."""
     parts = batches(
         analysis,
         allowed.rest(own) or own,
@@ -158,6 +177,8 @@ def _dealt(
     drawn = [Family(batch.places, batch.epsilon) for batch in parts if batch.drawn]
     parts = tuple(batch for batch in parts if not batch.drawn) or (Batch((), Fraction(1), selects=False),)
     found = lattices(analysis, parts, law, wanted)
+    if drawn and not quiet and not any(map(_is_noisy, found)):
+        return _dealt(analysis, chosen, allowed, own, wanted, law=law, quiet=True)
     return parts, found, drawn
 
 
@@ -165,10 +186,8 @@ def _of_levels(
     query: Query, analysis: Analysis, lattice: Lattice, allowed: Allowance, *, strategy: str, gaussian: bool
 ) -> Release:
     """A release with grouping sets: every level has noise of its own."""
-    if gaussian and allowed.rho is None and not allowed.delta:
-        raise InvalidPrivacyParameter(
-            "Gaussian noise needs delta > 0.", hint='Add delta=1e-6, or use mechanism="laplace".'
-        )
+    if gaussian and allowed.rho is None:
+        _check_delta(allowed)
     exact = ExactPlan(query.plan.input, query.plan.keys, every_cell=True, parts=lattice.parts)
     bounds = analysis.bounds
     if bounds.enforced:
@@ -180,8 +199,8 @@ def _of_levels(
     lattice = replace(lattice, estimates=estimates)
     law = "gaussian" if gaussian else "split" if strategy == "split" else "laplace"
     levels = levels_of(query.plan, analysis, lattice, allowed, law=law, delta=allowed.delta)
-    cost, events = _as_asked(levels.cost, allowed), tuple(level.event for level in levels.measured)
-    return Release(query, analysis, exact, lattice, (), None, strategy, cost, allowed, events=events, levels=levels)
+    cost, events = costs_of((levels,))
+    return Release(query, analysis, exact, lattice, (levels,), strategy, _as_asked(cost, allowed), allowed, events)
 
 
 def _as_asked(cost: Cost, allowed: Allowance) -> Cost:

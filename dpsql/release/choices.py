@@ -27,7 +27,7 @@ from dpsql.core.events import Event
 from dpsql.core.exact import Edges, Grid, GridCounts, LatticeSum
 from dpsql.core.exponential import Chooser, exponential, gaps_of, permute_and_flip, top_k
 from dpsql.core.loss import Allowance
-from dpsql.core.measurement import Grant, Paid, grant
+from dpsql.core.measurement import Exact, Found, Grant, Paid, grant
 from dpsql.core.mechanisms import Noise
 from dpsql.core.quantiles import extreme_rank, fixed_rank_spread, quantiles, rank_gaps, rank_gaps_at, rows_off
 from dpsql.core.reach import reach_of_counts
@@ -147,7 +147,20 @@ class Draw:
             return np.asarray((self.points - 1 - (counts[:, ::-1] > 0).argmax(axis=1))[None])
         return _largest(counts, len(self.places))
 
-    def run(self, grid: Grid, shown: NDArray[Any]) -> NDArray[np.float64]:
+    @property
+    def reach(self) -> int:
+        """How many rows of a unit there are; how far each moves scores apart is for the law to know."""
+        return self.rows
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What is asked of nobody's rows costs nothing."""
+        return () if self.cost.free else (self.event,)
+
+    def run(self, exact: Exact, found: Found) -> Found:
+        return replace(found, chosen=(*found.chosen, self.chosen(exact.table.grids[self.grid], found.shown)))
+
+    def chosen(self, grid: Grid, shown: NDArray[Any]) -> NDArray[np.float64]:
         """Points of the groups `shown` (numbers of groups), shape (len(places), len(shown))."""
         found = np.zeros((len(self.places), len(shown)))
         step = max(1, _CHUNK // self.points)

@@ -111,7 +111,7 @@ def _noisy(release: Release) -> list[tuple[str, Expr]]:
 
 def _check(release: Release, outputs: list[tuple[str, Expr]]) -> None:
     """Only COUNT, SUM and their sums and differences have noise whose size is public."""
-    if release.threshold is not None:
+    if release.selection.threshold is not None:
         raise UnsupportedSQL(
             "WITHIN cannot promise the error of groups that are shown for their own noisy counts: small ones that are "
             "shown have large noise.",

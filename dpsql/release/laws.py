@@ -8,9 +8,9 @@ from fractions import Fraction
 
 from dpsql.core.conversion import rho_for
 from dpsql.core.loss import Allowance
+from dpsql.core.measurement import Share
 from dpsql.release.expected_error import mean_log_error
 from dpsql.release.parts import Lattice
-from dpsql.release.split import Share
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Event
 from dpsql.core.hierarchies import GroupingSet, allocation, consistent, variances_of
 from dpsql.core.loss import Allowance, PrivacyLoss
-from dpsql.core.measurement import grant
+from dpsql.core.measurement import Exact, Found, grant
 from dpsql.core.mechanisms import CubeLaplace, Noise, Reach, SplitLaplace
 from dpsql.core.reach import reach_of_level
 from dpsql.core.sensitivity import Analysis
@@ -84,10 +84,11 @@ def _(noise: LevelNoise, weights: NDArray[np.float64], level: float) -> NDArray[
 
 @dataclass(frozen=True)
 class Level:
-    """One measured level: its keys, its share of the budget, its noise, and what it costs."""
+    """One measured level: its keys, its share of the budget, what it protects, its noise, and what it costs."""
 
     keys: GroupingSet
     share: Fraction
+    reach: Reach
     noise: Noise
     cost: Cost
     event: Event
@@ -123,6 +124,22 @@ class Levels:
         """All levels together."""
         cost = sum((level.cost for level in self.measured), FREE)
         return cost if self.pair is None else replace(cost, epsilon=self.pair.epsilon, delta=self.pair.delta)
+
+    @property
+    def reach(self) -> tuple[Reach, ...]:
+        return tuple(level.reach for level in self.measured)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return tuple(level.event for level in self.measured)
+
+    def run(self, exact: Exact, found: Found) -> Found:
+        """All rows of the answer, level after level."""
+        measured = self.privatise(exact.steps)
+        keys = exact.table.keys if exact.table.groups else self.finest(exact.keys)
+        steps = self.estimates(measured)
+        precisely = partial(self.estimates, measured, exactly=True)
+        return Found(self.keys_of(keys), steps, np.arange(steps.shape[1]), found.chosen, precisely)
 
     def cells_of(self, keys: GroupingSet) -> tuple[int, int]:
         """How many cells a level has, and of how many of the finest each is made."""
@@ -242,7 +259,7 @@ def levels_of(
     for keys, share in shares.items():
         part, far = granted.part(share), reach(keys)
         paid = part.gaussian(far) if law == "gaussian" else part.pure(kind, far)
-        measured.append(Level(keys, share, paid.law, paid.cost, paid.event))
+        measured.append(Level(keys, share, far, paid.law, paid.cost, paid.event))
     pair = PrivacyLoss(allowed.pure, delta) if law == "gaussian" and allowed.rho is None else None
     return Levels(sizes, wanted, tuple(measured), noisy, pair)
 

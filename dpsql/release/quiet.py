@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.exponential import Chooser
+from dpsql.core.measurement import GroupsByChance, Share
 from dpsql.release.auto_bounds import Search, Searches
 from dpsql.release.choices import EXACT, Draw
+from dpsql.release.levels import Levels
 from dpsql.release.release import Release
-from dpsql.release.split import Share
 
 
 @dataclass(frozen=True)
@@ -70,17 +72,9 @@ class _QuietSearch(Search):
 
 def quiet(release: Release) -> Release:
     """The release with zeros for noise and every group shown; it has its bounds."""
-    levels = release.levels
-    if levels is not None:
-        levels = replace(levels, measured=tuple(_without_noise(level) for level in levels.measured))
-    selector: Any = release.selector
-    return replace(
-        release,
-        shares=tuple(_quiet_share(share, release) for share in release.shares),
-        levels=levels,
-        draws=tuple(_quiet_draw(draw) for draw in release.draws),
-        selector=None if selector is None else replace(selector, law=_AllShown()),
-    )
+    groups = release.selection
+    lifted = (release.lattice.selection, groups.threshold) if groups.threshold is not None else None
+    return replace(release, measurements=tuple(_quiet(each, lifted) for each in release.measurements))
 
 
 def quiet_searches(searches: Searches) -> Searches:
@@ -88,23 +82,41 @@ def quiet_searches(searches: Searches) -> Searches:
     return replace(searches, searches=tuple(_QuietSearch(**_fields(each)) for each in searches.searches))
 
 
-def _quiet_share(share: Share, release: Release) -> Any:
-    selection = release.lattice.selection
-    if release.threshold is None or selection not in share.places:
+@singledispatch
+def _quiet(measurement: Any, _lifted: tuple[int, int] | None) -> Any:
+    """A measurement without chance; a noisy count is lifted to the threshold that it has to reach."""
+    return measurement
+
+
+@_quiet.register
+def _(share: Share, lifted: tuple[int, int] | None) -> Any:
+    if lifted is None or lifted[0] not in share.places:
         return _without_noise(share)
-    noise: Any = _Zeros(share.noise, (share.places.index(selection), release.threshold))
+    noise: Any = _Zeros(share.noise, (share.places.index(lifted[0]), lifted[1]))
     return replace(share, noise=noise)
 
 
-def _without_noise(measured: Any) -> Any:
-    return replace(measured, noise=_Zeros(measured.noise))
+@_quiet.register
+def _(levels: Levels, _lifted: tuple[int, int] | None) -> Any:
+    return replace(levels, measured=tuple(_without_noise(level) for level in levels.measured))
 
 
-def _quiet_draw(draw: Draw) -> Draw:
+@_quiet.register
+def _(groups: GroupsByChance, _lifted: tuple[int, int] | None) -> Any:
+    law: Any = _AllShown()
+    return replace(groups, law=law)
+
+
+@_quiet.register
+def _(draw: Draw, _lifted: tuple[int, int] | None) -> Any:
     if draw.mechanism == EXACT:
         return draw
     noise: Any = None if draw.noise is None else _Zeros(draw.noise)
     return _QuietDraw(**{**_fields(draw), "noise": noise})
+
+
+def _without_noise(measured: Any) -> Any:
+    return replace(measured, noise=_Zeros(measured.noise))
 
 
 def _fields(one: Any) -> dict[str, Any]:

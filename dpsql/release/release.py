@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +21,10 @@ from dpsql.core.events import Event, Pure
 from dpsql.core.exact import ExactPlan, ExactTable
 from dpsql.core.goal import Goal
 from dpsql.core.loss import Allowance
+from dpsql.core.measurement import ALL_SHOWN, Exact, Found, Measurement, Share, ShownGroups
 from dpsql.core.mechanisms import INDEPENDENT, Noise, Reach
-from dpsql.core.selection import show_probability
 from dpsql.core.sensitivity import Analysis
-from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.plan.expressions import Vector
-from dpsql.plan.order import order_of
 from dpsql.plan.query import Query
 from dpsql.release.auto_bounds import Bounded, Searches
 from dpsql.release.choices import Draw
@@ -33,8 +32,9 @@ from dpsql.release.integers import LARGEST_OF_LEVELS, Integers, are_large, integ
 from dpsql.release.laws import Choice, log_error
 from dpsql.release.levels import Levels
 from dpsql.release.parts import Coordinate, Estimate, Lattice
-from dpsql.release.split import Share
 from dpsql.schema.intervals import Interval
+
+Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True)
@@ -60,41 +60,51 @@ class Released:
 
 
 @dataclass(frozen=True)
-class Selector:
-    """Chooses groups by their exact number of privacy units, which is the `part`, at a cost of its own."""
-
-    law: TruncatedGeometric
-    part: int
-
-
-@dataclass(frozen=True)
 class Release:
-    """A calibrated query. `draws` are the values that it chooses; `shares` are its noise vectors, none where nothing
-    private is measured, the one that chooses groups first; `cost` is what the ledger is charged, `events` are the steps
-    that it is made of, `allowed` what was asked for; `choice`: how Laplace and Gaussian noise compare, where both were
-    possible."""
+    """A calibrated query. `measurements` are made one after the other; `cost` is what the ledger is charged, `events`
+    are the steps that it is made of, `allowed` what was asked for; `choice`: how Laplace and Gaussian noise compare,
+    where both were possible."""
 
     query: Query
     analysis: Analysis
     exact: ExactPlan
     lattice: Lattice
-    shares: tuple[Share, ...]
-    threshold: int | None
+    measurements: tuple[Measurement, ...]
     strategy: str
     cost: Cost
     allowed: Allowance
-    selector: Selector | None = None
     events: tuple[Event, ...] = ()
     choice: Choice | None = None
-    draws: tuple[Draw, ...] = ()
     searches: Searches | None = None
     """Bounds that are still to be chosen: all else then stands for the widest ones."""
     bounds: tuple[Bounded, ...] = ()
     """Bounds that were chosen."""
-    levels: Levels | None = None
-    """The levels of a query with grouping sets, which have noise of their own in place of `shares`."""
     goal: Goal | None = None
     """The error that was asked for, where epsilon was found for it."""
+
+    def of(self, kind: type[Kind]) -> tuple[Kind, ...]:
+        """Its measurements of a kind, for what is said of them."""
+        return tuple(each for each in self.measurements if isinstance(each, kind))
+
+    @cached_property
+    def shares(self) -> tuple[Share, ...]:
+        """Its noise vectors, none where nothing private is measured, the one that chooses groups first."""
+        return self.of(Share)
+
+    @cached_property
+    def draws(self) -> tuple[Draw, ...]:
+        """The values that it chooses."""
+        return self.of(Draw)
+
+    @cached_property
+    def selection(self) -> ShownGroups:
+        """Which groups it shows."""
+        return next(iter(self.of(ShownGroups)), ALL_SHOWN)
+
+    @cached_property
+    def levels(self) -> Levels | None:
+        """The levels of a query with grouping sets, which have noise of their own in place of `shares`."""
+        return next(iter(self.of(Levels)), None)
 
     def settled(self, bounds: tuple[Interval, ...]) -> Release:
         """The release with bounds for its columns; itself where none are to be chosen. Costs what this one does."""
@@ -118,7 +128,7 @@ class Release:
     @property
     def hides(self) -> bool:
         """Whether groups of few units are hidden."""
-        return self.threshold is not None or self.selector is not None
+        return self.selection.hides
 
     @property
     def width(self) -> int:
@@ -161,11 +171,11 @@ class Release:
         """The release as one level of it sees it, for its noise; it is not to be run."""
         assert self.levels is not None
         if not self.levels.measured:
-            return replace(self, levels=None)
+            return replace(self, measurements=())
         noise: Any = self.levels.noise_of(keys)
         places = self.levels.noisy
         share = Share(Reach(0, Fraction(0), len(places)), noise, places, Fraction(0), FREE, Pure(Fraction(1)))
-        return replace(self, levels=None, shares=(share,))
+        return replace(self, measurements=(share,))
 
     def share_of(self, place: int | None) -> Share | None:
         """The noise that a coordinate has; None for one that has none."""
@@ -190,38 +200,26 @@ class Release:
         used = [place for feature in (estimate.sum, estimate.count) for place, _ in self.lattice.weights(feature)]
         return next((share.noise for place in used if (share := self.share_of(place)) is not None), None)
 
-    def privatise(self, exact: ExactTable) -> Released:
-        """Add noise to the exact integers, hide the groups below the threshold, and decode. The one way out."""
-        steps = self.coordinate_steps(exact.parts)
+    def privatise(self, table: ExactTable) -> Released:
+        """Measure the exact integers, and decode what is found. The one way out."""
+        exact = Exact(table, self.coordinate_steps(table.parts), self.exact.keys)
+        found = Found.common(exact, [place for place, each in enumerate(self.coordinates) if each.noisy])
+        for measurement in self.measurements:
+            found = measurement.run(exact, found)
+        return self._decoded(found)
+
+    def _decoded(self, found: Found) -> Released:
+        """What is found, in the answer's units."""
+        steps = found.steps
         units = np.array([each.unit for each in self.coordinates], dtype=np.float64)
-        if self.levels is not None:
-            measured = self.levels.privatise(steps)
-            found = self.levels.estimates(measured)
-            values = self._features(found * units[:, None])
-            # A level's estimate is made of all others, and no more exact in doubles than the largest of them.
-            if are_large(self.lattice, values, LARGEST_OF_LEVELS):
-                found = self.levels.estimates(measured, exactly=True)
-                worths = np.array([each.worth for each in self.coordinates], dtype=object)
-                values = self._features((found * worths[:, None]).astype(np.float64))
-            integers = integers_of(self.lattice, found, values)
-            keys = exact.keys if exact.groups else self.levels.finest(self.exact.keys)
-            return Released(self.levels.keys_of(keys), values, integers=integers)
-        for share in self.shares:
-            drawn = share.noise.draw(exact.groups)
-            steps = steps.astype(object) if drawn.dtype == object else steps
-            steps[list(share.places)] += drawn
-        keys, shown = exact.keys, np.arange(exact.groups)
-        if self.hides:
-            if self.selector is not None:
-                shown = np.flatnonzero(self.selector.law.draw(_within_64_bits(exact.parts[self.selector.part])))
-            else:
-                shown = np.flatnonzero(steps[self.lattice.selection] >= self.threshold)
-            shown = shown[order_of((), [key.at(shown) for key in keys], len(shown))]  # not as they came
-            steps, keys = steps[:, shown], tuple(_without_trace(key.at(shown)) for key in keys)
         values = self._features(steps.astype(np.float64) * units[:, None])
-        drawn_values = [draw.run(exact.grids[draw.grid], shown) for draw in self.draws]
+        # An estimate that is made of many others is no more exact in doubles than the largest of them.
+        if found.precisely is not None and are_large(self.lattice, values, LARGEST_OF_LEVELS):
+            steps = found.precisely()
+            worths = np.array([each.worth for each in self.coordinates], dtype=object)
+            values = self._features((steps * worths[:, None]).astype(np.float64))
         integers = integers_of(self.lattice, steps, values)
-        return Released(keys, np.concatenate([values, *drawn_values]), integers=integers)
+        return Released(found.keys, np.concatenate([values, *found.chosen]), integers=integers)
 
     def _features(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Coordinates, in the answer's units, to what estimates speak of."""
@@ -249,19 +247,4 @@ class Release:
 
     def chance_shown(self, units: int) -> float | None:
         """The chance that a group of so many privacy units is shown; None when all groups are."""
-        if self.selector is not None:
-            return float(self.selector.law.probability(units))
-        if self.threshold is None or self.noise is None:
-            return None
-        return show_probability(self.noise, units * self.lattice.one_row, self.threshold)
-
-
-def _within_64_bits(counts: NDArray[Any]) -> NDArray[np.int64]:
-    return np.asarray(np.minimum(counts, 2**62), dtype=np.int64)
-
-
-def _without_trace(key: Vector) -> Vector:
-    """The shown cells alone: that some other row had NULL there must not show in how they are held."""
-    if key.valid is None or key.valid.all():
-        return Vector(key.values)
-    return key
+        return self.selection.chance(units)

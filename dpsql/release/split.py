@@ -9,11 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpsql.core.cost import Cost
-from dpsql.core.events import Event
 from dpsql.core.exact import Part
 from dpsql.core.loss import root_below, show
-from dpsql.core.mechanisms import Noise, Reach
 from dpsql.core.sensitivity import Analysis
 from dpsql.errors import InvalidPrivacyParameter
 from dpsql.release.choices import families
@@ -31,19 +28,6 @@ class Batch:
     epsilon: Fraction
     selects: bool
     drawn: bool = False
-
-
-@dataclass(frozen=True)
-class Share:
-    """One noise vector: its law, the coordinates that it is added to, and what it costs. `epsilon`: its part of what
-    the query may spend."""
-
-    reach: Reach
-    noise: Noise
-    places: tuple[int, ...]
-    epsilon: Fraction
-    cost: Cost
-    event: Event
 
 
 def batches(

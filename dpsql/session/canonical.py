@@ -14,6 +14,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpsql.core.cost import Cost
+from dpsql.core.measurement import GroupsByChance, GroupsByThreshold
 from dpsql.release.levels import Levels
 from dpsql.release.release import Release
 from dpsql.schema.columns import TableSchema
@@ -78,8 +79,8 @@ def _measured(release: Release) -> tuple[object, ...]:
         ),
         "groups",
         (
-            None if release.threshold is None else (release.threshold, lattice.selection),
-            None if release.selector is None else (release.selector.law, release.selector.part),
+            next(((each.height, each.place) for each in release.of(GroupsByThreshold)), None),
+            next(((each.law, each.part) for each in release.of(GroupsByChance)), None),
         ),
         "draws",
         release.draws,

@@ -124,10 +124,10 @@ def _with_few_groups(release: Release) -> Release:
     while math.prod(min(size, most) for size in sizes) > _MOST_CELLS:
         most -= 1
     cut = tuple(replace(key, values=_cut(key.values, most)) for key in keys)
-    levels = release.levels
-    if levels is not None:
-        levels = replace(levels, sizes=tuple(min(size, most) for size in levels.sizes))
-    return replace(release, exact=replace(release.exact, keys=cut), levels=levels)
+    measurements = release.measurements
+    if release.levels is not None:
+        measurements = (replace(release.levels, sizes=tuple(min(size, most) for size in release.levels.sizes)),)
+    return replace(release, exact=replace(release.exact, keys=cut), measurements=measurements)
 
 
 def _cut(values: tuple[Key, ...] | None, most: int) -> tuple[Key, ...] | None:

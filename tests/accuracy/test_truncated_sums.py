@@ -123,8 +123,8 @@ def test_sums_that_were_compared_hold_given_that_the_row_is_shown(case: int):
         steps[list(share.places)] += np.rint(noise * share.noise.scale)
         released = of_groups(made, steps)
         keep = np.arange(released.groups)
-        if made.threshold is not None:
-            keep = np.flatnonzero(steps[made.lattice.selection] >= made.threshold)
+        if made.selection.threshold is not None:
+            keep = np.flatnonzero(steps[made.lattice.selection] >= made.selection.threshold)
         answer = shown(made, released.at(keep))
         assert not answer.given.unread
         if len(answer) < 100:

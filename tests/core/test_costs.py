@@ -20,6 +20,7 @@ from dpsql.core import reach
 from dpsql.core.conversion import epsilon_of, rho_for
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.loss import Allowance, PrivacyLoss, as_delta, as_rho
+from dpsql.core.measurement import GroupsByChance
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace
 from dpsql.core.selection import threshold
 from dpsql.core.truncated_geometric import TruncatedGeometric
@@ -236,20 +237,20 @@ def enumerate_output(asking: Asking, one: Exact, other: Exact) -> Group:
     if made.shares:
         (share,) = made.shares
         most = max(abs(n) for each in (one, other) for cell in each.cells.values() for n in cell)
-        window = Window(share.noise, len(share.places), reach_of(share.noise, max(most, made.threshold or 0)))
+        window = Window(share.noise, len(share.places), reach_of(share.noise, max(most, made.selection.threshold or 0)))
     found = []
     for name in groups:
         cells = one.cells.get(name), other.cells.get(name)
-        if made.selector is None:
+        if not made.of(GroupsByChance):
             assert window is not None
-            found.append(group(window, *cells, tau=made.threshold, selection=made.lattice.selection))
+            found.append(group(window, *cells, tau=made.selection.threshold, selection=made.lattice.selection))
             continue
         units = one.units.get(name, 0), other.units.get(name, 0)
         noisy = None
         if window is not None:
             zero = (0,) * window.dimension
             noisy = group(window, *(zero if cell is None else cell for cell in cells), tau=None)
-        found.append(chosen(made.selector.law, *units, noisy))
+        found.append(chosen(made.of(GroupsByChance)[0].law, *units, noisy))
     return together(found)
 
 
@@ -398,7 +399,7 @@ def check_by_rho(sql: str, limits: dict[str, int], how: dict[str, Any], relation
     rho = F(1, 7)
     asking = AskingOf(people().limited(**limits), sql, relation, {**how, "rho": rho, "delta": F(1, 10**6)}, {})
     made, cost = asking.made, asking.made.cost
-    if not made.shares and made.selector is None:
+    if not made.shares and not made.of(GroupsByChance):
         assert cost == FREE
         return
     assert cost.rho == rho
@@ -409,10 +410,10 @@ def check_by_rho(sql: str, limits: dict[str, int], how: dict[str, Any], relation
         assert gaussian == (how["mechanism"] == "gaussian")
     elif how == {"mechanism": "auto"} and made.shares and "THRESHOLD" not in sql:
         assert gaussian, "by rho Gaussian noise is always the narrower"
-    choosing = F(0) if made.selector is None else made.selector.law.epsilon**2 / 2
+    choosing = sum((groups.law.epsilon**2 / 2 for groups in made.of(GroupsByChance)), F(0))
     declared = sum((share.noise.loss(share.reach).rho for share in made.shares), choosing)
     assert declared <= rho
-    assert not made.shares or declared >= rho * F(9, 10) or made.selector is not None or "epsilon" in sql
+    assert not made.shares or declared >= rho * F(9, 10) or made.of(GroupsByChance) or "epsilon" in sql
     if cost.epsilon is not None:
         assert sum((event.epsilon for event in made.events), F(0)) <= cost.epsilon
     rng = random.Random(1)
@@ -467,7 +468,7 @@ def choose_groups_for_nothing(patch: pytest.MonkeyPatch) -> None:
 def hide_groups_for_nothing(patch: pytest.MonkeyPatch) -> None:
     """The delta of a threshold is not charged."""
     honest = Cost.of
-    patch.setattr(calibrate.Cost, "of", classmethod(lambda _cls, epsilon, _delta=None: honest(epsilon)))
+    patch.setattr(Cost, "of", classmethod(lambda _cls, epsilon, _delta=None: honest(epsilon)))
 
 
 def give_the_noise_the_whole_delta(patch: pytest.MonkeyPatch) -> None:
@@ -505,7 +506,8 @@ CHOSEN = f"{CLAUSE} (group_selection_strategy = TRUNCATED_GEOMETRIC) {CITIES}"
     ids=lambda each: each.__name__,
 )
 def test_a_lie_about_charges_is_caught(lie: Lie, check: Check):
-    by = InternalError if lie is charge_half_of_the_rho else AssertionError  # it is worth more than it is granted
+    refused = (charge_half_of_the_rho, give_the_noise_the_whole_delta)  # the law is worth more than it is granted
+    by = InternalError if lie in refused else AssertionError
     assert_caught(lie, check, by=by)
 
 

@@ -13,7 +13,7 @@ import itertools
 import math
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Any
@@ -25,6 +25,7 @@ import pytest
 from dpsql.accuracy.choices import exponential_law, permute_and_flip_law
 from dpsql.core import quantiles
 from dpsql.core.exact import ExactTable
+from dpsql.core.measurement import GroupsByChance
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian
 from dpsql.release import choices as release_draws
 from dpsql.release.choices import Draw
@@ -430,7 +431,7 @@ def check_costs_of_releases() -> None:
         check_cost(made)
         assert made.cost.epsilon == 1, f"{sql}: {made.cost}"
         spent = [*(share.cost.epsilon for share in made.shares), *(draw.cost.epsilon for draw in made.draws)]
-        spent += [] if made.selector is None else [made.selector.law.loss.epsilon]
+        spent += [groups.law.loss.epsilon for groups in made.of(GroupsByChance)]
         assert sum(each or Fraction(0) for each in spent) == 1, f"{sql}: {spent}"
         assert all(draw.cost.epsilon == draw.epsilon for draw in made.draws)
         if "=>" not in sql:
@@ -438,8 +439,10 @@ def check_costs_of_releases() -> None:
             by_rho = calibrated_by(schema_of(plain), sql, relation, **more, rho=0.125)
             check_cost(by_rho)
             assert by_rho.cost.rho == Fraction(1, 8)
-            if by_rho.selector is not None:  # whose part is one of epsilon
-                spent_of_rho = by_rho.selector.law.loss.epsilon**2 / 2 + sum(draw.cost.rho for draw in by_rho.draws)
+            if by_rho.of(GroupsByChance):  # whose part is one of epsilon
+                spent_of_rho = by_rho.of(GroupsByChance)[0].law.loss.epsilon ** 2 / 2 + sum(
+                    draw.cost.rho for draw in by_rho.draws
+                )
                 assert Fraction(1, 8) * (1 - Fraction(1, 10**9)) < spent_of_rho <= Fraction(1, 8)
                 continue
             for draw in by_rho.draws:
@@ -475,12 +478,11 @@ def _likeliest(gaps: Any, _rate: Fraction, allowed: Any = None) -> Any:
 
 def silent(made: Release, exact: ExactTable) -> Any:
     """What is released with all noise 0 and every draw the likeliest."""
-    shares = tuple(replace(share, noise=checks.Silence(len(share.places))) for share in made.shares)
     with (
         mock.patch.object(release_draws, "permute_and_flip", _likeliest),
         mock.patch.object(release_draws, "exponential", _likeliest),
     ):
-        return replace(made, shares=shares).privatise(exact)
+        return checks.silenced(made).privatise(exact)
 
 
 HIDDEN: tuple[tuple[Row, ...], ...] = (

@@ -125,8 +125,8 @@ def test_min_privacy_units_raise_the_threshold_by_whole_units():
     for least in (1, 2, 5):
         text = f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (min_privacy_units_per_group = {least}) g, COUNT(*), SUM(i)"
         made = calibrated(schema, f"{text} FROM t GROUP BY g", U, delta=1e-6)
-        assert made.threshold is not None
-        taus.append((made.threshold, made.lattice.one_unit))
+        assert made.selection.threshold is not None
+        taus.append((made.selection.threshold, made.lattice.one_unit))
     (one, unit), (two, _), (five, _) = taus
     assert (two - one, five - one) == (unit, 4 * unit)
 

@@ -20,12 +20,12 @@ import pytest
 from dpsql.core.conversion import rho_for
 from dpsql.core.exact import SHARE_STEPS, ExactTable
 from dpsql.core.loss import as_delta, as_epsilon
+from dpsql.core.measurement import Share
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SharedLaplace, SplitLaplace
 from dpsql.errors import DPSQLError
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.executor import PandasExecutor
 from dpsql.release.release import Release
-from dpsql.release.split import Share
 from dpsql.schema.columns import TableSchema
 from tests.core import checks, random_queries, unit_checks
 from tests.core.checks import INF, NAN, B, Cells, Distance, Row, Shape, U, calibrated, cells_of, moved
@@ -120,7 +120,7 @@ def check_cost(made: Release) -> None:
     for name in ("delta", "rho"):
         spent = sum((getattr(cost, name) for cost in parts), Fraction(0))
         assert spent <= getattr(made.cost, name), f"{name} {float(spent)} of {made.cost}"
-    own = Fraction(0) if made.selector is None else made.selector.law.loss.epsilon
+    own = made.selection.cost.epsilon or Fraction(0)
     if made.cost.epsilon is not None:
         assert all(cost.epsilon is not None for cost in parts)
         spent = sum((cost.epsilon or Fraction(0) for cost in parts), own)

@@ -20,6 +20,7 @@ from dpsql.accounting import gaussian_delta
 from dpsql.core.conversion import rho_for
 from dpsql.core.exact import ExactTable
 from dpsql.core.loss import Allowance
+from dpsql.core.measurement import GroupsByChance
 from dpsql.core.mechanisms import DiscreteGaussian
 from dpsql.core.unit import Neighbours
 from dpsql.errors import BudgetExceeded, DPSQLError
@@ -91,7 +92,7 @@ def standard_errors(made: Release, draws: int) -> list[float]:
     """Of each aggregation, by many releases of an empty group, nothing hidden; an average's is that of its sum."""
     nothing = np.zeros((len(made.exact.parts), draws), dtype=np.int64)
     table = ExactTable(tuple(Vector(np.arange(draws)) for _ in made.exact.keys), nothing, draws)
-    values = replace(made, threshold=None, selector=None).privatise(table).values
+    values = replace(made, measurements=made.shares).privatise(table).values
     found = []
     for each in made.estimates:
         noise = np.zeros(draws)
@@ -143,7 +144,7 @@ def test_the_choice_has_the_smaller_error(case: Case):
     assert auto.choice.wider == pytest.approx(math.exp(errors[other] - errors[chosen]), rel=1e-9)
     assert is_gaussian(auto) == (chosen == "gaussian")
     same = named[chosen]
-    assert (auto.cost, auto.threshold, auto.events) == (same.cost, same.threshold, same.events)
+    assert (auto.cost, auto.selection.threshold, auto.events) == (same.cost, same.selection.threshold, same.events)
     assert [share.noise for share in auto.shares] == [share.noise for share in same.shares]
     assert auto.exact == same.exact
     if chosen == "laplace" and not auto.hides:
@@ -325,7 +326,7 @@ def test_a_strategy_in_the_text_is_obeyed(strategy: str, mechanism: str, gaussia
     made = Case(sql, GROUPS, U, {"epsilon": 1, "delta": 1e-5}).made(mechanism)
     assert is_gaussian(made) == gaussian
     assert (made.choice is not None) == compared
-    assert (made.selector is not None) == (strategy == "TRUNCATED_GEOMETRIC")
+    assert bool(made.of(GroupsByChance)) == (strategy == "TRUNCATED_GEOMETRIC")
 
 
 def test_public_groups_in_the_text_are_compared():

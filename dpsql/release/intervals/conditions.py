@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.core.measurement import Share
 from dpsql.core.mechanisms import Noise
 from dpsql.core.reach import never_negative
 from dpsql.plan.aggregates import AggregateKind
@@ -19,7 +20,6 @@ from dpsql.release.estimate import estimate
 from dpsql.release.intervals.given import Weights, Window, coordinates_of, weights_of
 from dpsql.release.noise_expressions import Linear, form_of
 from dpsql.release.release import Release, Released
-from dpsql.release.split import Share
 
 Floats = NDArray[np.float64]
 Meaning = Callable[[Column], Expr | None]

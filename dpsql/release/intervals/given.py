@@ -138,7 +138,7 @@ def threshold_of(release: Release) -> Given:
     nothing.) A group that exists has a row at least, which adds `one_row` steps to its count."""
     place = release.lattice.selection
     share = release.share_of(place)
-    if release.threshold is None or share is None:
+    if release.selection.threshold is None or share is None:
         return Given()
     from dpsql.accuracy.truncated import tail_of  # as above
 
@@ -146,7 +146,7 @@ def threshold_of(release: Release) -> Given:
     if tail is None:
         return Given(unread=(frozenset({place}),))
     unit, one = release.coordinates[place].unit, release.lattice.one_row
-    return Given((Window({place: unit}, unit, tail, low=float(release.threshold), least=float(one)),))
+    return Given((Window({place: unit}, unit, tail, low=float(release.selection.threshold), least=float(one)),))
 
 
 def combined(release: Release, released: Released, weights: Weights) -> Floats | None:
