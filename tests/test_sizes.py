@@ -19,14 +19,6 @@ LARGER = {  # what is above a limit, and why: a file, or a function as file::nam
     "release/design/coordinates.py": SHAPE,
     "release/design/coordinates.py::Builder.build": SHAPE,
     "release/design/encodings.py::encoded": SHAPE,
-    "release/groups.py::_check": SHAPE,
-    "release/groups.py::selection_of": SHAPE,
-    "release/groups.py::unknown_groups": SHAPE,
-    "release/intervals/conditions.py::_of_average": SHAPE,
-    "release/noise_expressions.py::_linear": SHAPE,
-    "release/plan.py::planned": SHAPE,
-    "release/split.py::batches": SHAPE,
-    "release/stages.py::_aggregate": SHAPE,
 }
 
 _BRANCHES = (

@@ -20,7 +20,7 @@ from dpsql.errors import (
 from dpsql.plan.expressions import columns, unfiltered
 from dpsql.plan.nodes import scans_of
 from dpsql.plan.options import Options
-from dpsql.plan.query import MOST_DERIVED_CELLS, Query
+from dpsql.plan.query import MOST_DERIVED_CELLS, GroupKey, Query
 from dpsql.schema.columns import MOST_KEYS
 
 PUBLIC, LAPLACE, GAUSSIAN, GEOMETRIC = (
@@ -29,6 +29,8 @@ PUBLIC, LAPLACE, GAUSSIAN, GEOMETRIC = (
     "GAUSSIAN_THRESHOLD",
     "TRUNCATED_GEOMETRIC",
 )
+_NOISE = {LAPLACE: "laplace", GAUSSIAN: "gaussian"}
+"""Of the counts that are compared with a threshold."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Selection:
     @property
     def mechanism(self) -> str | None:
         """The noise that the strategy asks for."""
-        return {LAPLACE: "laplace", GAUSSIAN: "gaussian"}.get(self.strategy)
+        return _NOISE.get(self.strategy)
 
     def own_share(self, epsilon: Fraction, aggregates: int) -> Fraction:
         """What choosing groups costs by itself: nothing where an aggregate's own count is compared with a threshold,
@@ -76,19 +78,11 @@ def selection_of(query: Query, analysis: Analysis, options: Options | None, mech
         _check(query, options, PUBLIC)
         return Selection(PUBLIC, every_cell=public, hides=False)
     said = options.group_selection_strategy if options is not None else None
-    if said is not None:
-        strategy = str(said)
-    elif public:
-        strategy = PUBLIC
-    elif mechanism == "gaussian":
-        strategy = GAUSSIAN
-    else:
-        counted = any(each.of != "choice" for each in analysis.measured)
-        strategy = LAPLACE if counted else GEOMETRIC  # by itself the optimal one, beside a count a free one
+    strategy = str(said) if said is not None else _by_itself(analysis, mechanism, public=public)
     _check(query, options, PUBLIC if query.plan.sets else strategy)
     if strategy == PUBLIC and not public:
         raise unknown_groups(query)
-    wanted = {LAPLACE: "laplace", GAUSSIAN: "gaussian"}.get(strategy)
+    wanted = _NOISE.get(strategy)
     if said is not None and wanted is not None and mechanism not in ("auto", wanted):
         raise InvalidArgument(f"{strategy} goes with mechanism={wanted!r}, got {as_written(mechanism)}.")
     if strategy == PUBLIC:
@@ -100,44 +94,63 @@ def selection_of(query: Query, analysis: Analysis, options: Options | None, mech
     return Selection(strategy, every_cell=False, hides=True, epsilon=epsilon, least=least, place=place)
 
 
+def _by_itself(analysis: Analysis, mechanism: str, *, public: bool) -> str:
+    """How groups are chosen where the text says nothing: by itself the truncated geometric law is the optimal one,
+    beside a count a threshold a free one."""
+    if public:
+        return PUBLIC
+    if mechanism == "gaussian":
+        return GAUSSIAN
+    return LAPLACE if any(each.of != "choice" for each in analysis.measured) else GEOMETRIC
+
+
 def _check(query: Query, options: Options | None, strategy: str) -> None:
     """Refuse options that mean nothing here."""
     if options is None:
         return
-    column = options.privacy_unit_column
-    if column is not None:
-        tables = [scan.table for scan in scans_of(query.plan.input) if not scan.table.public]
-        units = {table.unit.column.casefold() for table in tables if table.unit is not None}
-        names = {each.name.casefold() for table in tables for each in table.columns}
-        if column.casefold() not in names:
-            raise UnknownColumn(
-                f'privacy_unit_column: no column "{column}".', span=options.places.get("privacy_unit_column")
-            )
-        if column.casefold() not in units:
-            declared = ", ".join(sorted(table.unit.column for table in tables if table.unit is not None))
-            raise UnsupportedSQL(
-                f"privacy_unit_column {column} is not the declared unit, {declared}."
-                if declared
-                else f"privacy_unit_column {column}: no unit is declared, so each row is one.",
-                span=options.places.get("privacy_unit_column"),
-                hint=f'The owner of the table declares it: unit="{column}".' if not declared else "Leave it out.",
-            )
+    if options.privacy_unit_column is not None:
+        _check_unit(query, options.privacy_unit_column, options.places.get("privacy_unit_column"))
     if strategy == PUBLIC:
-        what = "public groups: all of them are shown" if query.plan.keys else "a query without GROUP BY"
-        for name in ("min_privacy_units_per_group", "group_selection_epsilon"):
-            if getattr(options, name) is not None:
-                raise UnsupportedSQL(
-                    f"{name} has no use for {what}.", span=options.places.get(name), hint="Leave it out."
-                )
-        said, place = options.group_selection_strategy, options.places.get("group_selection_strategy")
-        if said not in (None, PUBLIC) and query.plan.sets:
-            raise UnsupportedSQL(
-                f"{said} hides groups, and those of ROLLUP, CUBE and GROUPING SETS add up: all are shown.",
-                span=place,
-                hint="Leave it out.",
-            )
-        if said not in (None, PUBLIC) and not query.plan.keys:
-            raise UnsupportedSQL(f"{said} chooses groups, and there is no GROUP BY.", span=place, hint="Leave it out.")
+        _check_public(query, options)
+
+
+def _check_unit(query: Query, column: str, place: Span | None) -> None:
+    """Refuse a unit other than the declared one."""
+    tables = [scan.table for scan in scans_of(query.plan.input) if not scan.table.public]
+    units = sorted(table.unit.column for table in tables if table.unit is not None)
+    names = {each.name.casefold() for table in tables for each in table.columns}
+    if column.casefold() not in names:
+        raise UnknownColumn(f'privacy_unit_column: no column "{column}".', span=place)
+    if column.casefold() in {unit.casefold() for unit in units}:
+        return
+    if not units:
+        raise UnsupportedSQL(
+            f"privacy_unit_column {column}: no unit is declared, so each row is one.",
+            span=place,
+            hint=f'The owner of the table declares it: unit="{column}".',
+        )
+    raise UnsupportedSQL(
+        f"privacy_unit_column {column} is not the declared unit, {', '.join(units)}.", span=place, hint="Leave it out."
+    )
+
+
+def _check_public(query: Query, options: Options) -> None:
+    """Refuse what chooses groups where all are shown."""
+    what = "public groups: all of them are shown" if query.plan.keys else "a query without GROUP BY"
+    for name in ("min_privacy_units_per_group", "group_selection_epsilon"):
+        if getattr(options, name) is not None:
+            raise UnsupportedSQL(f"{name} has no use for {what}.", span=options.places.get(name), hint="Leave it out.")
+    said, place = options.group_selection_strategy, options.places.get("group_selection_strategy")
+    if said in (None, PUBLIC):
+        return
+    if query.plan.sets:
+        raise UnsupportedSQL(
+            f"{said} hides groups, and those of ROLLUP, CUBE and GROUPING SETS add up: all are shown.",
+            span=place,
+            hint="Leave it out.",
+        )
+    if not query.plan.keys:
+        raise UnsupportedSQL(f"{said} chooses groups, and there is no GROUP BY.", span=place, hint="Leave it out.")
 
 
 _ALLOW = "allow delta=1e-6 where the budget has it: "
@@ -154,43 +167,53 @@ def within_delta(refusal: UnknownGroups, left: Fraction) -> UnknownGroups:
 
 def unknown_groups(query: Query) -> UnknownGroups:
     """The refusal of groups that are not public."""
-    keys = [key for key in query.plan.keys if key.values is None]
-    if not keys:
-        names = ", ".join(str(key.expr) for key in query.plan.keys)
-        cells = math.prod(len(key.values or ()) for key in query.plan.keys)
-        return UnknownGroups(
-            f"GROUP BY {names} has {cells:,} combinations of public values, more than are shown at once "
-            f"({MOST_KEYS if all(key.listed for key in query.plan.keys) else MOST_DERIVED_CELLS:,}).",
-            span=query.plan.keys[0].span,
-            hint="Group by fewer columns, or allow delta=1e-6 where the budget has it: combinations of few people\n"
-            "are then hidden.",
+    key = next((key for key in query.plan.keys if key.values is None), None)
+    if key is None:
+        return _too_many_together(query)
+    read = columns(key.expr)
+    if read and all(unfiltered(column).range.bounded for column in read):
+        return _too_many_of_one(key)
+    made = next((column for column in read if column.table.startswith("(")), None)
+    if made is not None:
+        hint = (
+            f"Say which there can be, as in WHERE {made.name} BETWEEN 0 AND 20 (costs no delta, shows empty ones\n"
+            "too), or allow delta=1e-6 where the budget has it: groups of few people are then hidden."
         )
-    expr = keys[0].expr
-    if columns(expr) and all(unfiltered(column).range.bounded for column in columns(expr)):
-        times = [column for column in columns(expr) if column.type.temporal]
-        fewer = (
-            f'Declare bounds={{"{times[0].name}": ("2020-01-01", "2024-12-31")}}, or put them into WHERE,'
-            if times
-            else f"Group by something coarser, such as {columns(expr)[0]} // 10,"
-        )
-        return UnknownGroups(
-            f"GROUP BY {expr} has too many public values to show them all.",
-            span=keys[0].span,
-            hint=f"{fewer}\nor allow delta=1e-6 where the budget has it: groups of few people are then hidden.",
-        )
-    made = [column for column in columns(expr) if column.table.startswith("(")]
-    if made:
-        name = made[0].name
-        return UnknownGroups(
-            f"GROUP BY {expr} would reveal which values of {expr} occur.",
-            span=keys[0].span,
-            hint=f"Say which there can be, as in WHERE {name} BETWEEN 0 AND 20 (costs no delta, shows empty ones\n"
-            "too), or allow delta=1e-6 where the budget has it: groups of few people are then hidden.",
-        )
-    inner = [column for column in columns(expr) if not unfiltered(column).range.bounded]
-    declare = f'List them: keys={{"{inner[0].name}": [...]}} (costs no delta, shows empty ones too),\n' if inner else ""
+    else:
+        inner = next((column for column in read if not unfiltered(column).range.bounded), None)
+        declare = f'keys={{"{inner.name}": [...]}}' if inner is not None else ""
+        declare = declare and f"List them: {declare} (costs no delta, shows empty ones too),\n"
+        hint = f"{declare}or allow delta=1e-6 where the budget has it: groups of few people are then hidden."
     return UnknownGroups(
-        f"GROUP BY {expr} would reveal which values of {expr} occur.",
+        f"GROUP BY {key.expr} would reveal which values of {key.expr} occur.", span=key.span, hint=hint
+    )
+
+
+def _too_many_together(query: Query) -> UnknownGroups:
+    """Of keys that are all public."""
+    keys = query.plan.keys
+    names = ", ".join(str(key.expr) for key in keys)
+    cells = math.prod(len(key.values or ()) for key in keys)
+    most = MOST_KEYS if all(key.listed for key in keys) else MOST_DERIVED_CELLS
+    return UnknownGroups(
+        f"GROUP BY {names} has {cells:,} combinations of public values, more than are shown at once ({most:,}).",
         span=keys[0].span,
-        hint=f"{declare}or allow delta=1e-6 where the budget has it: groups of few people are then hidden.",
+        hint="Group by fewer columns, or allow delta=1e-6 where the budget has it: combinations of few people\n"
+        "are then hidden.",
+    )
+
+
+def _too_many_of_one(key: GroupKey) -> UnknownGroups:
+    """Of a key whose values follow from bounds."""
+    read = columns(key.expr)
+    time = next((column for column in read if column.type.temporal), None)
+    fewer = (
+        f'Declare bounds={{"{time.name}": ("2020-01-01", "2024-12-31")}}, or put them into WHERE,'
+        if time is not None
+        else f"Group by something coarser, such as {read[0]} // 10,"
+    )
+    return UnknownGroups(
+        f"GROUP BY {key.expr} has too many public values to show them all.",
+        span=key.span,
+        hint=f"{fewer}\nor allow delta=1e-6 where the budget has it: groups of few people are then hidden.",
     )

@@ -4,7 +4,7 @@ and quotients of two such. Their noise has a law of its own, so that their inter
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,25 +81,31 @@ def _linear(release: Release, expr: Expr) -> Linear | None:
         return Linear({}, float(expr.value)) if number else None  # type: ignore[arg-type]
     if isinstance(expr, Slot):
         return _of_slot(release, expr)
-    if not isinstance(expr, Call):
+    if not isinstance(expr, Call) or expr.function.name not in _LINEAR:
         return None
     args = [_linear(release, arg) for arg in expr.args]
     known = [arg for arg in args if arg is not None]
-    if len(known) < len(args):
+    return _LINEAR[expr.function.name](*known) if len(known) == len(args) else None
+
+
+def _product(first: Linear, second: Linear) -> Linear | None:
+    if first.weights and second.weights:
         return None
-    name = expr.function.name
-    if name == "add":
-        return known[0].plus(known[1])
-    if name == "subtract":
-        return known[0].plus(known[1], -1.0)
-    if name == "negate":
-        return known[0].times(-1.0)
-    if name == "multiply" and not (known[0].weights and known[1].weights):
-        first, second = known
-        return first.times(second.constant) if first.weights else second.times(first.constant)
-    if name == "divide" and not known[1].weights and known[1].constant:
-        return known[0].times(1 / known[1].constant)
-    return None
+    return first.times(second.constant) if first.weights else second.times(first.constant)
+
+
+def _quotient(above: Linear, below: Linear) -> Linear | None:
+    return None if below.weights or not below.constant else above.times(1 / below.constant)
+
+
+_LINEAR: dict[str, Callable[..., Linear | None]] = {
+    "add": lambda first, second: first.plus(second),
+    "subtract": lambda first, second: first.plus(second, -1.0),
+    "negate": lambda only: only.times(-1.0),
+    "multiply": _product,
+    "divide": _quotient,
+}
+"""The functions of combinations that can be combinations."""
 
 
 def _of_slot(release: Release, slot: Slot) -> Linear | None:

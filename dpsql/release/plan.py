@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 from dpsql.core.loss import Allowance
 from dpsql.core.mechanisms import DiscreteGaussian
@@ -40,34 +41,11 @@ def planned(
     if not loose:
         analysis = analyse(query.plan, neighbours, options)
         return calibrate(query, analysis, allowed(), strategy=strategy, mechanism=mechanism, options=options)
-    rest = _rest(allowed())
-
-    def made(bounds: tuple[Interval, ...], law: str) -> Release:
-        held = clipped(query, dict(zip(loose, bounds, strict=True)))
-        analysis = analyse(held.plan, neighbours, options)
-        return calibrate(held, analysis, rest, strategy=strategy, mechanism=law, options=options)
-
-    limits = tuple(widest(column) for column in loose)
-    try:
-        first = made(limits, mechanism)
-    except MissingBounds as refusal:
-        raise _in_own_words(refusal, loose) from None
+    plans = _Plans(query, loose, neighbours, options, strategy, _rest(allowed()))
+    first = plans.first(mechanism)
     measured = first.levels.measured if first.levels is not None else first.shares
     gaussian = any(isinstance(each.noise, DiscreteGaussian) for each in measured)
-
-    def settle(bounds: tuple[Interval, ...]) -> tuple[Release, tuple[Interval, ...]]:
-        """The release with chosen bounds, and these. Conditions and bounds can contradict each other, so that an
-        expression loses a range that it had; then they are widened, which depends on what is public by now, up to those
-        of `first`."""
-        for held in _wider(bounds, limits):
-            try:
-                after = made(held, "gaussian" if gaussian else "laplace")
-            except (QueryRefused, InvalidPrivacyParameter):
-                continue
-            if after.cost.join(first.cost) == first.cost:
-                return after, held
-        return first, limits
-
+    settle = partial(plans.settled, first, "gaussian" if gaussian else "laplace")
     searches = searches_of(loose, query.plan, first.analysis, allowed(), settle)
     return replace(
         first,
@@ -77,6 +55,49 @@ def planned(
         events=(*searches.events, *first.events),
         allowed=allowed(),
     )
+
+
+@dataclass(frozen=True)
+class _Plans:
+    """The plans of a query for bounds of its columns that have none, with what the search for these leaves (`rest`)."""
+
+    query: Query
+    loose: tuple[Column, ...]
+    neighbours: Neighbours
+    options: Options | None
+    strategy: str
+    rest: Allowance
+
+    @property
+    def limits(self) -> tuple[Interval, ...]:
+        """The widest bounds that there are."""
+        return tuple(widest(column) for column in self.loose)
+
+    def of(self, bounds: tuple[Interval, ...], law: str) -> Release:
+        """The release with such bounds and noise of such a law."""
+        held = clipped(self.query, dict(zip(self.loose, bounds, strict=True)))
+        analysis = analyse(held.plan, self.neighbours, self.options)
+        return calibrate(held, analysis, self.rest, strategy=self.strategy, mechanism=law, options=self.options)
+
+    def first(self, mechanism: str) -> Release:
+        """That with the widest bounds. Raises what `analyse` and `calibrate` raise."""
+        try:
+            return self.of(self.limits, mechanism)
+        except MissingBounds as refusal:
+            raise _in_own_words(refusal, self.loose) from None
+
+    def settled(self, first: Release, law: str, bounds: tuple[Interval, ...]) -> tuple[Release, tuple[Interval, ...]]:
+        """The release with chosen bounds, and these. Conditions and bounds can contradict each other, so that an
+        expression loses a range that it had; then they are widened, which depends on what is public by now, up to those
+        of `first`."""
+        for held in _wider(bounds, self.limits):
+            try:
+                after = self.of(held, law)
+            except (QueryRefused, InvalidPrivacyParameter):
+                continue
+            if after.cost.join(first.cost) == first.cost:
+                return after, held
+        return first, self.limits
 
 
 def _in_own_words(refusal: MissingBounds, loose: tuple[Column, ...]) -> MissingBounds:

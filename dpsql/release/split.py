@@ -5,13 +5,13 @@ Sequential composition: the shares' losses add up (Dwork, Roth 2014, theorem 3.1
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpsql.core.exact import Part
 from dpsql.core.loss import root_below, show
-from dpsql.core.sensitivity import Analysis
+from dpsql.core.sensitivity import Analysis, Measured
 from dpsql.errors import InvalidPrivacyParameter
 from dpsql.release.choices import families
 from dpsql.release.design.choose import lower
@@ -37,33 +37,48 @@ def batches(
     what the others leave, all sums and counts one part of it, and values that are drawn together one each. `by_rho`: it
     is rho, half the square of epsilon, that is divided. Raises InvalidPrivacyParameter where they leave nothing, or ask
     for more than there is."""
-    owns = [each.aggregation.epsilon for each in analysis.measured]
-    drawn = [each.of == "choice" for each in analysis.measured]
-    taken = sum((own for own in owns if own is not None), Fraction(0))
-    rest = tuple(place for place, own in enumerate(owns) if own is None and not drawn[place])
-    chosen = families(analysis.measured)
-    place = next((each.aggregation.span for each in analysis.measured if each.aggregation.epsilon is not None), None)
-    if taken > epsilon:
-        raise InvalidPrivacyParameter(
-            f"the aggregates' own epsilons come to {show(taken)}, more than the query's {show(epsilon)}.", span=place
-        )
-    alone = [
-        Batch((place,), own, selects=False, drawn=drawn[place]) for place, own in enumerate(owns) if own is not None
-    ]
-    if not rest and not chosen and not selects and owns:
+    measured = analysis.measured
+    owns = _own_epsilons(measured, epsilon)
+    rest = tuple(place for place, each in enumerate(measured) if place not in owns and each.of != "choice")
+    chosen = families(measured)
+    taken = sum(owns.values(), Fraction(0))
+    alone = [Batch((at,), own, selects=False, drawn=measured[at].of == "choice") for at, own in owns.items()]
+    summed = bool(rest) or selects
+    if alone and not summed and not chosen:
         return tuple(alone)
     if taken == epsilon:
         what = "the other aggregates" if rest or chosen else "choosing the groups that are shown"
         raise InvalidPrivacyParameter(
             f"the aggregates' own epsilons leave nothing of {show(epsilon)} for {what}.",
-            span=place,
+            span=measured[next(iter(owns))].aggregation.span,
             hint="Give them less.",
         )
-    summed = bool(rest) or selects or not chosen
+    summed = summed or not chosen
     parts = max(1, (summed and not quiet) + len(chosen))
     share = epsilon * root_below(Fraction(1, parts)) if by_rho else (epsilon - taken) / parts
-    first = [Batch(rest, share, selects)] if summed else []
-    return (*first, *(Batch(places, share, selects=False, drawn=True) for places in chosen), *alone)
+    return (*_shared(rest if summed else None, chosen, share, selects=selects), *alone)
+
+
+def _own_epsilons(measured: Sequence[Measured], epsilon: Fraction) -> dict[int, Fraction]:
+    """Those of the aggregations that have one. Raises InvalidPrivacyParameter where they ask for more than there is."""
+    owns = {place: own for place, each in enumerate(measured) if (own := each.aggregation.epsilon) is not None}
+    taken = sum(owns.values(), Fraction(0))
+    if taken > epsilon:
+        raise InvalidPrivacyParameter(
+            f"the aggregates' own epsilons come to {show(taken)}, more than the query's {show(epsilon)}.",
+            span=measured[next(iter(owns))].aggregation.span,
+        )
+    return owns
+
+
+def _shared(
+    rest: tuple[int, ...] | None, chosen: Sequence[tuple[int, ...]], share: Fraction, *, selects: bool
+) -> Iterator[Batch]:
+    """A batch of sums and counts, where there is one, and one for each draw."""
+    if rest is not None:
+        yield Batch(rest, share, selects)
+    for places in chosen:
+        yield Batch(places, share, selects=False, drawn=True)
 
 
 def lattices(analysis: Analysis, parts: Sequence[Batch], law: str, wanted: Wanted) -> tuple[Lattice, ...]:

@@ -144,24 +144,35 @@ def _cells(vector: Vector) -> list[Any]:
 
 def _aggregate(each: Aggregation, rows: Answer, codes: NDArray[np.int64], size: int) -> Vector:
     """One exact aggregate, a cell for each group; NULL where a group has no value, save for COUNT."""
-    groups: list[list[Any]] = [[] for _ in range(size)]
     argument = each.argument
-    cells = [0] * len(rows) if argument is None else _cells(value(argument, _columns(rows), len(rows)))
-    for code, cell in zip(codes.tolist(), cells, strict=True):
-        if cell is not None:
-            groups[code].append(cell)
+    groups = _cells_of_groups(argument, rows, codes, size)
     if each.kind in (AggregateKind.COUNT, AggregateKind.DISTINCT):
         counted = [set(group) if each.kind is AggregateKind.DISTINCT else group for group in groups]
         return Vector(np.array([len(group) for group in counted], dtype=np.int64))
     assert argument is not None  # only COUNT has none
-    real = each.kind is AggregateKind.AVG or (each.kind is AggregateKind.SUM and argument.type is Type.REAL)
-    summed = Type.INTEGER if each.kind is AggregateKind.SUM else argument.type
-    kind = Type.REAL if real else summed
+    kind = _type_of(each.kind, argument.type)
     found = [_of_group(each.kind, group, kind) if group else None for group in groups]
-    cells = [blank(kind) if cell is None else cell for cell in found]
+    cells: list[Any] = [blank(kind) if cell is None else cell for cell in found]
     values: Any = as_array(tuple(cells)) if kind is Type.INTEGER else np.array(cells, dtype=DTYPES[kind])
     valid = np.array([cell is not None for cell in found], dtype=bool)
     return Vector(values, None if valid.all() else valid)
+
+
+def _cells_of_groups(argument: Expr | None, rows: Answer, codes: NDArray[np.int64], size: int) -> list[list[Any]]:
+    """What is aggregated of each group: the argument's values that are not NULL, or something for every row."""
+    groups: list[list[Any]] = [[] for _ in range(size)]
+    cells = [0] * len(rows) if argument is None else _cells(value(argument, _columns(rows), len(rows)))
+    for code, cell in zip(codes.tolist(), cells, strict=True):
+        if cell is not None:
+            groups[code].append(cell)
+    return groups
+
+
+def _type_of(kind: AggregateKind, of: Type) -> Type:
+    """The type of an aggregate of values of a type."""
+    if kind is AggregateKind.SUM:
+        return Type.REAL if of is Type.REAL else Type.INTEGER
+    return Type.REAL if kind is AggregateKind.AVG else of
 
 
 def _of_group(kind: AggregateKind, group: list[Any], wanted: Type) -> Any:

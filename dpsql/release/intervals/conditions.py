@@ -131,7 +131,7 @@ def _of_average(release: Release, condition: Call, args: Sequence[Expr | None]) 
     )
     if some is None or sums is None:
         return []
-    beyond = 1 if condition.function.name in ("gt", "lt") else 0
+    beyond = int(condition.function.name in ("gt", "lt"))
     window = _in_steps(release, *sums, 0.0, above=above, beyond=beyond)
     least = _in_steps(release, *some, 1.0, above=True)
     return [] if window is None or least is None else [least, window]
