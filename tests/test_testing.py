@@ -214,6 +214,7 @@ def test_a_failure_quotes_no_row(monkeypatch: pytest.MonkeyPatch):
         with pytest.raises(InternalError) as caught:
             call(held)
         assert "S3CRET" not in str(caught.value)
+        assert "Nothing was charged." in str(caught.value)
         assert caught.value.__cause__ is caught.value.__context__ is None
 
 

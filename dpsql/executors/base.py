@@ -58,7 +58,7 @@ class Engine(Protocol):
 
     def lacks(self, plan: ExactPlan) -> str | None:
         """What a plan asks for that this engine has not, as a noun for a message; None where it can run the plan. By
-        the plan alone: asked before anything is charged."""
+        the plan alone, and before anything is charged: where a query chooses bounds, of the plan with the widest."""
 
 
 ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in (PANDAS,)}

@@ -24,8 +24,8 @@ def check_engine(release: Release, engine: Engine) -> None:
             raise UnsupportedSQL(f"the engine {engine.name}, which reads these tables, has no {lack}.")
 
 
-def run(release: Release, stores: Mapping[str, Store]) -> Released:
-    """The released values of a release over the tables' stores.
+def run(release: Release, stores: Mapping[str, Store], *, paid: bool = True) -> Released:
+    """The released values of a release over the tables' stores. paid: whether it was charged, for messages.
 
     Executors are total; should anything fail all the same while exact values are held, its own words could quote
     one, so they are not passed on. Where the query has chosen bounds, its plan with them is tried as all plans are
@@ -47,8 +47,9 @@ def run(release: Release, stores: Mapping[str, Store]) -> Released:
     except Exception as error:  # noqa: BLE001 - whatever it is, it may have seen a row
         failed = type(error).__name__
     if released is None:  # raised out here, so that nothing of the failure hangs on the error as its context
+        spent = "What it cost stays spent, since rows had been read." if paid else "Nothing was charged."
         raise InternalError(
-            f"the run failed ({failed}). What it cost stays spent, since rows had been read.",
+            f"the run failed ({failed}). {spent}",
             hint="This is a fault of dpsql or of the machine (memory?), not of the query. Please report it.",
         )
     return released

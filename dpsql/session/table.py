@@ -123,7 +123,8 @@ def declare(
         "version": version,
     }
     table = Table(frame, bounds=bounds, keys=keys, types=types, **of_this_table)
-    if table.declaration.auto or any(word is not None for word in of_this_table.values()):
+    bare = all(word is None for word in of_this_table.values()) and not table.declaration.auto
+    if not bare or not isinstance(frame, pd.DataFrame):  # other sources have no `.attrs`
         return table
     copy = frame.copy(deep=False)
     declared = table.declaration

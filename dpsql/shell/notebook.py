@@ -115,7 +115,8 @@ class Notebook:
                 )
 
     def _take(self, session: Session, name: str, table: Table, *, needed: bool) -> None:
-        kept = Table.of(table.frame.copy(deep=False), table.declaration)
+        frame = table.frame.copy(deep=False) if isinstance(table.frame, pd.DataFrame) else table.frame
+        kept = Table.of(frame, table.declaration)
         try:
             session.add(name, kept)
         except DPSQLError:
@@ -126,4 +127,6 @@ class Notebook:
 
 
 def _same(taken: Table, now: Table) -> bool:
-    return taken.declaration == now.declaration and (taken.frame is now.frame or taken.frame.equals(now.frame))
+    if taken.declaration != now.declaration or not isinstance(taken.frame, pd.DataFrame):
+        return taken.declaration == now.declaration and taken.frame is now.frame
+    return taken.frame is now.frame or taken.frame.equals(now.frame)

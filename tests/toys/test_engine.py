@@ -224,6 +224,24 @@ def test_a_session_runs_it():
     assert abs(drawn.mean() - 40) < 3
 
 
+def test_what_is_declared_of_it_is_kept_with_a_table():
+    source: Any = Lists(COLUMNS, TYPES)
+    declared = dpsql.declare(source, **FACTS)
+    assert isinstance(declared, dpsql.Table)
+    assert declared.frame is source
+    held = dpsql.Session({"t": declared}, budget=dpsql.Budget(1e7))
+    assert held.query("SELECT SUM(n) AS s FROM t", epsilon=1e5).df["s"].tolist() == [5 * (1 + 2 + 3 + 5 + 60)]
+
+
+def test_a_session_that_has_public_tables_may_be_given_it_later():
+    held = dpsql.Session({"codes": dpsql.Table(pd.DataFrame({"c": [1]}), public=True)}, budget=dpsql.Budget(1e7))
+    source: Any = dpsql.Table(Lists(COLUMNS, TYPES), **FACTS)
+    held.add("t", source)
+    assert held.query("SELECT COUNT(*) AS n FROM t", epsilon=1e5).df["n"].tolist() == [40]
+    with pytest.raises(UnsupportedSQL, match="the engine lists"):
+        held.query("SELECT MEDIAN(x) FROM t", epsilon=1)
+
+
 def test_a_single_query_runs_it():
     source: Any = Lists(COLUMNS, TYPES)
     result = dpsql.query(source, "SELECT SUM(n) AS s FROM df", epsilon=1e5, bounds={"n": (0, 60)})
