@@ -20,7 +20,6 @@ from dpsql.plan.expressions import Array, Vector
 from dpsql.release.finish import Answer, finish
 from dpsql.release.intervals.intervals import Bounds, interval
 from dpsql.release.release import Release, Released
-from dpsql.release.stages import run_stages
 from dpsql.schema.calendar import date_of, timestamp_of
 from dpsql.schema.columns import Type
 
@@ -195,7 +194,11 @@ def result_of(
     settled: Release, released: Released, footer: str, *, notes: tuple[str, ...] = (), replayed: bool = False
 ) -> Result:
     """What the query does with released values, and the words below the table; the release has its bounds."""
-    rows = run_stages(settled, finish(settled, released))
+    rows = finish(settled, released)
+    if settled.query.stages:
+        from dpsql.release.stages import run_stages  # most questions have no SELECT over an answer
+
+        rows = run_stages(settled, rows)
     warnings = (*warnings_of(settled, released), *unread_choices(settled, released, rows), *too_large(rows), *notes)
     return Result(rows, settled, released, footer, warnings, replayed)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsql.answer.reading import of_one_level
 from dpsql.plan.aggregates import AggregateKind
@@ -15,6 +16,8 @@ from dpsql.release.intervals.conditions import sources
 from dpsql.release.intervals.intervals import has_interval, linear_half_widths
 from dpsql.release.release import Release, Released
 from dpsql.schema.columns import Type
+
+Floats = NDArray[np.float64]
 
 LARGE_EPSILON = Fraction(10)
 LARGE_DELTA = Fraction(1, 1000)
@@ -94,9 +97,16 @@ def _unfound(chosen: Bounded) -> bool:
 
 
 def _drowned(release: Release, released: Released) -> bool:
-    for estimate in release.estimates:
-        if estimate.kind is AggregateKind.COUNT and estimate.count is not None and released.groups:
-            widths = linear_half_widths(release, estimate, 0.95, released.groups)
-            if bool((np.abs(released.values[estimate.count]) < widths).any()):
-                return True
-    return False
+    if not released.groups:
+        return False
+    widths = release.once(_widths_of_counts)
+    return any(bool((np.abs(released.values[count]) < of_groups).any()) for count, of_groups in widths)
+
+
+def _widths_of_counts(release: Release) -> list[tuple[int, Floats]]:
+    """The features that are counts, with their half-widths: in each group of the levels, or of any group."""
+    groups = 1 if release.levels is None else max(rows.stop for _, rows in release.levels.rows())
+    counts = {each.count: each for each in release.estimates if each.kind is AggregateKind.COUNT}
+    return [
+        (place, linear_half_widths(release, each, 0.95, groups)) for place, each in counts.items() if place is not None
+    ]

@@ -73,12 +73,11 @@ def _finish(release: Release, released: Released) -> Answer:
     query = release.query
     slots = slot_vectors(release, released)
     whole = whole_slots(release, released)
-    given = threshold_of(release)
+    given = release.once(threshold_of)
     places = kept(
         query.finish.having, partial(evaluate, read=_reader(release, released, slots, given)), released.groups
     )
-    given = given.further(*conditions(release, query.finish.having, *of_having(release)))
-    given = ranked(release, given, query.finish, len(places), _no_column)
+    given = ranked(release, release.once(_given), query.finish, len(places), _no_column)
     read = _reader(release, released, slots, given)
     keys = slots[: len(query.plan.keys)]
     outputs = [shown_output(each.expr, read, released.groups, whole) for each in query.finish.outputs]
@@ -89,10 +88,20 @@ def _finish(release: Release, released: Released) -> Answer:
         np.arange(released.groups),
         tuple(each.expr for each in query.finish.outputs),
         given,
-        frozenset(each.name for each in query.finish.outputs if is_noisy(release, each.expr)),
+        release.once(_noisy),
     )
     by = [_ordered(term.expr, read, released.groups, whole) for term in query.finish.order]
     return arranged(answer, query.finish, places, keys, by)
+
+
+def _given(release: Release) -> Given:
+    """What the threshold and HAVING say of rows that are shown: it follows from laws and the text."""
+    return threshold_of(release).further(*conditions(release, release.query.finish.having, *of_having(release)))
+
+
+def _noisy(release: Release) -> frozenset[str]:
+    """The outputs with chance in them."""
+    return frozenset(each.name for each in release.query.finish.outputs if is_noisy(release, each.expr))
 
 
 def ranked(release: Release, given: Given, finish_: Finish, rows: int, meaning: Meaning) -> Given:

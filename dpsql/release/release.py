@@ -7,7 +7,7 @@ steps. COUNT, SUM and AVG of the same columns share their coordinates, and so on
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -35,6 +35,7 @@ from dpsql.release.parts import Coordinate, Estimate, Lattice
 from dpsql.schema.intervals import Interval
 
 Kind = TypeVar("Kind")
+Derived = TypeVar("Derived")
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,19 @@ class Release:
         )
         return replace(made, cost=self.cost, allowed=self.allowed, events=self.events, bounds=found)
 
-    @property
+    @cached_property
+    def _derived(self) -> dict[Any, Any]:
+        return {}
+
+    def once(self, derive: Callable[[Release], Derived]) -> Derived:
+        """What follows from the release alone, derived when it is first asked for. Nothing that a run has found: the
+        same release is run again for the next question of its kind."""
+        if derive not in self._derived:
+            self._derived[derive] = derive(self)
+        found: Derived = self._derived[derive]
+        return found
+
+    @cached_property
     def price(self) -> str:
         """The cost in words, in the coin that was asked for."""
         if self.allowed.rho is None or not self.cost.rho:

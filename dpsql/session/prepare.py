@@ -14,7 +14,6 @@ from dpsql.core.loss import Allowance, as_delta, as_epsilon, as_rho, show
 from dpsql.core.unit import Neighbours
 from dpsql.errors import DPSQLError, InternalError, InvalidPrivacyParameter, SQLSyntaxError
 from dpsql.plan.options import Options
-from dpsql.release.goal import LAWS, reached
 from dpsql.release.plan import planned
 from dpsql.release.release import Release
 from dpsql.session.public_tables import stores_of
@@ -217,6 +216,8 @@ def _within(
     goal: Goal, terms: Terms, bound: Bound, release_for: Callable[[Allowance, str], Release], mechanism: str
 ) -> Release:
     """The release that reaches a goal at the least epsilon, which must not be more than is allowed."""
+    from dpsql.release.goal import LAWS, reached  # most questions say what they cost
+
     asked, delta = terms.said(bound.options)
     laws = LAWS if mechanism == "auto" and delta else (mechanism,)
     release = reached(bound.query, lambda epsilon, law: release_for(Allowance(epsilon, delta), law), goal, laws)

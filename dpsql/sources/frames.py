@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -16,8 +16,10 @@ from pandas.api.extensions import ExtensionDtype
 from dpsql.errors import InvalidSchema
 from dpsql.schema.columns import Type
 from dpsql.schema.declaration import Declaration, Stored
-from dpsql.schema.text_format import TEXT_ENDINGS, TextFormat
 from dpsql.schema.words import Pair
+
+if TYPE_CHECKING:
+    from dpsql.schema.text_format import TextFormat
 
 
 def stored_columns(frame: pd.DataFrame) -> list[Stored]:
@@ -110,10 +112,11 @@ def read_table(path: Path, said: Declaration, form: TextFormat | None = None) ->
     what its bounds are (real numbers, dates or timestamps), without bounds text. So one odd cell changes nothing but
     itself. Raises InvalidSchema.
     """
+    from dpsql.schema.text_format import TEXT_ENDINGS, TextFormat  # frames need no reader of files
+    from dpsql.sources.text_files import read_text
+
     if path.suffix.casefold() not in TEXT_ENDINGS:
         raise InvalidSchema(f"{path.name}: only .csv files can be read (and .tsv, .txt); load others with pandas.")
-    from dpsql.sources.text_files import read_text  # frames need no reader of files
-
     types = {name: _type_within(bounds) for name, bounds in said.bounds.items()}
     return read_text(path, form or TextFormat()), replace(said, types={**types, **said.types})
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dpsql.accuracy import truncated
 from dpsql.release.intervals import conditions as noise_conditions
 from dpsql.release.intervals import given as noise_given
 from dpsql.release.intervals import intervals as noise_intervals
@@ -27,20 +28,20 @@ def forget_that_the_group_was_shown(patch: Patch) -> None:
 
 def take_the_window_from_the_wrong_side(patch: Patch) -> None:
     """As if groups below the threshold were the ones shown."""
-    honest = noise_given.interval_within
+    honest = truncated.interval_within
 
     def turned(tail: Any, y: Any, low: float, high: float, level: float, **more: Any) -> Any:
         assert math.isinf(high)
         return honest(tail, y, -math.inf, float(np.max(y, initial=low)), level, **more)
 
-    patch.setattr(noise_given, "interval_within", turned)
+    patch.setattr(truncated, "interval_within", turned)
 
 
 def miss_twice_as_often(patch: Patch) -> None:
     """All of what may be missed on either side."""
-    honest = noise_given.interval_within
+    honest = truncated.interval_within
     patch.setattr(
-        noise_given,
+        truncated,
         "interval_within",
         lambda tail, y, low, high, level, **more: honest(tail, y, low, high, 2 * level - 1, **more),
     )
@@ -57,13 +58,13 @@ def raise_no_level(patch: Patch) -> None:
 
 def believe_the_count_that_is_shown(patch: Patch) -> None:
     """The chance of being shown at the noisy count, not at the least one it may stand for."""
-    honest = noise_given.chance_within
+    honest = truncated.chance_within
 
     def of_shown(tail: Any, low: float, high: float, lower: Any, upper: Any) -> Any:
         middle = np.maximum(low, (lower + upper) / 2)
         return honest(tail, low, high, middle, middle)
 
-    patch.setattr(noise_given, "chance_within", of_shown)
+    patch.setattr(truncated, "chance_within", of_shown)
 
 
 def forget_having(patch: Patch) -> None:

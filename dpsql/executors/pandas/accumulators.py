@@ -17,8 +17,9 @@ from dpsql.core.exact import (
     LatticeSum,
     Part,
 )
+from dpsql.executors.pandas.columns import lattice_steps
 from dpsql.executors.pandas.groups import Codes
-from dpsql.executors.pandas.moments import LARGEST_MOMENT, Division, lattice_steps, moment_steps
+from dpsql.executors.pandas.moments import LARGEST_MOMENT, Division, moment_steps
 from dpsql.executors.pandas.partials import Different
 from dpsql.plan.expressions import Bools, Expr, Vector
 

@@ -11,7 +11,9 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from dpsql.core.exact import LatticeSum
 from dpsql.executors.pandas.blocks import Reader, block_reader, read_objects
 from dpsql.executors.pandas.cells import INTEGERS
 from dpsql.executors.pandas.encoding import Codes, Encoded, encode, is_coded
@@ -249,6 +251,19 @@ def clip(values: Array, lower: Number, upper: Number) -> Array:
     if values.dtype.kind == "f" and 0 in (lower, upper):
         np.copyto(clipped, values, where=values == clipped)
     return clipped
+
+
+def lattice_steps(part: LatticeSum, vector: Vector) -> NDArray[np.int64]:
+    """The integers that the rows of a block add; cells of NULL hold some integer of the range."""
+    values: Any = vector.values
+    if part.whole:
+        clipped = clip(values.astype(np.int64, copy=False), int(part.lower), int(part.upper))
+        steps = clipped - int(part.origin)
+        held = part.least <= part.lower - part.origin and part.upper - part.origin <= part.most
+        return np.asarray(steps if held else clip(steps, part.least, part.most), dtype=np.int64)
+    clipped = clip(values.astype(np.float64, copy=False), part.lower, part.upper)
+    steps = np.rint((clipped - part.origin) * part.steps_per_unit)
+    return np.clip(np.where(np.isfinite(steps), steps, 0), part.least, part.most).astype(np.int64)
 
 
 # Whether two columns are the same cells: by where they lie in memory, without a look at them.

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from dpsql.core.exact import CountRows, ExactPlan, GridCounts, LatticeSum, of_units, readings_of
 from dpsql.executors.pandas.bounding import keep_groups, keep_rows
+from dpsql.executors.pandas.columns import lattice_steps
 from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.executors.pandas.groups import Groups
 from dpsql.executors.pandas.hashing import combine, hash_vector
-from dpsql.executors.pandas.moments import lattice_steps
 from dpsql.executors.pandas.relations import Relation
 from dpsql.plan.expressions import Vector
 from dpsql.schema.columns import Type

@@ -1,32 +1,17 @@
-"""Values of a row, their products and shares, as integers: from block to block the same on every machine."""
+"""Products and shares of the values of a row, as integers: from block to block the same on every machine."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.exact import LARGEST_STEP_COUNT, SHARE_STEPS, LatticeProduct, LatticeShare, LatticeSum
-from dpsql.executors.pandas.columns import clip
+from dpsql.executors.pandas.columns import lattice_steps
 from dpsql.plan.expressions import Vector
 
 LARGEST_MOMENT = LARGEST_STEP_COUNT - 1
 _BITS = SHARE_STEPS.bit_length() - 1
 Steps = NDArray[np.int64]
-
-
-def lattice_steps(part: LatticeSum, vector: Vector) -> NDArray[np.int64]:
-    """The integers that the rows of a block add; cells of NULL hold some integer of the range."""
-    values: Any = vector.values
-    if part.whole:
-        clipped = clip(values.astype(np.int64, copy=False), int(part.lower), int(part.upper))
-        steps = clipped - int(part.origin)
-        held = part.least <= part.lower - part.origin and part.upper - part.origin <= part.most
-        return np.asarray(steps if held else clip(steps, part.least, part.most), dtype=np.int64)
-    clipped = clip(values.astype(np.float64, copy=False), part.lower, part.upper)
-    steps = np.rint((clipped - part.origin) * part.steps_per_unit)
-    return np.clip(np.where(np.isfinite(steps), steps, 0), part.least, part.most).astype(np.int64)
 
 
 def moment_steps(part: LatticeProduct, first: Vector, second: Vector) -> Steps:

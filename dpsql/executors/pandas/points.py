@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from dpsql.core.exact import CountDistinct, Edges, Grid, GridCounts, LatticeSum
 from dpsql.executors.pandas.bounding import distinct_pairs
+from dpsql.executors.pandas.columns import lattice_steps
 from dpsql.executors.pandas.evaluation import evaluator
 from dpsql.executors.pandas.groups import Codes, key_codes
-from dpsql.executors.pandas.moments import lattice_steps
 from dpsql.executors.pandas.partials import Different
 from dpsql.executors.pandas.relations import Relation
 from dpsql.plan.query import GroupKey

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dpsql.core.exact import CountDistinct, CountUnits, LatticeSum, Part, UnitMean, UnitTotal, expressions_of
 from dpsql.executors.pandas.accumulators import Accumulator, Block
 from dpsql.executors.pandas.bounding import distinct_pairs
+from dpsql.executors.pandas.columns import lattice_steps
 from dpsql.executors.pandas.kept_rows import Chosen
-from dpsql.executors.pandas.moments import lattice_steps
 from dpsql.executors.pandas.partials import Different
 from dpsql.executors.pandas.points import DistinctPart
 from dpsql.executors.pandas.relations import Relation
