@@ -11,12 +11,12 @@ import pytest
 
 BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "entered.py"
 BUDGETS = {  # as `benchmarks/entered.py` counts; a few are left free
-    "files, first question": 116,
-    "functions, first question": 900,
+    "files, first question": 120,
+    "functions, first question": 980,
     "files, known question": 44,
     "functions, known question": 310,
-    "modules of dpsql.query": 145,
-    "modules after a first question": 182,
+    "modules of dpsql.query": 148,
+    "modules after a first question": 185,
 }
 _PATTERN = r"""cold: (\d+) files, (\d+) functions
 warm: (\d+) files, (\d+) functions
