@@ -541,8 +541,8 @@ def do_not_charge_a_share(patch: Patch) -> None:
 def give_each_share_the_whole_epsilon(patch: Patch) -> None:
     honest = release_calibrate._shares
 
-    def shares(dealt: Any, *rest: Any, **more: Any) -> Any:
-        made = honest([(lattice, replace(part, epsilon=Fraction(1))) for lattice, part in dealt], *rest, **more)
+    def shares(whole: Any, dealt: Any, *rest: Any, **more: Any) -> Any:
+        made = honest(whole, [(lattice, replace(part, epsilon=Fraction(1))) for lattice, part in dealt], *rest, **more)
         return tuple(replace(each, epsilon=part.epsilon) for each, (_, part) in zip(made, dealt, strict=True))
 
     patch.setattr(release_calibrate, "_shares", shares)

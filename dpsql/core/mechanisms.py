@@ -40,6 +40,10 @@ class Reach:
     """The L1 change of the whole vector, where it is known to be less than `dimension` times that of a coordinate."""
 
 
+NO_REACH = Reach(0, Fraction(0), 0)
+"""Of what is the same for all neighbours."""
+
+
 class Noise(Protocol):
     """A calibrated law: what it is called, its draws and its tails. Distances are lattice steps."""
 

@@ -62,6 +62,7 @@ from dpsql.core.exact import (
     CountDistinct,
     CountRows,
     CountUnits,
+    ExactPlan,
     LatticeProduct,
     LatticeShare,
     Part,
@@ -193,6 +194,14 @@ def assert_unmoved(parts: Sequence[Part], coordinates: Sequence[Terms], analysis
     neighbours: of people's rows only what all neighbours have in common needs no noise."""
     if coordinates and change_of(parts, coordinates, analysis).l1:
         raise InternalError("a sum that a person moves would be released without noise")
+
+
+def assert_limited(plan: ExactPlan, analysis: Analysis) -> None:
+    """Raises InternalError where a plan does not ask for the limits that its reach is derived from."""
+    bounds = analysis.bounds
+    groups = bounds.units.groups if plan.keys else plan.groups
+    if analysis.private and bounds.enforced and (plan.limits, plan.groups) != (bounds.rows, groups):
+        raise InternalError("rows beyond a person's limits would be counted")
 
 
 def _at_level(

@@ -20,7 +20,7 @@ from dpsql.core.measurement import (
     grant,
 )
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SharedLaplace, SplitLaplace
-from dpsql.core.reach import assert_unmoved, change_of, groups_of_a_unit, reach_of
+from dpsql.core.reach import assert_limited, assert_unmoved, change_of, groups_of_a_unit, reach_of
 from dpsql.core.selection import threshold
 from dpsql.core.sensitivity import Analysis
 from dpsql.core.truncated_geometric import TruncatedGeometric
@@ -97,9 +97,11 @@ def _calibrate(
     if by_chance:
         lattice, groups = _by_chance(lattice, analysis, own, delta, chosen.least or 1)
     exact = replace(_exact_plan(query, analysis, chosen, lattice), grids=grids)
+    assert_limited(exact, analysis)
     if by_pair and noisy:
         _check_delta(allowed)
-    shares = _shares(tuple(zip(found, parts, strict=True)), analysis, delta, strategy, allowed, gaussian=gaussian)
+    dealt = tuple(zip(found, parts, strict=True))
+    shares = _shares(lattice, dealt, analysis, delta, allowed, strategy=strategy, gaussian=gaussian)
     if chosen.by_threshold:
         lattice, groups = _by_threshold(lattice, analysis, shares[0].noise, delta, chosen.least or 1)
     cost, events = costs_of((groups, *shares, *draws))  # as the ledger has always been told
@@ -192,6 +194,7 @@ def _of_levels(
     bounds = analysis.bounds
     if bounds.enforced:
         exact = replace(exact, limits=bounds.rows, groups=bounds.units.groups)
+    assert_limited(exact, analysis)
     if not analysis.private or not lattice.coordinates:
         raise UnsupportedSQL("ROLLUP, CUBE and GROUPING SETS are of aggregates of people's rows.")
     # Whole numbers rounded one by one would not add up.
@@ -230,22 +233,24 @@ def _is_noisy(lattice: Lattice) -> bool:
 
 
 def _shares(
+    whole: Lattice,
     dealt: tuple[tuple[Lattice, Batch], ...],
     analysis: Analysis,
     delta: Fraction,
-    strategy: str,
     allowed: Allowance,
     *,
+    strategy: str,
     gaussian: bool,
 ) -> tuple[Share, ...]:
-    """The noise of each lattice that has any, for the coordinates of all of them in a row."""
+    """The noise of each lattice that has any, for the coordinates of all of them in a row, which are those of `whole`:
+    what the noise protects is derived from these, for they are what is released."""
     shares, first = [], 0
     for lattice, part in dealt:
         places = tuple(first + place for place, each in enumerate(lattice.coordinates) if each.noisy)
         first += len(lattice.coordinates)
         if not places:
             continue
-        reach = reach_of(lattice.parts, lattice.noisy, analysis)
+        reach = reach_of(whole.parts, [whole.coordinates[place].terms for place in places], analysis)
         granted = grant(allowed, None if part.epsilon == allowed.pure else part.epsilon, delta)
         paid = granted.gaussian(reach) if gaussian else granted.pure(_laplace(lattice, reach, strategy), reach)
         shares.append(Share(reach, paid.law, places, part.epsilon, paid.cost, paid.event))

@@ -22,7 +22,7 @@ from dpsql.core.exact import ExactPlan, ExactTable
 from dpsql.core.goal import Goal
 from dpsql.core.loss import Allowance
 from dpsql.core.measurement import ALL_SHOWN, Exact, Found, Measurement, Share, ShownGroups
-from dpsql.core.mechanisms import INDEPENDENT, Noise, Reach
+from dpsql.core.mechanisms import INDEPENDENT, NO_REACH, Noise, Reach
 from dpsql.core.sensitivity import Analysis
 from dpsql.plan.expressions import Vector
 from dpsql.plan.query import Query
@@ -165,7 +165,7 @@ class Release:
     @property
     def reach(self) -> Reach:
         """What the first share protects."""
-        return self.shares[0].reach if self.shares else Reach(0, Fraction(0), 0)
+        return self.shares[0].reach if self.shares else NO_REACH
 
     def for_all(self, level: float, groups: int) -> float:
         """The level of each group's interval at which all hold at once with probability `level`. Noise of different
@@ -187,7 +187,8 @@ class Release:
             return replace(self, measurements=())
         noise: Any = self.levels.noise_of(keys)
         places = self.levels.noisy
-        share = Share(Reach(0, Fraction(0), len(places)), noise, places, Fraction(0), FREE, Pure(Fraction(1)))
+        described = replace(NO_REACH, dimension=len(places))
+        share = Share(described, noise, places, Fraction(0), FREE, Pure(Fraction(1)))
         return replace(self, measurements=(share,))
 
     def share_of(self, place: int | None) -> Share | None:
