@@ -114,34 +114,50 @@ def _places(element: Element) -> set[int]:
 
 def _norms(blocks: Sequence[Block], dimension: int) -> Norms:
     """The largest norms of a sum of one pattern of each block."""
+    each = _largest_of_each(blocks, dimension)
+    constant = [block for block in blocks if _is_constant(block)]
+    loose = [block for block in blocks if not _is_constant(block)]
+    always = _sum(one[0] for block in constant for one in block[0])
+    left, found = set(always), []
+    for linked, members in _linked([set().union(*(_places(one) for one in chain(*block))) for block in loose]):
+        left -= linked
+        found.append(_of_patterns(linked, always, [loose[number] for number in members], each))
+    l1, l2_squared = _added([*found, _of_sizes(always[place] for place in left)])
+    return Norms(each, l1, l2_squared)
+
+
+def _largest_of_each(blocks: Sequence[Block], dimension: int) -> tuple[int, ...]:
     low, high = [0] * dimension, [0] * dimension
     for block in blocks:
         spans = [spans_of(pattern) for pattern in block]
         for place in set().union(*spans):
             low[place] += min(span.get(place, ABSENT)[0] for span in spans)
             high[place] += max(span.get(place, ABSENT)[1] for span in spans)
-    each = tuple(max(-least, most) for least, most in zip(low, high, strict=True))
-    l1 = l2_squared = 0
-    places = [set().union(*(_places(one) for pattern in block for one in pattern)) for block in blocks]
-    constant = [len(block) == 1 and all(len(one) == 1 for one in block[0]) for block in blocks]
-    always = _sum(one[0] for block, fixed in zip(blocks, constant, strict=True) if fixed for one in block[0])
-    loose = [number for number, fixed in enumerate(constant) if not fixed]
-    left = set(always)
-    for linked, members in _linked([places[number] for number in loose]):
-        left -= linked
-        patterns = [blocks[loose[number]] for number in members]
-        many = math.prod(map(len, patterns))
-        if many > MOST_VERTICES:
-            sizes = (sum(each[place] for place in linked), sum(each[place] ** 2 for place in linked))
-        else:
-            found = [
-                _largest(linked, always, list(chain(*chosen)), MOST_VERTICES // many) for chosen in product(*patterns)
-            ]
-            sizes = (max(one for one, _ in found), max(two for _, two in found))
-        l1, l2_squared = l1 + sizes[0], l2_squared + sizes[1]
-    l1 += sum(abs(always[place]) for place in left)
-    l2_squared += sum(always[place] ** 2 for place in left)
-    return Norms(each, l1, l2_squared)
+    return tuple(max(-least, most) for least, most in zip(low, high, strict=True))
+
+
+def _is_constant(block: Block) -> bool:
+    return len(block) == 1 and all(len(one) == 1 for one in block[0])
+
+
+def _of_patterns(
+    linked: set[int], always: Mapping[int, int], blocks: Sequence[Block], each: Sequence[int]
+) -> tuple[int, int]:
+    """The largest L1 norm and squared L2 norm at these places of `always` and one pattern of each block."""
+    many = math.prod(map(len, blocks))
+    if many > MOST_VERTICES:
+        return _of_sizes(each[place] for place in linked)
+    found = [_largest(linked, always, list(chain(*chosen)), MOST_VERTICES // many) for chosen in product(*blocks)]
+    return max(one for one, _ in found), max(two for _, two in found)
+
+
+def _of_sizes(steps: Iterable[int]) -> tuple[int, int]:
+    sizes = [abs(step) for step in steps]
+    return sum(sizes), sum(size * size for size in sizes)
+
+
+def _added(found: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    return sum(one for one, _ in found), sum(two for _, two in found)
 
 
 def spans_of(pattern: Pattern) -> dict[int, tuple[int, int]]:
@@ -175,23 +191,21 @@ def _linked(sets: Sequence[set[int]]) -> Iterator[tuple[set[int], list[int]]]:
 def _largest(places: set[int], always: Mapping[int, int], elements: Sequence[Element], most: int) -> tuple[int, int]:
     """The largest L1 norm and squared L2 norm at these places of `always` and one of each element, independently; at
     most so many vertices are gone through."""
-    base = _sum(
-        chain([[(place, always.get(place, 0)) for place in places]], (one[0] for one in elements if len(one) == 1))
-    )
+    fixed = (one[0] for one in elements if len(one) == 1)
+    base = _sum(chain([[(place, always.get(place, 0)) for place in places]], fixed))
     free = [one for one in elements if len(one) > 1]
-    l1 = l2_squared = 0
-    left = set(places)
+    left, found = set(places), []
     for linked, members in _linked([_places(one) for one in free]):
         left -= linked
-        chosen = [free[number] for number in members]
-        if len(linked) == 1 or math.prod(map(len, chosen)) > most:
-            spans = spans_of(tuple(chosen))
-            sizes = [max(abs(base[place] + spans[place][0]), abs(base[place] + spans[place][1])) for place in linked]
-            one, two = sum(sizes), sum(size * size for size in sizes)
-        else:
-            start = [(place, base[place]) for place in linked]
-            sums = [_sum((start, *vertex)).values() for vertex in product(*chosen)]
-            one = max(sum(map(abs, each)) for each in sums)
-            two = max(sum(step * step for step in each) for each in sums)
-        l1, l2_squared = l1 + one, l2_squared + two
-    return l1 + sum(abs(base[place]) for place in left), l2_squared + sum(base[place] ** 2 for place in left)
+        found.append(_of_elements(linked, base, [free[number] for number in members], most))
+    return _added([*found, _of_sizes(base[place] for place in left)])
+
+
+def _of_elements(linked: set[int], base: Mapping[int, int], elements: Sequence[Element], most: int) -> tuple[int, int]:
+    """The same at places that share these elements: vertex by vertex, or each place by itself."""
+    if len(linked) == 1 or math.prod(map(len, elements)) > most:
+        spans = spans_of(tuple(elements))
+        return _of_sizes(max(abs(base[place] + end) for end in spans[place]) for place in linked)
+    start = [(place, base[place]) for place in linked]
+    found = [_of_sizes(_sum((start, *vertex)).values()) for vertex in product(*elements)]
+    return max(one for one, _ in found), max(two for _, two in found)
