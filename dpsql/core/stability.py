@@ -113,9 +113,12 @@ def _(node: Mark) -> Stability:
 @stability.register
 def _(node: Union) -> Stability:
     """A unit's rows in the union are those in each branch together: the numbers add up over branches that can hold the
-    same unit, which those of two different tables of row units cannot."""
+    same unit, which those of two different tables of row units cannot. Rows of declared units do not stand among rows
+    that are units, for limits are of one kind of unit."""
     by_unit: dict[str, int | None] = {}
     below = [stability(branch.input) for branch in node.branches]
+    if len({each.declared for each in below if each.by_unit}) > 1:
+        raise InternalError("rows of declared units would stand among rows that are units")
     for each in below:
         for unit, rows in each.by_unit.items():
             before = by_unit.get(unit, 0)

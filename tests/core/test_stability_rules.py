@@ -78,6 +78,8 @@ def test_how_many_rows_of_a_unit_each_node_has(source: Source, by_unit: dict[str
         Join(PUBLIC, PEOPLE, ()),
         Join(PUBLIC, ROWS, ()),
         per_unit(ROWS),
+        union(ROWS, PEOPLE),
+        union(PEOPLE, PUBLIC, OTHERS),
     ],
 )
 def test_rows_of_different_units_never_meet(source: Source):
