@@ -25,7 +25,7 @@ declared facts alone: it never holds a data value, a row number or a count of ro
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -58,23 +58,31 @@ _WIDEST_LINE = 160
 
 
 class DPSQLError(Exception):
-    """What went wrong (`message`), where (`span`), why, and what to do instead (`hint`)."""
+    """What went wrong (`message`), where (`span`), why, and what to do instead (`hint`). `about`: what callers decide
+    by and make other hints of, by name; texts are for people."""
 
-    def __init__(self, message: str, *, span: Span | None = None, hint: str = "") -> None:
+    def __init__(
+        self, message: str, *, span: Span | None = None, hint: str = "", about: Mapping[str, str] | None = None
+    ) -> None:
         self.message = message
         self.span = span
         self.hint = hint
+        self.about = dict(about or {})
         super().__init__(message)
 
     def __str__(self) -> str:
+        return self.told(self.hint)
+
+    def told(self, hint: str) -> str:
+        """The whole text, with a hint of the caller's."""
         lines = [self.message]
         if self.span is not None:
             lines += self.span.caret().split("\n")
-        lines += self.hint.split("\n") if self.hint else []
+        lines += hint.split("\n") if hint else []
         return "\n  ".join(lines)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.message, self.span, self.hint)
+        return _rebuild, (type(self), self.message, self.span, self.hint, self.about)
 
 
 def as_written(value: object) -> str:
@@ -85,8 +93,10 @@ def as_written(value: object) -> str:
         return f"a {type(value).__name__}"
 
 
-def _rebuild(kind: type[DPSQLError], message: str, span: Span | None, hint: str) -> DPSQLError:
-    return kind(message, span=span, hint=hint)
+def _rebuild(
+    kind: type[DPSQLError], message: str, span: Span | None, hint: str, about: Mapping[str, str]
+) -> DPSQLError:
+    return kind(message, span=span, hint=hint, about=about)
 
 
 class QueryRefused(DPSQLError):

@@ -59,6 +59,7 @@ def as_epsilon(value: object, name: str = "epsilon") -> Fraction:
         raise InvalidPrivacyParameter(
             f"{name} is missing: how much may this answer tell about one person?",
             hint=f"Add {name}=1, or less for stronger privacy.",
+            about={"missing": name},
         )
     number = exact(value, name)
     if number <= 0:

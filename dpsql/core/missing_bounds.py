@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from dpsql.errors import MissingBounds
 from dpsql.plan.aggregates import PAIRS, RANKED, SPREADS, AggregateKind, Aggregation
 from dpsql.plan.expressions import Column, Expr, Literal, Slot, call, columns, rebuild
@@ -15,27 +18,37 @@ _SCALED = "Noise is scaled to how much one person can change the {}; without bou
 _FIRST, _LAST = "2000-01-01", "2030-12-31"
 
 
-def missing_bounds(aggregation: Aggregation, expr: Expr, source: Source, known: Known) -> MissingBounds:
-    """The refusal of an aggregation for one of its arguments, whose range is not bounded."""
+def missing_bounds(
+    aggregation: Aggregation, expr: Expr, source: Source, known: Known, written: Mapping[Expr, Expr]
+) -> MissingBounds:
+    """The refusal of an aggregation for one of its arguments, whose range is not bounded. `written`: parts of its
+    arguments that are planned otherwise than the text has them."""
     loose = [each for each in columns(expr) if _has_range(each) and not fact(each, known).limited]
     why = _why(aggregation)
+    shown, held = _as_written(aggregation, written), rebuild(expr, written)
     if not loose or not _helps(expr, loose, known):
         return MissingBounds(
-            f"{aggregation} has no bounds: {expr} can be as large as {_how_far(expr, known)}.",
+            f"{shown} has no bounds: {held} can be as large as {_how_far(expr, known)}.",
             span=aggregation.span,
-            hint=f"{why}Limit it, for example {_clamped(aggregation, expr)}.",
+            hint=f"{why}Limit it, for example {_clamped(shown, held)}.",
         )
     column = loose[0]
-    of_sub_query = column.table.startswith("(")
+    of_sub_query = column.table not in {scan.name for scan in scans_of(source)}
     pair = f'("{_FIRST}", "{_LAST}")' if column.type.temporal else "(0, 100)"
     declare = "" if of_sub_query else f'Add bounds={{"{column.name}": {pair}}}, or write '
     chosen = '\nbounds="auto" is for columns of tables; it does not reach what a sub-query makes of them.'
     return MissingBounds(
-        f'{aggregation} needs bounds for column "{column.name}".',
+        f'{shown} needs bounds for column "{column.name}".',
         span=aggregation.span,
-        hint=f"{why}{declare or 'Write '}{_clamped(aggregation, column)}. "
+        hint=f"{why}{declare or 'Write '}{_clamped(shown, column)}. "
         f"Choose them from what you know, not from the data.{chosen if of_sub_query and _chooses(source) else ''}",
     )
+
+
+def _as_written(aggregation: Aggregation, written: Mapping[Expr, Expr]) -> Aggregation:
+    arguments = (aggregation.argument, aggregation.second)
+    first, second = (None if each is None else rebuild(each, written) for each in arguments)
+    return replace(aggregation, argument=first, second=second)
 
 
 def _why(aggregation: Aggregation) -> str:

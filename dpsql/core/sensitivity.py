@@ -7,7 +7,9 @@ integers that noise is really added to follows from those integers' own ranges (
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal
 
 from dpsql.core.contribution import Bounds, bounds_of
@@ -84,15 +86,20 @@ class Analysis:
     """Some rows are people's."""
 
 
-def analyse(plan: Aggregate, neighbours: Neighbours, options: Options | None = None) -> Analysis:
+def analyse(
+    plan: Aggregate,
+    neighbours: Neighbours,
+    options: Options | None = None,
+    written: Mapping[Expr, Expr] = MappingProxyType({}),
+) -> Analysis:
     """Measure every aggregation of a plan. Raises MissingBounds where a sum has no finite sensitivity, or a unit any
-    number of rows."""
+    number of rows; it speaks of parts of arguments as they are `written`."""
     below = stability(plan.input)
     bounds = bounds_of(plan, options)
     known = known_of(plan.input)
     grouped = bool(plan.keys)
     reaches = below.every_row and not grouped and bounds.rows == ONE_ROW and bool(below.by_unit)
-    rows = _Rows(plan.input, known, reaches)
+    rows = _Rows(plan.input, known, reaches, written)
     measured = tuple(
         _of_units(_measure(each, rows), plan, bounds, averages=options is not None) for each in plan.aggregations
     )
@@ -146,11 +153,13 @@ def _total(row: Measured, clip: Interval, bounds: Bounds) -> Measured:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """What aggregates read, what is known of it, and whether all rows surely reach the one group."""
+    """What aggregates read, what is known of it, and whether all rows surely reach the one group; and parts of their
+    arguments as the text has them."""
 
     source: Source
     known: Known
     reaches: bool
+    written: Mapping[Expr, Expr]
 
 
 def _measure(aggregation: Aggregation, rows: _Rows) -> Measured:
@@ -202,7 +211,7 @@ def _bounded(aggregation: Aggregation, expr: Expr, known: Fact, rows: _Rows) -> 
     chosen from the whole calendar, for the law of what is chosen goes by ranks and not by distances."""
     meant = known.limited or expr.type.temporal
     if not (meant and known.range.bounded and known.range.magnitude <= _LARGEST):
-        raise missing_bounds(aggregation, expr, rows.source, rows.known)
+        raise missing_bounds(aggregation, expr, rows.source, rows.known, rows.written)
     if known.range.upper - known.range.lower < _SMALLEST:  # a range of one value, or as good as one
         return replace(known, range=point(known.range.lower if known.range.magnitude > _SMALLEST else 0))
     return known

@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.plan.aggregates import AggregateKind
-from dpsql.plan.expressions import DTYPES, Literal, Vector
+from dpsql.plan.expressions import DTYPES, Vector
 from dpsql.release.parts import Chosen, Estimate
+from dpsql.schema.calendar import show_date, show_timestamp
+from dpsql.schema.columns import Type
 
 Floats = NDArray[np.float64]
 Found = tuple[Floats, NDArray[np.bool_]]
@@ -68,7 +70,9 @@ def _shown(each: Chosen, point: int) -> object:
     """A value as JSON has it: dates and times as text."""
     assert each.values is not None  # the caller has seen them
     value = each.values[point]
-    return str(Literal(value, each.kind)).split("'")[1] if each.kind.temporal else value
+    if not isinstance(value, int) or not each.kind.temporal:
+        return value
+    return show_date(value) if each.kind is Type.DATE else show_timestamp(value)
 
 
 @dataclass(frozen=True)

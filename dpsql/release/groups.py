@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -153,67 +154,58 @@ def _check_public(query: Query, options: Options) -> None:
         raise UnsupportedSQL(f"{said} chooses groups, and there is no GROUP BY.", span=place, hint="Leave it out.")
 
 
-_ALLOW = "allow delta=1e-6 where the budget has it: "
-"""What every refusal of unknown groups says last."""
+_HIDDEN = "groups of few people are then hidden."
+
+
+def _refusal(message: str, key: GroupKey, before: str, after: str = _HIDDEN) -> UnknownGroups:
+    """A refusal of unknown groups, which says `before` a delta what else there is to do."""
+    hint = f"{before}allow delta=1e-6 where the budget has it: {after}"
+    return UnknownGroups(message, span=key.span, hint=hint, about={"before delta": before, "after delta": after})
 
 
 def within_delta(refusal: UnknownGroups, left: Fraction) -> UnknownGroups:
     """The refusal, asking for no more delta than a budget has left."""
-    if not 0 < left < Fraction(1, 10**6):
+    about = refusal.about
+    if not 0 < left < Fraction(1, 10**6) or not about:
         return refusal
-    hint = refusal.hint.replace(_ALLOW, f"allow delta={show(left)}: ")
-    return UnknownGroups(refusal.message, span=refusal.span, hint=hint)
+    hint = f"{about['before delta']}allow delta={show(left)}: {about['after delta']}"
+    return UnknownGroups(refusal.message, span=refusal.span, hint=hint, about=about)
 
 
 def unknown_groups(query: Query) -> UnknownGroups:
     """The refusal of groups that are not public."""
-    key = next((key for key in query.plan.keys if key.values is None), None)
-    if key is None:
-        return _too_many_together(query)
-    read = columns(key.expr)
-    if read and all(unfiltered(column).range.bounded for column in read):
-        return _too_many_of_one(key)
-    made = next((column for column in read if column.table.startswith("(")), None)
-    if made is not None:
-        hint = (
-            f"Say which there can be, as in WHERE {made.name} BETWEEN 0 AND 20 (costs no delta, shows empty ones\n"
-            "too), or allow delta=1e-6 where the budget has it: groups of few people are then hidden."
+    keys = [key for key in query.plan.keys if key.values is None]
+    if not keys:
+        return _too_many(query.plan.keys)
+    key, expr = keys[0], keys[0].expr
+    read = columns(expr)
+    unlisted = [column for column in read if not unfiltered(column).range.bounded]
+    if read and not unlisted:
+        times = [column for column in read if column.type.temporal]
+        fewer = (
+            f'Declare bounds={{"{times[0].name}": ("2020-01-01", "2024-12-31")}}, or put them into WHERE,'
+            if times
+            else f"Group by something coarser, such as {read[0]} // 10,"
         )
-    else:
-        inner = next((column for column in read if not unfiltered(column).range.bounded), None)
-        declare = f'keys={{"{inner.name}": [...]}}' if inner is not None else ""
-        declare = declare and f"List them: {declare} (costs no delta, shows empty ones too),\n"
-        hint = f"{declare}or allow delta=1e-6 where the budget has it: groups of few people are then hidden."
-    return UnknownGroups(
-        f"GROUP BY {key.expr} would reveal which values of {key.expr} occur.", span=key.span, hint=hint
-    )
+        return _refusal(f"GROUP BY {expr} has too many public values to show them all.", key, f"{fewer}\nor ")
+    message = f"GROUP BY {expr} would reveal which values of {expr} occur."
+    tables = {scan.name for scan in scans_of(query.plan.input)}
+    made = [column.name for column in read if column.table not in tables]
+    if made:
+        some = f"WHERE {made[0]} BETWEEN 0 AND 20 (costs no delta, shows empty ones\ntoo), or "
+        return _refusal(message, key, f"Say which there can be, as in {some}")
+    name = unlisted[0].name if unlisted else ""
+    declare = f'List them: keys={{"{name}": [...]}} (costs no delta, shows empty ones too),\n' if unlisted else ""
+    return _refusal(message, key, f"{declare}or ")
 
 
-def _too_many_together(query: Query) -> UnknownGroups:
-    """Of keys that are all public."""
-    keys = query.plan.keys
-    names = ", ".join(str(key.expr) for key in keys)
-    cells = math.prod(len(key.values or ()) for key in keys)
+def _too_many(keys: Sequence[GroupKey]) -> UnknownGroups:
+    """Of keys with public values each, but too many together."""
+    names, cells = ", ".join(str(key.expr) for key in keys), math.prod(len(key.values or ()) for key in keys)
     most = MOST_KEYS if all(key.listed for key in keys) else MOST_DERIVED_CELLS
-    return UnknownGroups(
+    return _refusal(
         f"GROUP BY {names} has {cells:,} combinations of public values, more than are shown at once ({most:,}).",
-        span=keys[0].span,
-        hint="Group by fewer columns, or allow delta=1e-6 where the budget has it: combinations of few people\n"
-        "are then hidden.",
-    )
-
-
-def _too_many_of_one(key: GroupKey) -> UnknownGroups:
-    """Of a key whose values follow from bounds."""
-    read = columns(key.expr)
-    time = next((column for column in read if column.type.temporal), None)
-    fewer = (
-        f'Declare bounds={{"{time.name}": ("2020-01-01", "2024-12-31")}}, or put them into WHERE,'
-        if time is not None
-        else f"Group by something coarser, such as {read[0]} // 10,"
-    )
-    return UnknownGroups(
-        f"GROUP BY {key.expr} has too many public values to show them all.",
-        span=key.span,
-        hint=f"{fewer}\nor allow delta=1e-6 where the budget has it: groups of few people are then hidden.",
+        keys[0],
+        "Group by fewer columns, or ",
+        "combinations of few people\nare then hidden.",
     )

@@ -11,8 +11,8 @@ from dpsql.core.loss import Allowance
 from dpsql.core.mechanisms import DiscreteGaussian
 from dpsql.core.sensitivity import analyse
 from dpsql.core.unit import Neighbours
-from dpsql.errors import InvalidPrivacyParameter, MissingBounds, QueryRefused
-from dpsql.plan.expressions import Column
+from dpsql.errors import InvalidPrivacyParameter, QueryRefused
+from dpsql.plan.expressions import Column, Expr
 from dpsql.plan.facts import known_of
 from dpsql.plan.options import Options
 from dpsql.plan.query import Query
@@ -42,7 +42,7 @@ def planned(
         analysis = analyse(query.plan, neighbours, options)
         return calibrate(query, analysis, allowed(), strategy=strategy, mechanism=mechanism, options=options)
     plans = _Plans(query, loose, neighbours, options, strategy, _rest(allowed()))
-    first = plans.first(mechanism)
+    first = plans.of(plans.limits, mechanism)
     measured = first.levels.measured if first.levels is not None else first.shares
     gaussian = any(isinstance(each.noise, DiscreteGaussian) for each in measured)
     settle = partial(plans.settled, first, "gaussian" if gaussian else "laplace")
@@ -74,17 +74,11 @@ class _Plans:
         return tuple(widest(column) for column in self.loose)
 
     def of(self, bounds: tuple[Interval, ...], law: str) -> Release:
-        """The release with such bounds and noise of such a law."""
+        """The release with such bounds and noise of such a law. Raises what `analyse` and `calibrate` raise."""
         held = clipped(self.query, dict(zip(self.loose, bounds, strict=True)))
-        analysis = analyse(held.plan, self.neighbours, self.options)
+        written: dict[Expr, Expr] = {clamped(*each): each[0] for each in zip(self.loose, bounds, strict=True)}
+        analysis = analyse(held.plan, self.neighbours, self.options, written)
         return calibrate(held, analysis, self.rest, strategy=self.strategy, mechanism=law, options=self.options)
-
-    def first(self, mechanism: str) -> Release:
-        """That with the widest bounds. Raises what `analyse` and `calibrate` raise."""
-        try:
-            return self.of(self.limits, mechanism)
-        except MissingBounds as refusal:
-            raise _in_own_words(refusal, self.loose) from None
 
     def settled(self, first: Release, law: str, bounds: tuple[Interval, ...]) -> tuple[Release, tuple[Interval, ...]]:
         """The release with chosen bounds, and these. Conditions and bounds can contradict each other, so that an
@@ -98,17 +92,6 @@ class _Plans:
             if after.cost.join(first.cost) == first.cost:
                 return after, held
         return first, self.limits
-
-
-def _in_own_words(refusal: MissingBounds, loose: tuple[Column, ...]) -> MissingBounds:
-    """A refusal with columns as the query has them, not as they are planned."""
-    message, hint = refusal.message, refusal.hint
-    for column in loose:
-        planned, plain = str(clamped(column, widest(column))), str(column)
-        suggested = f"CLAMP({plain}, 0, 100)"
-        for long, short in ((planned, plain), (planned.replace(f"({plain},", f"({suggested},", 1), suggested)):
-            message, hint = message.replace(long, short), hint.replace(long, short)
-    return MissingBounds(message, span=refusal.span, hint=hint)
 
 
 def _wider(bounds: tuple[Interval, ...], limits: tuple[Interval, ...]) -> Iterator[tuple[Interval, ...]]:

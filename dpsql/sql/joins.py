@@ -17,7 +17,7 @@ from dpsql.errors import Span, UnsupportedSQL
 from dpsql.plan.expressions import Column, Expr, Literal, columns, conjuncts
 from dpsql.plan.nodes import Filter, Join, Pair, Source
 from dpsql.schema.columns import Type
-from dpsql.sql.same_unit import People, Rows, SameUnit, Step, equality, implied, nullable, places_of
+from dpsql.sql.same_unit import OWN, Handle, People, Rows, SameUnit, Step, equality, implied, nullable, places_of
 
 
 def assembled(people: People, predicate: Expr | None) -> Rows:
@@ -32,7 +32,7 @@ def assembled(people: People, predicate: Expr | None) -> Rows:
     return _Assembly(people, conditions).rows()
 
 
-_Joined = tuple[Source, frozenset[tuple[str, Column]]]
+_Joined = tuple[Source, frozenset[Handle]]
 """What joins make, and the handles of its rows."""
 
 
@@ -87,7 +87,7 @@ class _Assembly:
         private = [step for step in steps if not step.rows.public]
         first = steps[:1] if current is not None and not (current.public and private) else private or steps
         source, handles = self._best_order(first, steps, equalities)
-        loose = frozenset[tuple[str, Column]]().union(*(step.rows.loose for step in steps))
+        loose = frozenset[Handle]().union(*(step.rows.loose for step in steps))
         names = frozenset[str]().union(*(step.rows.names for step in steps))
         listed = [side for pair in equalities for side in pair if isinstance(side, Column)]
         return Rows(source, names, same.closure(handles, listed), loose=loose)
@@ -289,7 +289,7 @@ def _unit_condition(left: Rows, right: Rows) -> str:
     """The condition to add: handles of the same kind, those along a foreign key first."""
     pairs = [
         (
-            (kind == "") + 2 * (one.name == other.name and kind.endswith(f".{one.name}")),
+            (kind == OWN) + 2 * (one.name == other.name == kind[1]),
             f"{one.shown or left.table.name}.{one.name}",
             f"{other.shown or right.table.name}.{other.name}",
         )

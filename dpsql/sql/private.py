@@ -28,7 +28,7 @@ from dpsql.sql.marks import with_marks
 from dpsql.sql.parse import span_of
 from dpsql.sql.public_keys import possible, public_values
 from dpsql.sql.refusals import unlisted
-from dpsql.sql.same_unit import People, origins
+from dpsql.sql.same_unit import OWN, People, origins
 from dpsql.sql.scopes import Statementwide
 from dpsql.sql.select_list import aggregate_in, items_of
 from dpsql.sql.selects import SelectBinder
@@ -221,7 +221,7 @@ class PrivateSelect(SelectBinder):
 
     def slot_of(self, aggregation: Aggregation, node: exp.Expr) -> Slot:
         if aggregation.kind is AggregateKind.DISTINCT:
-            units = (column for how, column in self.rows.handles if not how)
+            units = (column for how, column in self.rows.handles if how == OWN)
             aggregation = replace(aggregation, of_units=any(aggregation.argument == column for column in units))
         return super().slot_of(aggregation, node)
 
@@ -239,7 +239,7 @@ class PrivateSelect(SelectBinder):
         super().check_argument(kind, expr, node)
 
     def raw_column(self, column: Column) -> Exception:
-        if column.table.startswith("(sub-query)"):
+        if any(mark.column == column for mark in self.marks):
             return UnsupportedSQL(
                 "a sub-query in an expression stands in WHERE, GROUP BY or an aggregate's argument.",
                 span=next((span_of(self.sql, node) for node, made in self.memberships.items() if made == column), None),

@@ -30,7 +30,10 @@ from dpsql.schema.columns import ColumnSchema, TableSchema, value_range
 from dpsql.schema.intervals import EVERYTHING
 from dpsql.sql.scopes import Scope
 
-Handle = tuple[str, Column]
+Kind = tuple[str, str]
+"""The table and the key that a path leads to; OWN: the unit itself."""
+OWN: Kind = ("", "")
+Handle = tuple[Kind, Column]
 
 
 @dataclass(frozen=True)
@@ -120,11 +123,11 @@ def rows_of(scan: Scan) -> Rows:
     by_name = {column.name: column_of(column, scan) for column in table.columns}
     unique = tuple(frozenset(by_name[each] for each in key) for key in table.unique)
     matches = tuple((by_name[each], most) for each, most in table.max_matches)
-    handles = {(f"{table.name.casefold()}.{column.name}", column) for key in unique for column in key if len(key) == 1}
+    handles = {((table.name.casefold(), column.name), column) for key in unique for column in key if len(key) == 1}
     if table.unit is not None:
         held = by_name[table.unit.column]
         first = table.unit.steps[0] if table.unit.steps else None
-        handles.add(("" if first is None else f"{first.table}.{first.key}", held))
+        handles.add((OWN if first is None else (first.table, first.key), held))
     return Rows(
         scan,
         frozenset({scan.name}),
@@ -257,7 +260,7 @@ class SameUnit:
     def linked(self, rows: list[Rows]) -> list[int]:
         """A number for each, the same for those whose rows belong to the same unit where the equalities hold."""
         number = list(range(len(rows)))
-        seen: dict[tuple[str, object], int] = {}
+        seen: dict[tuple[Kind, object], int] = {}
         for place, each in enumerate(rows):
             for kind, column in each.handles | each.loose:
                 first = seen.setdefault((kind, self._find(column)), place)

@@ -12,7 +12,7 @@ from dpsql.plan.nodes import Branch, Union, row_scans_of
 from dpsql.schema.columns import Type
 from dpsql.schema.units import zones_differ
 from dpsql.sql.parse import span_of
-from dpsql.sql.same_unit import Handle, People, Rows, Step
+from dpsql.sql.same_unit import Handle, Kind, People, Rows, Step
 from dpsql.sql.scopes import Scope, Statementwide
 from dpsql.sql.select_list import fresh
 
@@ -49,7 +49,7 @@ def union_of(whole: Statementwide, node: exp.Union, relations: Sequence[People])
     return People(Scope("the union", "the union", listed_columns), (Step(union),))
 
 
-def _kinds(handles: frozenset[Handle], expr: Expr) -> frozenset[str]:
+def _kinds(handles: frozenset[Handle], expr: Expr) -> frozenset[Kind]:
     return frozenset(kind for kind, column in handles if column == expr)
 
 

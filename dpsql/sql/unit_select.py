@@ -23,7 +23,7 @@ from dpsql.sql.key_ranges import within_keys
 from dpsql.sql.marks import with_marks
 from dpsql.sql.parse import span_of
 from dpsql.sql.row_wise import refuse_cutting
-from dpsql.sql.same_unit import People, Rows, Step, origins
+from dpsql.sql.same_unit import OWN, Handle, Kind, People, Rows, Step, origins
 from dpsql.sql.scopes import Scope, Statementwide
 from dpsql.sql.select_list import aggregate_in, fresh, is_star, items_of
 from dpsql.sql.selects import SelectBinder
@@ -77,7 +77,7 @@ class UnitSelect(SelectBinder):
         columns = self._columns(aggregations, domains.known, place)
         slots: dict[Expr, Expr] = dict(zip([*self.keys.values(), *self.aggregations.values()], columns, strict=True))
         of_unit = frozenset((kind, slots[self.keys[column]]) for kind, column in rows.handles if column in self.keys)
-        alone = list(self.keys) == [column for kind, column in rows.handles if kind == "" and column in self.keys][:1]
+        alone = list(self.keys) == [column for kind, column in rows.handles if kind == OWN and column in self.keys][:1]
         groups: Source = PerUnit(source, tuple(self.keys), aggregations, tuple(columns), alone)
         if condition is not None:
             groups = Filter(groups, rebuild(condition, slots))
@@ -130,7 +130,7 @@ class UnitSelect(SelectBinder):
         super().check_argument(kind, expr, node)
 
 
-def _handles(pairs: frozenset[tuple[str, Expr]]) -> frozenset[tuple[str, Column]]:
+def _handles(pairs: frozenset[tuple[Kind, Expr]]) -> frozenset[Handle]:
     return frozenset((kind, column) for kind, column in pairs if isinstance(column, Column))
 
 

@@ -72,16 +72,17 @@ def exceeded(cost: Cost, watches: Sequence[Watch], parts: Sequence[Part], asked:
         return _of_the_coin(refused, of_coin or watches[0], of_delta)
     left = of_delta.remaining(parts=parts).delta
     price = cost.hidden if of_delta.filter.accountant == "zcdp" else cost.delta
-    hint = _hint("delta", left, asked)
+    after = ""
     kept = of_delta.filter.conversion
     if kept:
-        hint += (
+        after = (
             f"\nOf the budget's delta {show(kept)} is kept to convert rho to epsilon (accountant "
             f"{of_delta.filter.accountant!r});\nthe owner can set it, Budget(..., conversion_delta=...), or open with "
             "accountant='basic'."
         )
     spent = of_delta.spent(parts)
-    return _refusal("delta", (price, left), (spent.delta, of_delta.filter.budget.delta), of_delta, hint)
+    advice = _Advice("delta", left, asked, after=after)
+    return _refusal("delta", (price, left), (spent.delta, of_delta.filter.budget.delta), of_delta, advice)
 
 
 def _of_the_coin(refused: _Refused, tight: Watch, of_delta: Watch | None) -> BudgetExceeded:
@@ -89,12 +90,14 @@ def _of_the_coin(refused: _Refused, tight: Watch, of_delta: Watch | None) -> Bud
     left = _left(refused)
     if refused.cost.epsilon is None and not left:
         return _no_more_rho(refused, tight)
-    hint = _hint(refused.word, left, refused.asked)
+    before = ""
     if of_delta is not None:
-        hint = f"Its delta is too much as well: {show(of_delta.remaining(parts=refused.parts).delta)} is left. {hint}"
+        rest = show(of_delta.remaining(parts=refused.parts).delta)
+        before = f"Its delta is too much as well: {rest} is left. "
     spent, whole = tight.spent(refused.parts), tight.filter
     numbers = (spent.rho, whole.rho) if refused.word == "rho" else (spent.epsilon, whole.budget.epsilon)
-    return _refusal(refused.word, (refused.price, left), numbers, tight, hint)
+    advice = _Advice(refused.word, left, refused.asked, before)
+    return _refusal(refused.word, (refused.price, left), numbers, tight, advice)
 
 
 def _no_more_rho(refused: _Refused, tight: Watch) -> BudgetExceeded:
@@ -111,7 +114,7 @@ def _no_more_rho(refused: _Refused, tight: Watch) -> BudgetExceeded:
 
 
 def _refusal(
-    word: str, numbers: tuple[Fraction, Fraction], whole: tuple[Fraction, Fraction], tight: Watch, hint: str
+    word: str, numbers: tuple[Fraction, Fraction], whole: tuple[Fraction, Fraction], tight: Watch, advice: _Advice
 ) -> BudgetExceeded:
     price, rest = _apart(*numbers)
     spent, limit = (show(each) for each in whole)
@@ -119,16 +122,29 @@ def _refusal(
     return BudgetExceeded(
         f"this query costs {word} {price} but {rest} is left{tight.whose} (spent {spent} of {limit} in {asked}). "
         "Nothing was run, nothing was charged.",
-        hint=hint,
+        hint=advice.said(advice.asked.also),
+        about={"hint elsewhere": advice.said("")},
     )
 
 
-def _hint(word: str, left: Fraction, asked: Asked) -> str:
-    if not left:
-        return "Reuse an earlier answer, or ask the data owner."
-    if asked.within and word == "epsilon":
-        return "Ask for a larger error, reuse an earlier answer, or ask the data owner."
-    return f"Run it with {word}={show(left)}{asked.also}, reuse an earlier answer, or ask the data owner."
+@dataclass(frozen=True, slots=True)
+class _Advice:
+    """What to do instead of a query with too little `left` of a word."""
+
+    word: str
+    left: Fraction
+    asked: Asked
+    before: str = ""
+    after: str = ""
+
+    def said(self, also: str) -> str:
+        """In words; `also`: what is to be repeated, which only Python can say."""
+        what = f"Run it with {self.word}={show(self.left)}{also}, reuse"
+        if not self.left:
+            what = "Reuse"
+        elif self.asked.within and self.word == "epsilon":
+            what = "Ask for a larger error, reuse"
+        return f"{self.before}{what} an earlier answer, or ask the data owner.{self.after}"
 
 
 def _left(refused: _Refused) -> Fraction:
