@@ -42,8 +42,7 @@ class Plain:
 
     def aggregation(self, each: Aggregation) -> Aggregation:
         """An aggregation of the plan."""
-        argument, second = (None if part is None else self.expr(part) for part in (each.argument, each.second))
-        return replace(each, argument=argument, second=second)
+        return each.rebuilt(self.columns) if self.columns else each
 
     def label(self, label: Label) -> Label:
         """What noise is added to."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from dpsql.errors import MissingBounds
 from dpsql.plan.aggregates import PAIRS, RANKED, SPREADS, AggregateKind, Aggregation
@@ -25,7 +24,7 @@ def missing_bounds(
     arguments that are planned otherwise than the text has them."""
     loose = [each for each in columns(expr) if _has_range(each) and not fact(each, known).limited]
     why = _why(aggregation)
-    shown, held = _as_written(aggregation, written), rebuild(expr, written)
+    shown, held = aggregation.rebuilt(written), rebuild(expr, written)
     if not loose or not _helps(expr, loose, known):
         return MissingBounds(
             f"{shown} has no bounds: {held} can be as large as {_how_far(expr, known)}.",
@@ -43,12 +42,6 @@ def missing_bounds(
         hint=f"{why}{declare or 'Write '}{_clamped(shown, column)}. "
         f"Choose them from what you know, not from the data.{chosen if of_sub_query and _chooses(source) else ''}",
     )
-
-
-def _as_written(aggregation: Aggregation, written: Mapping[Expr, Expr]) -> Aggregation:
-    arguments = (aggregation.argument, aggregation.second)
-    first, second = (None if each is None else rebuild(each, written) for each in arguments)
-    return replace(aggregation, argument=first, second=second)
 
 
 def _why(aggregation: Aggregation) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Literal
 
 from dpsql.core.contribution import Bounds, bounds_of
@@ -87,10 +86,7 @@ class Analysis:
 
 
 def analyse(
-    plan: Aggregate,
-    neighbours: Neighbours,
-    options: Options | None = None,
-    written: Mapping[Expr, Expr] = MappingProxyType({}),
+    plan: Aggregate, neighbours: Neighbours, options: Options | None = None, written: Mapping[Expr, Expr] | None = None
 ) -> Analysis:
     """Measure every aggregation of a plan. Raises MissingBounds where a sum has no finite sensitivity, or a unit any
     number of rows; it speaks of parts of arguments as they are `written`."""
@@ -99,7 +95,7 @@ def analyse(
     known = known_of(plan.input)
     grouped = bool(plan.keys)
     reaches = below.every_row and not grouped and bounds.rows == ONE_ROW and bool(below.by_unit)
-    rows = _Rows(plan.input, known, reaches, written)
+    rows = _Rows(plan.input, known, reaches, written or {})
     measured = tuple(
         _of_units(_measure(each, rows), plan, bounds, averages=options is not None) for each in plan.aggregations
     )

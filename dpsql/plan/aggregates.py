@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 
 from dpsql.errors import Span
-from dpsql.plan.expressions import Expr
+from dpsql.plan.expressions import Expr, rebuild
 from dpsql.schema.columns import Key
 from dpsql.schema.intervals import Interval
 
@@ -97,6 +98,11 @@ class Aggregation:
         more += "" if self.at is None or self.word == "MEDIAN" else f", {float(self.at):g}"
         what = "*" if self.argument is None else self.argument
         return f"{self.word}({what}{more}{own}{clip})"
+
+    def rebuilt(self, replaced: Mapping[Expr, Expr]) -> Aggregation:
+        """The aggregate with every part of its arguments that is named put in its place."""
+        first, second = (None if each is None else rebuild(each, replaced) for each in (self.argument, self.second))
+        return replace(self, argument=first, second=second)
 
     @property
     def arguments(self) -> tuple[Expr, ...]:

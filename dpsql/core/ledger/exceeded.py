@@ -72,8 +72,7 @@ def exceeded(cost: Cost, watches: Sequence[Watch], parts: Sequence[Part], asked:
         return _of_the_coin(refused, of_coin or watches[0], of_delta)
     left = of_delta.remaining(parts=parts).delta
     price = cost.hidden if of_delta.filter.accountant == "zcdp" else cost.delta
-    after = ""
-    kept = of_delta.filter.conversion
+    after, kept = "", of_delta.filter.conversion
     if kept:
         after = (
             f"\nOf the budget's delta {show(kept)} is kept to convert rho to epsilon (accountant "
@@ -90,10 +89,8 @@ def _of_the_coin(refused: _Refused, tight: Watch, of_delta: Watch | None) -> Bud
     left = _left(refused)
     if refused.cost.epsilon is None and not left:
         return _no_more_rho(refused, tight)
-    before = ""
-    if of_delta is not None:
-        rest = show(of_delta.remaining(parts=refused.parts).delta)
-        before = f"Its delta is too much as well: {rest} is left. "
+    rest = None if of_delta is None else show(of_delta.remaining(parts=refused.parts).delta)
+    before = "" if rest is None else f"Its delta is too much as well: {rest} is left. "
     spent, whole = tight.spent(refused.parts), tight.filter
     numbers = (spent.rho, whole.rho) if refused.word == "rho" else (spent.epsilon, whole.budget.epsilon)
     advice = _Advice(refused.word, left, refused.asked, before)
@@ -139,10 +136,8 @@ class _Advice:
 
     def said(self, also: str) -> str:
         """In words; `also`: what is to be repeated, which only Python can say."""
-        what = f"Run it with {self.word}={show(self.left)}{also}, reuse"
-        if not self.left:
-            what = "Reuse"
-        elif self.asked.within and self.word == "epsilon":
+        what = f"Run it with {self.word}={show(self.left)}{also}, reuse" if self.left else "Reuse"
+        if self.left and self.asked.within and self.word == "epsilon":
             what = "Ask for a larger error, reuse"
         return f"{self.before}{what} an earlier answer, or ask the data owner.{self.after}"
 
