@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.answer.tree import FarOff, Gaps
+from dpsql.answer.plain import Plain
+from dpsql.answer.tree import FREE, Drawn, FarOff, Gaps, Price
 from dpsql.plan.aggregates import AggregateKind, Aggregation
 from dpsql.release.choices import EXACT, Draw
 from dpsql.release.parts import Chosen
@@ -21,9 +22,12 @@ def asked_of(release: Release, draw: Draw) -> tuple[Aggregation, ...]:
     return tuple(each for each, estimate in pairs if estimate.chosen and estimate.chosen.place in draw.places)
 
 
-def sure_off(draw: Draw) -> int:
-    """How many rows a drawn value may be off, at 95 %."""
-    return draw.rows_off(_LEVEL)
+def drawn(release: Release, draw: Draw, price: Price, plain: Plain) -> Drawn:
+    """What is said of a draw."""
+    of = asked_of(release, draw)
+    asked = tuple(plain.aggregation(each) for each in of)
+    off, rows = far_off(release, draw), draw.rows_off(_LEVEL)
+    return Drawn(of, asked, draw.mechanism, draw.epsilon, draw.points, rows, off, FREE if off is None else price)
 
 
 def far_off(release: Release, draw: Draw, released: Released | None = None) -> FarOff | None:
@@ -35,7 +39,9 @@ def far_off(release: Release, draw: Draw, released: Released | None = None) -> F
     chosen = (each.chosen for each in release.estimates)
     partial = [each for each in chosen if each is not None and each.place in draw.places and each.partial]
     gaps = _gaps(partial, released) if partial else None
-    return FarOff(sure_off(draw), draw.kind, draw.rank if ranked else None, len(draw.wanted) > 1, bool(partial), gaps)
+    return FarOff(
+        draw.rows_off(_LEVEL), draw.kind, draw.rank if ranked else None, len(draw.wanted) > 1, bool(partial), gaps
+    )
 
 
 def _gaps(partial: list[Chosen], released: Released | None) -> Gaps | None:

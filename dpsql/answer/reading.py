@@ -8,13 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.answer.drawn import asked_of, far_off, sure_off
-from dpsql.answer.plain import Plain, value_where
+from dpsql.answer.clips import clips_of
+from dpsql.answer.drawn import drawn
+from dpsql.answer.plain import Plain
 from dpsql.answer.tree import (
-    FREE,
     Bounds,
-    Clip,
-    Drawn,
     Explained,
     Formula,
     Groups,
@@ -34,11 +32,10 @@ from dpsql.core.measurement import GroupsByChance
 from dpsql.core.mechanisms import Noise as Law
 from dpsql.core.reach import sensitivity_of
 from dpsql.core.unit import Sensitivity
-from dpsql.plan.expressions import Expr, Slot, columns, walk
+from dpsql.plan.expressions import Expr, Slot, walk
 from dpsql.plan.nodes import filters_of, scan_of, scans_of
 from dpsql.plan.query import Output
 from dpsql.release import levels as measured_levels
-from dpsql.release.choices import EXACT
 from dpsql.release.intervals.intervals import constant_half_width
 from dpsql.release.labels import Label
 from dpsql.release.parts import Estimate
@@ -66,12 +63,12 @@ def explained(release: Release) -> Explained:
         filters=filters_of(release.query.plan.input),
         kept=_kept(release),
         bounds=tuple(_bounds(release)),
-        clips=_clips(release, plain),
+        clips=clips_of(release, plain),
         groups=_groups(release),
         sums=sums,
         noise=_noise(release, sums),
         levels=_levels(release, plain),
-        draws=_draws(release, plain),
+        draws=tuple(drawn(release, draw, price_of(release, draw.cost), plain) for draw in release.draws),
         shown=tuple(_shown(release, each, plain) for each in release.query.finish.outputs),
         stages=release.query.stages,
     )
@@ -135,7 +132,7 @@ def _guess(cost: Cost) -> float:
     return min(1.0, odds + delta)
 
 
-def _price(release: Release, cost: Cost) -> Price:
+def price_of(release: Release, cost: Cost) -> Price:
     """A part of the cost, in the coin that the query is paid in."""
     if release.allowed.rho is not None or cost.epsilon is None:
         return Price(rho=cost.rho)
@@ -158,47 +155,9 @@ def _kept(release: Release) -> Kept | None:
 def _bounds(release: Release) -> Iterator[Bounds]:
     """Bounds that the query chooses itself, or has chosen."""
     for search in () if release.searches is None else release.searches.searches:
-        yield Bounds(search.column, search.cost, _price(release, search.cost))
+        yield Bounds(search.column, search.cost, price_of(release, search.cost))
     for each in release.bounds if release.searches is None else ():
-        yield Bounds(each.column, each.cost, _price(release, each.cost), each)
-
-
-def _clips(release: Release, plain: Plain) -> tuple[Clip, ...]:
-    """Each thing once, in the order of what is computed: values, what units add, and columns that are read."""
-    found = {(clip.of, clip.adds): clip for clip in (*_values(release, plain), *_of_units(release, plain))}
-    for clip in _declared(release):
-        found.setdefault((clip.of, clip.adds), clip)
-    return tuple(found.values())
-
-
-def _values(release: Release, plain: Plain) -> Iterator[Clip]:
-    """Arguments that are summed or chosen among."""
-    for m in release.analysis.measured if release.searches is None else ():
-        if m.sum is None or m.of not in ("rows", "choice"):
-            continue
-        for expr, fact in zip(m.aggregation.arguments, (m.argument, m.other or m.argument), strict=False):
-            yield Clip(plain.expr((value_where(expr) or (expr,))[0]), fact.range)
-
-
-def _of_units(release: Release, plain: Plain) -> Iterator[Clip]:
-    """What each unit adds to a group, where that is limited."""
-    for m in release.analysis.measured:
-        if m.of == "total" or (m.of == "mean" and m.aggregation.per_unit is not None):
-            held = m.count if m.sum is None else m.sum
-            yield Clip(plain.aggregation(m.aggregation), held.range, "total" if m.of == "total" else "average")
-
-
-def _declared(release: Release) -> Iterator[Clip]:
-    """Columns of people's rows that are read, as their owners have declared them."""
-    source = release.query.plan.input
-    tables = {scan.name: scan.table for scan in scans_of(source)}
-    read = [argument for m in release.analysis.measured for argument in m.aggregation.arguments]
-    for column in (column for expr in (*read, *filters_of(source)) for column in columns(expr)):
-        table = tables.get(column.table)
-        if table is not None and not table.public:
-            bounds = table.by_name[column.name.casefold()].bounds
-            if bounds is not None:
-                yield Clip(column, bounds, type=column.type)
+        yield Bounds(each.column, each.cost, price_of(release, each.cost), each)
 
 
 # Groups.
@@ -295,7 +254,7 @@ def _levels(release: Release, plain: Plain) -> Levels | None:
     levels = release.levels
     if levels is None or not levels.measured:
         return None
-    price = replace(_price(release, levels.cost), delta=release.cost.delta) if _whole(release) else None
+    price = replace(price_of(release, levels.cost), delta=release.cost.delta) if _whole(release) else None
     measured = tuple(_level(release, level) for level in levels.measured)
     return Levels(tuple(plain.label(each.name) for each in release.coordinates), measured, price)
 
@@ -308,20 +267,9 @@ def _whole(release: Release) -> bool:
 
 def _level(release: Release, level: measured_levels.Level) -> Level:
     keys = tuple(release.query.plan.keys[place].name for place in level.keys)
-    price = Price(rho=level.cost.rho) if _whole(release) else _price(release, level.cost)
+    price = Price(rho=level.cost.rho) if _whole(release) else price_of(release, level.cost)
     alone = level.noise.name != GAUSSIAN and level.cost.epsilon is not None
     return Level(keys, level.noise.name, level.cost, alone, price)
-
-
-def _draws(release: Release, plain: Plain) -> tuple[Drawn, ...]:
-    found = []
-    for draw in release.draws:
-        of = asked_of(release, draw)
-        said = tuple(plain.aggregation(each) for each in of)
-        price = FREE if draw.mechanism == EXACT else _price(release, draw.cost)
-        off, rows = far_off(release, draw), sure_off(draw)
-        found.append(Drawn(of, said, draw.mechanism, draw.epsilon, draw.points, rows, off, price))
-    return tuple(found)
 
 
 # What the query shows.

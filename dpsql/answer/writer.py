@@ -89,6 +89,19 @@ def _counted(tree: Explained) -> str:
 
 def _steps(tree: Explained) -> Iterator[Step]:
     """All steps, in order."""
+    yield from _of_rows(tree)
+    yield from _of_noise(tree)
+    if tree.law is not None:
+        yield "law", _law(tree.law), ""
+    yield from (_draw(each) for each in tree.draws)
+    if tree.groups.price is not None:
+        yield "shown", _chosen(tree.groups), _price(tree.groups.price)
+    yield from ((_short(each.name), _formula(each.formula), "free") for each in tree.shown)
+    yield from (("select", each.body, "free") for each in tree.stages)
+
+
+def _of_rows(tree: Explained) -> Iterator[Step]:
+    """Which rows count, how far their values go, and which groups they make."""
     yield from (("where", str(predicate), "free") for predicate in tree.filters)
     if tree.kept is not None:
         yield "keep", _kept(tree.kept, tree.protected), "free"
@@ -96,6 +109,10 @@ def _steps(tree: Explained) -> Iterator[Step]:
     yield from (("clip", _clip(each, tree.protected), "free") for each in tree.clips)
     if tree.groups.keys:
         yield "groups", _groups(tree.groups), "free"
+
+
+def _of_noise(tree: Explained) -> Iterator[Step]:
+    """What is added to sums."""
     exact = (each.said for each in tree.sums if not each.noisy)
     yield from (("exact", f"{each} (neighbours agree on it)", "free") for each in exact)
     for noise in tree.noise:
@@ -106,17 +123,6 @@ def _steps(tree: Explained) -> Iterator[Step]:
         law = "Gaussian" if any(each.law == "discrete_gaussian" for each in tree.levels.measured) else "Laplace"
         for level in tree.levels.measured:
             yield "noise", f"{law} for ({', '.join(level.keys)})", _price(level.price)
-    if tree.law is not None:
-        yield "law", _law(tree.law), ""
-    yield from (_draw(each) for each in tree.draws)
-    if tree.groups.drawn is not None:
-        least = f", never with fewer than {tree.groups.drawn}" if tree.groups.drawn > 1 else ""
-        how = f"groups at random, the likelier the more people they have{least}"
-        yield "shown", how, _price(tree.groups.price)
-    elif tree.groups.threshold is not None:
-        yield "shown", f"groups whose noisy count reaches {tree.groups.threshold:.1f}", _price(tree.groups.price)
-    yield from ((_short(each.name), _formula(each.formula), "free") for each in tree.shown)
-    yield from (("select", each.body, "free") for each in tree.stages)
 
 
 def _wrapped(name: str, text: str, cost: str) -> list[Step]:
@@ -163,6 +169,14 @@ def _groups(groups: Groups) -> str:
     small = ", small ones hidden" if groups.chances is not None else ""
     kind = f"groups that occur{small}" if groups.public is None else f"{groups.public} public groups, all shown"
     return f"{', '.join(groups.keys)}: {kind}"
+
+
+def _chosen(groups: Groups) -> str:
+    """How groups are chosen that are shown."""
+    if groups.drawn is None:
+        return f"groups whose noisy count reaches {groups.threshold:.1f}"
+    least = f", never with fewer than {groups.drawn}" if groups.drawn > 1 else ""
+    return f"groups at random, the likelier the more people they have{least}"
 
 
 def _noise(noise: Noise) -> Iterator[Step]:
