@@ -72,11 +72,11 @@ def compare(events: Any, delta: Number) -> pd.DataFrame:
     """
     slack = as_delta(delta)
     ways = [Steps.of(way) for way in _ways(events)]
-    found = {
+    epsilons = {
         name: float(np.max([each(steps, slack) for steps in ways]))  # NaN where one of them is
         for name, each in side_by_side.ACCOUNTANTS.items()
     }
-    return _frame(found, "accountant")
+    return _frame(epsilons, "accountant")
 
 
 def basic(events: Any, delta: Number) -> float:
@@ -178,13 +178,13 @@ def _events(source: Any) -> list[Event]:
         source = source.events
     if isinstance(source, str | bytes) or not isinstance(source, Iterable):
         raise InvalidArgument(f"{source!r} holds no events.", hint=_WHAT)
-    found: list[Event] = []
+    events: list[Event] = []
     for each in source:
         parts = [each] if isinstance(each, Event) else getattr(each, "events", None)
         if not isinstance(parts, list | tuple) or not all(isinstance(part, Event) for part in parts):
             raise InvalidArgument(f"{each!r} is no event.", hint=_WHAT)
-        found += parts
-    return found
+        events += parts
+    return events
 
 
 MOST_PARTS = 50

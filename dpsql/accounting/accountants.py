@@ -46,16 +46,16 @@ def basic(steps: Steps, delta: Fraction) -> float:
 def epsilons_of_rhos(steps: Steps, delta: float) -> tuple[renyi.FloatArray, renyi.FloatArray]:
     """The tight epsilon at delta of one step of each rho, and how many there are: Gaussians by their exact curve, the
     others by the conversion of zCDP."""
-    found, counts = [], []
+    epsilons, counts = [], []
     if steps.gaussian:
         rhos, n = renyi.arrays(steps.gaussian)
-        found.append(gaussian.epsilons_of(mu_of(rhos), delta))
+        epsilons.append(gaussian.epsilons_of(mu_of(rhos), delta))
         counts.append(n)
     if steps.concentrated:
         rhos, n = renyi.arrays(steps.concentrated)
-        found.append(np.array([zcdp_epsilon(rho, delta) for rho in rhos]))
+        epsilons.append(np.array([zcdp_epsilon(rho, delta) for rho in rhos]))
         counts.append(n)
-    return np.concatenate(found), np.concatenate(counts)
+    return np.concatenate(epsilons), np.concatenate(counts)
 
 
 def mu_of(rho: renyi.FloatArray) -> renyi.FloatArray:

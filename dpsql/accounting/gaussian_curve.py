@@ -26,15 +26,15 @@ def log_delta(mu: Any, shift: Any) -> FloatArray:
     mu, shift = np.broadcast_arrays(np.asarray(mu, dtype=np.float64), np.asarray(shift, dtype=np.float64))
     shift = shift - 1e-15 * (shift + mu / 2)  # a and b are rounded; a smaller epsilon covers it
     a, b = shift - mu / 2, shift + mu / 2
-    found = np.empty(mu.shape)
+    logs = np.empty(mu.shape)
     far = a < -1
     small = ~far & (mu <= 0.5)
     large = ~far & ~small
     with np.errstate(divide="ignore", under="ignore"):  # far in the tail delta is 0 and its logarithm -inf
-        found[far] = np.log(_erfc(a[far] / math.sqrt(2)) / 2 - np.exp(log_density(a[far])) * mills(b[far]))
-        found[small] = log_density(a[small]) + np.log(_mills_drop(a[small], mu[small]))
-        found[large] = log_density(a[large]) + np.log(mills(a[large]) - mills(b[large]))
-    return np.minimum(found + _ERROR, 0.0)
+        logs[far] = np.log(_erfc(a[far] / math.sqrt(2)) / 2 - np.exp(log_density(a[far])) * mills(b[far]))
+        logs[small] = log_density(a[small]) + np.log(_mills_drop(a[small], mu[small]))
+        logs[large] = log_density(a[large]) + np.log(mills(a[large]) - mills(b[large]))
+    return np.minimum(logs + _ERROR, 0.0)
 
 
 def _mills_drop(x: FloatArray, mu: FloatArray) -> FloatArray:

@@ -31,17 +31,17 @@ from dpsql.core.rounding import above, at_least, below, raised
 def compared(event: Event, size: int, delta: Fraction) -> dict[str, float]:
     """The epsilon for `size` people at 0 <= delta < 1 by every rule, each rounded up."""
     steps = Steps.of([event])
-    found = dict.fromkeys(("pure", "approximate", "zcdp", "rdp_proposition_2", "rdp", "exact"), math.nan)
-    found["approximate"] = approximate(steps, size, delta)
+    epsilons = dict.fromkeys(("pure", "approximate", "zcdp", "rdp_proposition_2", "rdp", "exact"), math.nan)
+    epsilons["approximate"] = approximate(steps, size, delta)
     if steps.own_deltas:
-        return found
+        return epsilons
     apart = farther(steps, size)
-    found["pure"] = math.nan if steps.rhos else at_least(apart.pure)
-    found["zcdp"] = accountants.zcdp(apart, delta)
-    found["rdp_proposition_2"] = proposition_2(steps, size, delta)
-    found["rdp"] = accountants.rdp(apart, delta)
-    found["exact"] = side_by_side.pld(apart, delta)
-    return found
+    epsilons["pure"] = math.nan if steps.rhos else at_least(apart.pure)
+    epsilons["zcdp"] = accountants.zcdp(apart, delta)
+    epsilons["rdp_proposition_2"] = proposition_2(steps, size, delta)
+    epsilons["rdp"] = accountants.rdp(apart, delta)
+    epsilons["exact"] = side_by_side.pld(apart, delta)
+    return epsilons
 
 
 def farther(steps: Steps, size: int) -> Steps:

@@ -65,11 +65,11 @@ def epsilon_of(steps: Steps, delta: Fraction) -> float:
     if not 1e-12 < most < _LARGEST or sums.scale > _LARGEST or sums.count > _MOST_STEPS:
         return most
     first = sums.tilted(sums.tilt_for(most), math.log(slack))
-    found, sharp = first.epsilon_at(slack)
+    least, sharp = first.epsilon_at(slack)
     if not sharp:  # the tilt was aimed too far from the answer
-        again, _ = sums.tilted(sums.tilt_for(min(found, most)), math.log(slack)).epsilon_at(slack)
-        found = min(found, again)
-    return min(most, raised(found))
+        again, _ = sums.tilted(sums.tilt_for(min(least, most)), math.log(slack)).epsilon_at(slack)
+        least = min(least, again)
+    return min(most, raised(least))
 
 
 def delta_of(steps: Steps, epsilon: Fraction) -> float:
@@ -113,11 +113,11 @@ def _mu(steps: Steps) -> float:
 
 def _measures(epsilons: Tally) -> list[float]:
     """The largest number of which all epsilons are multiples, if they are few, and the commonest epsilon."""
-    found = [float(max(epsilons, key=lambda epsilon: epsilons[epsilon]))]
+    measures = [float(max(epsilons, key=lambda epsilon: epsilons[epsilon]))]
     if len(epsilons) <= 8:
         denominator = math.lcm(*(epsilon.denominator for epsilon in epsilons))
-        found.insert(0, float(Fraction(math.gcd(*(int(each * denominator) for each in epsilons)), denominator)))
-    return found
+        measures.insert(0, float(Fraction(math.gcd(*(int(each * denominator) for each in epsilons)), denominator)))
+    return measures
 
 
 class _Sums:
@@ -135,12 +135,12 @@ class _Sums:
 
     def log_mgf(self, s: FloatArray) -> FloatArray:
         """log E[e^(s L)] of the sum, at each s."""
-        found = s * (s + 1) * self.rho
+        logs = s * (s + 1) * self.rho
         if len(self.laplace):
-            found = found + self.laplace_counts @ loss_laws.log_mgf_laplace(self.laplace[:, None], s[None, :])
+            logs = logs + self.laplace_counts @ loss_laws.log_mgf_laplace(self.laplace[:, None], s[None, :])
         if len(self.response):
-            found = found + self.response_counts @ loss_laws.log_mgf_response(self.response[:, None], s[None, :])
-        return np.asarray(found)
+            logs = logs + self.response_counts @ loss_laws.log_mgf_response(self.response[:, None], s[None, :])
+        return np.asarray(logs)
 
     def tilt_for(self, epsilon: float) -> float:
         """The smallest s at which E[e^(s (L - epsilon))] is nearly least: there the tilted sum has mean about epsilon,
@@ -204,13 +204,13 @@ class _Sums:
         return _Tilted(np.asarray(x), np.asarray(np.maximum(terms, 0)), np.asarray(log_scale), error, slip, lost)
 
     def _laws(self, log_lost: float) -> list[tuple[LossLaw, int]]:
-        found = [(loss_laws.laplace(float(e)), int(n)) for e, n in zip(self.laplace, self.laplace_counts, strict=True)]
-        found += [
+        laws = [(loss_laws.laplace(float(e)), int(n)) for e, n in zip(self.laplace, self.laplace_counts, strict=True)]
+        laws += [
             (loss_laws.response(float(e)), int(n)) for e, n in zip(self.response, self.response_counts, strict=True)
         ]
         if self.rho:
-            found.append((loss_laws.gaussian(self.rho, log_lost), 1))
-        return found
+            laws.append((loss_laws.gaussian(self.rho, log_lost), 1))
+        return laws
 
 
 @dataclass(frozen=True, slots=True)

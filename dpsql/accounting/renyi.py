@@ -52,10 +52,10 @@ def curve_of(steps: Steps) -> Curve:
     known = [(law, *arrays(tally)) for law, tally in ((laplace, steps.laplace), (response, steps.response)) if tally]
 
     def curve(s: FloatArray) -> FloatArray:
-        found = (1 + s) * rho
+        divergence = (1 + s) * rho
         for law, epsilons, counts in known:
-            found = found + counts @ law(epsilons[:, None], s[None, :])
-        return np.asarray(found * (1 + _ROUNDING * 10))
+            divergence = divergence + counts @ law(epsilons[:, None], s[None, :])
+        return np.asarray(divergence * (1 + _ROUNDING * 10))
 
     return curve
 

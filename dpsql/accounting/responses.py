@@ -82,12 +82,12 @@ def log_binomial(lies: NDArray[np.int64], k: int, epsilon: float) -> FloatArray:
     log_lie, log_truth = -epsilon - math.log1p(math.exp(-epsilon)), -math.log1p(math.exp(-epsilon))
     truths = k - lies
     inside = (lies > 0) & (truths > 0)
-    found = np.where(lies == 0, k * log_truth, k * log_lie)
+    logs = np.where(lies == 0, k * log_truth, k * log_lie)
     l_in, t_in = lies[inside].astype(float), truths[inside].astype(float)
     deviance = _times_log_ratio(l_in, k, log_lie) + _times_log_ratio(t_in, k, log_truth)
     correction = _stirling_error(np.array([float(k)])) - _stirling_error(l_in) - _stirling_error(t_in)
-    found[inside] = (np.log(k / (2 * math.pi)) - np.log(l_in) - np.log(t_in)) / 2 + correction - deviance
-    return np.asarray(found)
+    logs[inside] = (np.log(k / (2 * math.pi)) - np.log(l_in) - np.log(t_in)) / 2 + correction - deviance
+    return np.asarray(logs)
 
 
 def _times_log_ratio(count: FloatArray, k: int, log_probability: float) -> FloatArray:

@@ -63,10 +63,10 @@ class LaplaceCombination:
 
     def moments(self, s: Complexes) -> Complexes:
         square = s * s
-        found = 1 - square
+        product = 1 - square
         for weight in self.weights[1:]:
-            found *= 1 - weight**2 * square
-        return np.asarray(1 / found)
+            product *= 1 - weight**2 * square
+        return np.asarray(1 / product)
 
     def bound(self, s: Complexes) -> Floats:
         return np.asarray(np.abs(self.moments(s)))
@@ -137,7 +137,7 @@ class CubeCombination:
         k, z = len(self.weights), s * s
         p = self.dimension + 1 - k
         binomials = [math.comb(p, i) for i in range(k % 2, p + 1, 2)][::-1]
-        found = np.zeros_like(z)
+        moments = np.zeros_like(z)
         for total, parity in zip(self.sums, self.parities, strict=True):
             x = z * total**2
             line = np.full_like(z, binomials[0])
@@ -147,27 +147,27 @@ class CubeCombination:
             with np.errstate(over="ignore", invalid="ignore"):
                 term = line / power(1 - x, p)
             # Beyond the floats the quotient falls as x^-(p / 2): no float shows it beside what is near 0.
-            found += (parity * total if k % 2 else parity) * np.where(np.isfinite(term), term, 0)
-        found *= self.scale
+            moments += (parity * total if k % 2 else parity) * np.where(np.isfinite(term), term, 0)
+        moments *= self.scale
         if k == 1:
-            return found
-        found /= z
+            return moments
+        moments /= z
         small = np.abs(s) * (self.reach * (self.dimension + 1)) < _SMALL
         at, column = z[small], np.nonzero(small)[1]
         line = self.series[-1, column].astype(np.complex128)
         for coefficients in self.series[-2::-1]:
             line *= at
             line += coefficients[column]
-        found[small] = line
-        return found
+        moments[small] = line
+        return moments
 
     def bound(self, s: Complexes) -> Floats:
         k = len(self.weights)
         p = self.dimension + 1 - k
-        found = np.zeros(s.shape)
+        bounds = np.zeros(s.shape)
         for total in self.sums:
-            found += np.abs(1 - s * total) ** -p + np.abs(1 + s * total) ** -p
-        return np.asarray(found * (self.scale / 2) / np.abs(s) ** k)
+            bounds += np.abs(1 - s * total) ** -p + np.abs(1 + s * total) ** -p
+        return np.asarray(bounds * (self.scale / 2) / np.abs(s) ** k)
 
     def decay(self, s: Complexes) -> Floats:
         k = len(self.weights)
@@ -176,9 +176,9 @@ class CubeCombination:
 
 def power(x: Complexes, n: int) -> Complexes:
     """x^n for n >= 1, by squaring."""
-    found = x
+    product = x
     for bit in bin(n)[3:]:
-        found = found * found
+        product = product * product
         if bit == "1":
-            found = found * x
-    return found
+            product = product * x
+    return product

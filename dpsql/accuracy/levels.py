@@ -94,7 +94,7 @@ def mixture(variances: Mapping[GroupingSet, float], sizes: Sequence[int], wanted
     weights = _weights(variances, known)
     evidence = _evidence(weights, keys)
     _components(wanted, known, evidence, keys)
-    found = []
+    mixed = []
     for measured, own in weights.items():
         common = tuple(key for key in wanted if key in measured)
         parts = evidence[_places(keys, common)]
@@ -107,8 +107,8 @@ def mixture(variances: Mapping[GroupingSet, float], sizes: Sequence[int], wanted
         for same in product((0, 1), repeat=len(common)):
             count = alike * math.prod(1 if each else sizes[key] - 1 for key, each in zip(common, same, strict=True))
             if count:
-                found.append(Cells(measured, float(sums[same]) * own / cells, count))
-    return tuple(found)
+                mixed.append(Cells(measured, float(sums[same]) * own / cells, count))
+    return tuple(mixed)
 
 
 # How far it reaches
@@ -179,19 +179,19 @@ def _merged(terms: list[tuple[float, int]]) -> list[tuple[float, int]]:
     only more spread out. The standard deviation of the part of N up to any factor grows by at most 1/3000 of N's: where
     one large term is left, which has a kink at 0, a small one counts as that, not as its variance."""
     most = math.sqrt(math.fsum(factor**2 * count for factor, count in terms)) * _MERGED
-    found: list[tuple[float, int]] = []
+    merged: list[tuple[float, int]] = []
     exact = rounded = 0.0
     for factor, count in terms:
-        below, copies = found[-1] if found else (factor, 0)
+        below, copies = merged[-1] if merged else (factor, 0)
         exact += factor**2 * count
         rounded += factor**2 * count
         more = copies * (factor**2 - below**2)
         if math.sqrt(rounded + more) <= math.sqrt(exact) + most:
-            found[-1:] = [(factor, copies + count)]
+            merged[-1:] = [(factor, copies + count)]
             rounded += more
         else:
-            found.append((factor, count))
-    return found
+            merged.append((factor, count))
+    return merged
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +203,10 @@ class _Sum:
 
     def moments(self, s: Complexes) -> Complexes:
         """M(s), shape (n, m) as that of s."""
-        found = np.ones_like(s)
+        product = np.ones_like(s)
         for factor, count in self.terms:
-            found *= power(self.law.moments(factor * s), count)
-        return found
+            product *= power(self.law.moments(factor * s), count)
+        return product
 
     def log_moments(self, c: Floats) -> list[Floats]:
         """log E exp(c factor <w, X>) for one copy of each term, in the shape of c, which are real numbers."""
@@ -222,13 +222,13 @@ class _Sum:
         For x' >= x one has 1 - sinc(x') >= 0.71 (1 - sinc(x)): sinc falls until it is below all of its later values,
         which are between -0.2173 and 0.1284. So for y' >= y the square is at most 0.29 m^2 + 0.71 |E exp(s ...)|^2.
         """
-        found = np.log(self.law.bound(s) * self.law.decay(s))
+        log_bound = np.log(self.law.bound(s) * self.law.decay(s))
         for factor, count in self.terms:
             top = self.law.moments(factor * s[:1].real.astype(np.complex128)).real
             here = np.abs(self.law.moments(factor * s))
             most = np.minimum(self.law.bound(factor * s), np.sqrt(0.29 * top**2 + 0.71 * here**2))
-            found += (count - (factor == 1)) * np.log(most)
-        return found
+            log_bound += (count - (factor == 1)) * np.log(most)
+        return log_bound
 
 
 def _solved(noise: _Sum, level: float) -> Floats:

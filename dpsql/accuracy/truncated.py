@@ -247,10 +247,10 @@ def _furthest(likely: Callable[[Floats, Floats], NDArray[np.bool_]], values: Flo
         # the lower one, and the first of them before the higher one.
         nearest, after = least[going], most[going]
         places = np.ceil((nearest + 1) * ((after + 1) / (nearest + 1)) ** share - 1)
-        held = np.logical_and.accumulate(likely(values[going], step * places)).sum(axis=0)
+        holds = np.logical_and.accumulate(likely(values[going], step * places)).sum(axis=0)
         ends = np.vstack([nearest, places, after])
         column = np.arange(len(going))
-        least[going], most[going] = ends[held, column], ends[held + 1, column]
+        least[going], most[going] = ends[holds, column], ends[holds + 1, column]
         going = np.flatnonzero((most - least > 1) & (least < _FARTHEST))
     return np.where(least >= _FARTHEST, np.inf, step * (least + (step > 1)))
 

@@ -98,10 +98,10 @@ def parse(argv: Sequence[str] | None, version: str) -> Arguments:
     add("--analyst", metavar="NAME", help="whose queries these are, for budgets with shares")
     add("--anchor", metavar="TEXT", help="an earlier state of the ledger, which must be in it")
     add("--version", action="version", version=f"dpsql {version}")
-    said, unknown = parser.parse_known_intermixed_args(argv, Arguments())
+    arguments, unknown = parser.parse_known_intermixed_args(argv, Arguments())
     if unknown:
         parser.refuse(unknown[0])
-    return said
+    return arguments
 
 
 def _number(text: str) -> float:

@@ -55,9 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     try:
-        said = parse(argv, __version__)
-        opening = said.opening
-        asked = _asked(said.inputs)
+        arguments = parse(argv, __version__)
+        opening = arguments.opening
+        asked = _asked(arguments.inputs)
         session, notes = open_session(opening)
     except SystemExit:  # --help or --version: it is printed
         return Exit.OK
@@ -67,8 +67,8 @@ def _run(argv: Sequence[str] | None) -> int:
     for note in notes:
         say(f"note: {note}", sys.stderr)
     if asked is None:
-        return Prompt(Asker(session, said.epsilon, said.delta, said.rho), __version__).run()
-    return run_batch(Asker(session, said.epsilon, None, said.rho), asked, fresh=said.fresh)
+        return Prompt(Asker(session, arguments.epsilon, arguments.delta, arguments.rho), __version__).run()
+    return run_batch(Asker(session, arguments.epsilon, None, arguments.rho), asked, fresh=arguments.fresh)
 
 
 def run_batch(asker: Asker, asked: Sequence[str], *, fresh: bool = False) -> int:

@@ -95,15 +95,15 @@ def _on_a_line(sql: str) -> str:
 
 
 def _facts(column: ColumnSchema) -> tuple[str, ...]:
-    said = []
+    facts = []
     if column.auto:
-        said.append("bounds chosen privately")
+        facts.append("bounds chosen privately")
     if column.bounds is not None:
-        said.append(f"from {_end(column, column.bounds.lower)} to {_end(column, column.bounds.upper)}")
+        facts.append(f"from {_end(column, column.bounds.lower)} to {_end(column, column.bounds.upper)}")
     if column.keys is not None:
-        said.append(f"keys {_some(column)}")
+        facts.append(f"keys {_some(column)}")
     kind = f"{column.type}{'' if column.nullable else ' not null'}"
-    return printable(column.name), kind, ", ".join(said)
+    return printable(column.name), kind, ", ".join(facts)
 
 
 def _end(column: ColumnSchema, end: Number) -> str:

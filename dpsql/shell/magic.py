@@ -120,8 +120,8 @@ def read_options(line: str) -> Options:
     values: dict[str, float] = {}
     fresh = False
     rest = line.strip()
-    while found := _OPTION.match(rest):
-        option, value = found.groups()
+    while match := _OPTION.match(rest):
+        option, value = match.groups()
         if option == _FRESH:
             fresh, rest = True, rest[len(_FRESH) :].strip()
             continue
@@ -129,7 +129,7 @@ def read_options(line: str) -> Options:
             near = did_you_mean(option, [*_NUMBERS, _FRESH])
             raise InvalidArgument(f'%dpsql has no option "{option}".{near}', hint=_USAGE)
         values[option] = _number(value, option)
-        rest = rest[found.end() :]
+        rest = rest[match.end() :]
     return Options(values.get("--epsilon"), values.get("--delta"), rest, values.get("--rho"), fresh)
 
 

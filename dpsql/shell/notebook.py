@@ -74,12 +74,12 @@ class Notebook:
     def _users_session(self) -> Session | None:
         if self._connected is not None:
             return self._session_in(self._connected)
-        found = {name: each for name, each in self._visible() if isinstance(each, Session)}
-        if len({id(each) for each in found.values()}) > 1:
+        sessions = {name: each for name, each in self._visible() if isinstance(each, Session)}
+        if len({id(each) for each in sessions.values()}) > 1:
             raise InvalidArgument(
-                f"there are several Sessions: {', '.join(found)}.", hint="Say which one: %dpsql connect NAME."
+                f"there are several Sessions: {', '.join(sessions)}.", hint="Say which one: %dpsql connect NAME."
             )
-        return next(iter(found.values()), None)
+        return next(iter(sessions.values()), None)
 
     def _session_in(self, name: str) -> Session:
         session = self._variables.get(name)

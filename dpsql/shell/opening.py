@@ -50,45 +50,46 @@ class Opening:
                 check(number, option)
 
 
-def open_session(said: Opening) -> tuple[Session, list[str]]:
+def open_session(opening: Opening) -> tuple[Session, list[str]]:
     """The session, and notes on what it lacks.
 
     A file is a table named as the file without its ending. It takes the place of the schema's table of that name
     (without regard to case); the schema's other tables are read from their own paths. Raises InvalidArgument,
     InvalidSchema or InvalidPrivacyParameter.
     """
-    schema = None if said.schema is None else Schema.from_toml(said.schema)
-    budget = _budget(said, schema)
+    schema = None if opening.schema is None else Schema.from_toml(opening.schema)
+    budget = _budget(opening, schema)
     tables, notes = {}, []
-    for name, file, entry in _named(said, schema):
+    for name, file, entry in _named(opening, schema):
         if name in tables:
             raise InvalidArgument(f'two files give a table "{name}".', hint="Rename one of them.")
         known = entry or TableEntry(Declaration())
         tables[name] = Table.of(*read_table(file, known.declaration, known.text))
         if entry is None:
-            notes.append(_undeclared(name, said, schema))
+            notes.append(_undeclared(name, opening, schema))
     session = Session(
         tables,
         schema=schema,
         budget=budget,
-        accountant=said.accountant,
-        epsilon=said.epsilon,
-        delta=said.delta,
-        ledger=said.ledger,
-        analyst=said.analyst,
-        anchor=said.anchor,
+        accountant=opening.accountant,
+        epsilon=opening.epsilon,
+        delta=opening.delta,
+        ledger=opening.ledger,
+        analyst=opening.analyst,
+        anchor=opening.anchor,
     )
     if not session.tables:
         raise InvalidArgument(
-            f"{said.schema} has no table with a path.", hint='Name a CSV file, or add path = "people.csv" to a table.'
+            f"{opening.schema} has no table with a path.",
+            hint='Name a CSV file, or add path = "people.csv" to a table.',
         )
     return session, [*notes, *session.notes]
 
 
-def _named(said: Opening, schema: Schema | None) -> Iterator[tuple[str, Path, TableEntry | None]]:
+def _named(opening: Opening, schema: Schema | None) -> Iterator[tuple[str, Path, TableEntry | None]]:
     """Each file with its table's name, as the schema spells it, and what the schema says of it."""
     entries = {name.casefold(): name for name in (schema.tables if schema else ())}
-    for file in said.files:
+    for file in opening.files:
         name = entries.get(file.stem.casefold())
         if schema is None or name is None:
             yield file.stem, file, None
@@ -96,31 +97,32 @@ def _named(said: Opening, schema: Schema | None) -> Iterator[tuple[str, Path, Ta
             yield name, file, schema.tables[name]
 
 
-def _undeclared(name: str, said: Opening, schema: Schema | None) -> str:
+def _undeclared(name: str, opening: Opening, schema: Schema | None) -> str:
     lacks = f"every column of {name} is text, without bounds or keys"
-    if schema is None or said.schema is None:
+    if schema is None or opening.schema is None:
         return f"no schema: {lacks}. --schema FILE.toml declares them."
-    return f"{said.schema.name} has no [tables.{name}]: {lacks}.{did_you_mean(name, schema.tables)}"
+    return f"{opening.schema.name} has no [tables.{name}]: {lacks}.{did_you_mean(name, schema.tables)}"
 
 
-def _budget(said: Opening, schema: Schema | None) -> Budget | None:
+def _budget(opening: Opening, schema: Schema | None) -> Budget | None:
     """The budget of the command line, where it says one; what it leaves open is the schema's word."""
     declared = schema.budget if schema else None
-    if said.budget is None and said.budget_delta is None and said.ledger is not None and said.ledger.exists():
+    silent = opening.budget is None and opening.budget_delta is None
+    if silent and opening.ledger is not None and opening.ledger.exists():
         return None  # the ledger's own
-    if said.budget is None and declared is None:
-        where = "there is no schema" if said.schema is None else f"{said.schema} has no [budget]"
+    if opening.budget is None and declared is None:
+        where = "there is no schema" if opening.schema is None else f"{opening.schema} has no [budget]"
         raise InvalidArgument(
             f"no budget: how much may all answers together tell about one person? ({where})",
             hint="Add --budget 3 (an epsilon), and --budget-delta 1e-6 if groups or noise may need a delta.",
         )
-    if said.budget is None and said.budget_delta is None:
+    if silent:
         return None
     if declared is None:
-        return Budget(said.budget, said.budget_delta or 0)
-    kept = declared.conversion_delta if said.budget_delta is None else None
+        return Budget(opening.budget, opening.budget_delta or 0)
+    kept = declared.conversion_delta if opening.budget_delta is None else None
     return Budget(
-        declared.loss.epsilon if said.budget is None else said.budget,
-        declared.loss.delta if said.budget_delta is None else said.budget_delta,
+        declared.loss.epsilon if opening.budget is None else opening.budget,
+        declared.loss.delta if opening.budget_delta is None else opening.budget_delta,
         conversion_delta=kept,
     )

@@ -105,7 +105,7 @@ def _can_hold_null(dtype: object) -> bool:
     return not (isinstance(dtype, np.dtype) and dtype.kind in "biu")
 
 
-def read_table(path: Path, said: Declaration, form: TextFormat | None = None) -> tuple[pd.DataFrame, Declaration]:
+def read_table(path: Path, declared: Declaration, form: TextFormat | None = None) -> tuple[pd.DataFrame, Declaration]:
     """A file as a frame, and its declaration with the types that decide how it was read.
 
     A text file has no types of its own: its cells are text, cast by declared type; a column without a declared type is
@@ -117,8 +117,8 @@ def read_table(path: Path, said: Declaration, form: TextFormat | None = None) ->
 
     if path.suffix.casefold() not in TEXT_ENDINGS:
         raise InvalidSchema(f"{path.name}: only .csv files can be read (and .tsv, .txt); load others with pandas.")
-    types = {name: _type_within(bounds) for name, bounds in said.bounds.items()}
-    return read_text(path, form or TextFormat()), replace(said, types={**types, **said.types})
+    types = {name: _type_within(bounds) for name, bounds in declared.bounds.items()}
+    return read_text(path, form or TextFormat()), replace(declared, types={**types, **declared.types})
 
 
 def _type_within(bounds: Pair | str) -> Type:

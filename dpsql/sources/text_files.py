@@ -56,10 +56,10 @@ def read_text(path: Path, form: TextFormat) -> pd.DataFrame:
     Raises InvalidSchema for a file that cannot be opened and a header that names no columns; never for a row. Its
     errors carry no other error, which could hold bytes of the file.
     """
-    found = _read(path, form)
-    if isinstance(found, InvalidSchema):
-        raise found  # here, where no other error is being handled that it would carry along
-    return found
+    read = _read(path, form)
+    if isinstance(read, InvalidSchema):
+        raise read  # here, where no other error is being handled that it would carry along
+    return read
 
 
 def _read(path: Path, form: TextFormat) -> pd.DataFrame | InvalidSchema:
@@ -217,7 +217,7 @@ def _rows(block: bytes, grammar: _Grammar) -> pd.DataFrame:
 def _odd_rows(block: bytes, starts: Lines, ends: Lines, plain: Flags, grammar: _Grammar) -> dict[int, Cells]:
     """The rows of lines that are not plain, by line. Of several lines that are one record the first has the row, and
     none is plain any more."""
-    found: dict[int, Cells] = {}
+    rows: dict[int, Cells] = {}
     width, signs = grammar.width, (grammar.delimiter, grammar.quote, grammar.width)
     next_line = 0
     for line in np.flatnonzero(~plain).tolist():
@@ -229,8 +229,8 @@ def _odd_rows(block: bytes, starts: Lines, ends: Lines, plain: Flags, grammar: _
             plain[line:next_line] = False
         else:
             fields, _ = _record(block[starts[line] : ends[line]], 0, *signs)
-        found[line] = _cells(fields, width)
-    return found
+        rows[line] = _cells(fields, width)
+    return rows
 
 
 def _plain(block: bytes, data: Bytes, starts: Lines, ends: Lines, grammar: _Grammar) -> Flags:
@@ -303,7 +303,7 @@ def _parsed(lines: bytes, rows: int, grammar: _Grammar) -> pd.DataFrame | None:
         return _columns([], grammar.width)
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if grammar.quote else csv.QUOTE_NONE
     try:
-        found = pd.read_csv(
+        frame = pd.read_csv(
             io.BytesIO(lines),
             header=None,
             names=range(grammar.width),
@@ -323,7 +323,7 @@ def _parsed(lines: bytes, rows: int, grammar: _Grammar) -> pd.DataFrame | None:
         )
     except ValueError:  # a parser's error quotes lines
         return None
-    return found if found.shape == (rows, grammar.width) else None
+    return frame if frame.shape == (rows, grammar.width) else None
 
 
 def _columns(rows: Sequence[Cells], width: int) -> pd.DataFrame:
