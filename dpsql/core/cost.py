@@ -117,9 +117,7 @@ def total_of(start: Cost, costs: Sequence[Cost]) -> Cost:
         return start + different[0] if different else start
     rho = math.lcm(start.rho.denominator, *(cost.rho.denominator for cost in different))
     if rho.bit_length() > _MOST_BITS:
-        for cost in costs:
-            start = start + cost
-        return start
+        return sum(costs, start)
     times = [counts[id(cost)] for cost in different]
     finite = [cost.epsilon for cost in different if cost.epsilon is not None]
     known = start.epsilon is not None and len(finite) == len(different)
