@@ -27,7 +27,7 @@ from dpsql.executors.pandas import executor as pandas
 from dpsql.executors.pandas import made_up, pairing
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.release import choices as release_draws
-from dpsql.release import finish
+from dpsql.release import finish, stages
 from dpsql.release.auto_bounds import Searches
 from dpsql.release.intervals import intervals as noise_intervals
 from dpsql.release.release import Release
@@ -94,7 +94,7 @@ STAGES: dict[str, tuple[Any, str, str]] = {
     "having": (finish, "kept", GROUPED),
     "order": (finish, "order_of", GROUPED),
     "finish": (result, "finish", GROUPED),
-    "stages": (result, "run_stages", STAGED),
+    "stages": (stages, "run_stages", STAGED),
     "warnings": (result, "warnings_of", GROUPED),
     "intervals": (noise_intervals, "aggregate_interval", GROUPED),
     "text": (result, "text_table", GROUPED),
