@@ -37,6 +37,12 @@ _FAR = 2**60  # floats need no exponent beyond it: exp is 0 long before
 _MARGIN = 2.0**-47
 
 
+def spread_of_counts(rows: int, bounded: bool) -> int:
+    """The largest spread of scores that count rows, summed over groups, that a unit of so many rows causes: each adds 0
+    or 1 to every score, all the same way; one that is changed is one that leaves and one that enters."""
+    return rows * (2 if bounded else 1)
+
+
 class Chooser(Protocol):
     """A mechanism of this module."""
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from dpsql.core.cost import Cost
 from dpsql.core.events import Event
 from dpsql.core.exact import Edges, ExactPlan, ExactTable, GridCounts
-from dpsql.core.exponential import Chooser, exponential, permute_and_flip
+from dpsql.core.exponential import Chooser, exponential, permute_and_flip, spread_of_counts
 from dpsql.core.loss import Allowance
 from dpsql.core.measurement import grant
 from dpsql.core.sensitivity import Analysis
@@ -120,7 +120,7 @@ class Search:
     @property
     def spread(self) -> int:
         """By how much the counts beyond two bounds can move apart."""
-        return self.rows * (2 if self.bounded else 1)
+        return spread_of_counts(self.rows, self.bounded)
 
     @property
     def penalty(self) -> int:

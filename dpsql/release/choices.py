@@ -25,7 +25,7 @@ from dpsql.accuracy.widths import half_width
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Event
 from dpsql.core.exact import Edges, Grid, GridCounts, LatticeSum
-from dpsql.core.exponential import Chooser, exponential, gaps_of, permute_and_flip, top_k
+from dpsql.core.exponential import Chooser, exponential, gaps_of, permute_and_flip, spread_of_counts, top_k
 from dpsql.core.loss import Allowance
 from dpsql.core.measurement import Exact, Found, Grant, Paid, grant
 from dpsql.core.mechanisms import Noise
@@ -86,7 +86,7 @@ class Draw:
         added or removed (all move the same way) and 2 for one that is changed."""
         if self.kind in RANKED:
             return self.epsilon / (fixed_rank_spread(self.bounded, self.one_group) * self.rows)
-        return self.epsilon / (len(self.places) * self.rows * (2 if self.bounded else 1))
+        return self.epsilon / (len(self.places) * spread_of_counts(self.rows, self.bounded))
 
     @property
     def rank(self) -> int:

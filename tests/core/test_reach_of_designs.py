@@ -8,6 +8,7 @@ all the same, for all neighbours of small tables, or refused before anything is 
 from __future__ import annotations
 
 import ast
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,13 +19,14 @@ import pytest
 
 import dpsql
 from dpsql.core.exact import CountRows
-from dpsql.errors import InternalError
+from dpsql.core.reach import sensitivity_of
+from dpsql.errors import DPSQLError, InternalError
 from dpsql.release import calibrate, levels, split
 from dpsql.release.design import choose, coordinates, encodings, subcounts
 from dpsql.release.parts import Coordinate
 from dpsql.session import prepare
-from tests.core import levels_lies, statistics_lies
-from tests.core.checks import B
+from tests.core import levels_lies, random_queries, statistics_lies
+from tests.core.checks import B, U, calibrated
 from tests.core.unit_checks import R2, R3, Question, people_stay_apart
 from tests.lies import Patch
 
@@ -235,6 +237,31 @@ def test_what_a_person_moves_is_not_released_as_it_is(sql: str, lie: Callable[[P
         prepare._cache.clear()
     assert session.spent.epsilon == 0
     session.query(sql, epsilon=0.5)
+
+
+# What is paid for
+
+
+def test_a_vector_is_paid_by_no_more_than_its_coordinates() -> None:
+    """Together they move no further than each by itself, one after the other; in the cube norm no further than the one
+    that moves furthest, where all are of rows, or all of people."""
+    asked = random_queries.Queries(random.Random(23_112_026))
+    met = 0
+    for _ in range(300):
+        query = asked.query()
+        for relation in (U, B):
+            try:
+                made = calibrated(random_queries.SHAPE.schema(**query.more), query.sql, relation, **query.options)
+            except DPSQLError:
+                continue
+            for share in made.shares:
+                terms = [made.coordinates[place].terms for place in share.places]
+                alone = [sensitivity_of(made.lattice.parts, each, made.analysis) for each in terms]
+                assert (share.reach.l1 or 0) <= sum(each.l1 for each in alone)
+                assert share.reach.l2_squared <= sum(each.l2**2 for each in alone) * (1 + 1e-9)
+                assert share.reach.steps == max(each.l1 for each in alone)
+                met += 1
+    assert met > 200
 
 
 # What release/ may make
