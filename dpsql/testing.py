@@ -36,8 +36,9 @@ _KEY_BYTES = 32
 
 @dataclass(frozen=True, repr=False)
 class Integers:
-    """Exact integers by group, as an engine gives them: PRIVATE. A group is the tuple of its keys' cells, None for NULL
-    (a query without GROUP BY has the group ()). Equal where all integers are, in whatever order groups come.
+    """Exact integers by group, as an engine gives them: PRIVATE. Equal where all integers are, in whatever order groups
+    come. A group is the tuple of its keys' cells: None for NULL, dates and times as days and microseconds since 1970;
+    a query without GROUP BY has the group ().
 
     parts: group -> one integer for each part of the plan (a number of rows, a sum in steps of its lattice); grids:
     group -> for each grid how many rows lie at which of its points, points without rows left out. All groups that a run
