@@ -9,6 +9,7 @@ encoding of Kulesza, Suresh, Wang, "Mean Estimation in the Add-Remove Model" (IC
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import product
 
 from dpsql.core.exact import SHARE_STEPS, LatticeShare, LatticeSum
@@ -39,16 +40,21 @@ def encoded(analysis: Analysis) -> list[Lattice]:
         zip(pairs[0].aggregation.arguments, (pairs[0].argument, pairs[0].other or pairs[0].argument), strict=True)
     )
     count = count_of(pairs[0])
-    for m in measured:
-        arguments = m.aggregation.arguments
-        inside = all(each in sides for each in arguments) if m.sum is not None else True
-        if m.of != "rows" or m.aggregation.kind not in _LINEAR or not inside or count_of(m) != count:
-            return []
-        if m.other is not None and len(set(arguments)) < 2:
-            return []
-    if len(sides) < 2 or any(half(held.range) == 0 for held in sides.values()):
+    if not all(_follows(m, sides) and count_of(m) == count for m in measured):
+        return []
+    if len(sides) < 2 or any(half(side.range) == 0 for side in sides.values()):
         return []
     return [_Design(analysis, sides, pairs[0]).lattice()]
+
+
+def _follows(m: Measured, sides: Collection[Expr]) -> bool:
+    """Whether an aggregate follows from the shares of these two columns."""
+    arguments = m.aggregation.arguments
+    if m.of != "rows" or m.aggregation.kind not in _LINEAR:
+        return False
+    if m.sum is not None and not all(each in sides for each in arguments):
+        return False
+    return m.other is None or len(set(arguments)) > 1
 
 
 class _Design:
