@@ -1,10 +1,10 @@
 """Measurements: the one way out of exact integers, and what each of them is charged.
 
 A release is a tuple of measurements: noise on coordinates, a selection of groups, a choice on a grid, a hierarchy of
-levels. Each says how far a unit moves what it is of (`reach`) and what it costs, and `run`s over the exact integers and
-what those before it have found: by adaptive composition a release costs their sum (`core.cost` has what sums promise).
-Nothing is found but by them, save what neighbours have in common: a coordinate that has noise to come is 0 until it has
-been measured.
+levels; before them there may be a search for bounds. Each says how far a unit moves what it is of (`reach`) and what it
+costs, and `run`s over the exact integers and what those before it have found: by adaptive composition a release costs
+their sum (`core.cost` has what sums promise). Nothing is found but by them, save what neighbours have in common: a
+coordinate that has noise to come is 0 until it has been measured.
 
 A query is paid by an epsilon, or by a rho; Gaussian noise needs a delta beside an epsilon, and a choice costs less as
 rho than as epsilon. `Grant` decides what that means for one measurement, here and nowhere else: what its law is
@@ -35,6 +35,7 @@ from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.plan.expressions import Vector
 from dpsql.plan.order import order_of
 from dpsql.plan.query import GroupKey
+from dpsql.schema.intervals import Interval
 
 LawT_co = TypeVar("LawT_co", covariant=True)
 
@@ -61,6 +62,8 @@ class Found:
     chosen: tuple[NDArray[np.float64], ...] = ()
     precisely: Callable[[], NDArray[Any]] | None = None
     """The coordinates as fractions, where they are estimates in doubles."""
+    bounds: tuple[Interval, ...] = ()
+    """Those that were chosen, of each column that was searched."""
 
     @classmethod
     def common(cls, exact: Exact, noisy: Collection[int]) -> Found:
@@ -93,6 +96,14 @@ class Measurement(Protocol):
 
     def run(self, exact: Exact, found: Found) -> Found:
         """What is found with it, fresh at each call."""
+
+
+def measured(measurements: Iterable[Measurement], exact: Exact, noisy: Collection[int] = ()) -> Found:
+    """What is found by measurements, one after the other, the `noisy` coordinates by nothing else. The one way out."""
+    found = Found.common(exact, noisy)
+    for measurement in measurements:
+        found = measurement.run(exact, found)
+    return found
 
 
 def costs_of(measurements: Iterable[Measurement]) -> tuple[Cost, tuple[Event, ...]]:

@@ -29,7 +29,7 @@ from dpsql.core.events import Event
 from dpsql.core.exact import Edges, ExactPlan, ExactTable, GridCounts
 from dpsql.core.exponential import Chooser, exponential, permute_and_flip, spread_of_counts
 from dpsql.core.loss import Allowance
-from dpsql.core.measurement import grant
+from dpsql.core.measurement import Exact, Found, grant
 from dpsql.core.sensitivity import Analysis
 from dpsql.core.unit import ContributionBound, Neighbours
 from dpsql.plan.aggregates import CHOSEN, RANKED, AggregateKind
@@ -184,6 +184,14 @@ class Searches:
     cost: Cost
     events: tuple[Event, ...]
     settle: Callable[[tuple[Interval, ...]], Any] = field(compare=False, repr=False)
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """By how much the counts beyond two bounds can move apart, in each search."""
+        return tuple(search.spread for search in self.searches)
+
+    def run(self, exact: Exact, found: Found) -> Found:
+        return replace(found, bounds=self.choose(exact.table))
 
     def choose(self, table: ExactTable) -> tuple[Interval, ...]:
         """Bounds for each column, from the exact counts."""

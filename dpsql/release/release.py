@@ -21,7 +21,7 @@ from dpsql.core.events import Event, Pure
 from dpsql.core.exact import ExactPlan, ExactTable
 from dpsql.core.goal import Goal
 from dpsql.core.loss import Allowance
-from dpsql.core.measurement import ALL_SHOWN, Exact, Found, Measurement, Share, ShownGroups
+from dpsql.core.measurement import ALL_SHOWN, Exact, Found, Measurement, Share, ShownGroups, measured
 from dpsql.core.mechanisms import INDEPENDENT, NO_REACH, Noise, Reach
 from dpsql.core.sensitivity import Analysis
 from dpsql.plan.expressions import Vector
@@ -214,13 +214,16 @@ class Release:
         used = [place for feature in (estimate.sum, estimate.count) for place, _ in self.lattice.weights(feature)]
         return next((share.noise for place in used if (share := self.share_of(place)) is not None), None)
 
+    def choose_bounds(self, table: ExactTable) -> tuple[Interval, ...]:
+        """Search for the bounds that are still to be chosen, among the exact counts of `searches`."""
+        assert self.searches is not None
+        return measured([self.searches], Exact(table, np.zeros((0, table.groups), dtype=np.int64), ())).bounds
+
     def privatise(self, table: ExactTable) -> Released:
-        """Measure the exact integers, and decode what is found. The one way out."""
+        """Measure the exact integers, and decode what is found."""
         exact = Exact(table, self.coordinate_steps(table.parts), self.exact.keys)
-        found = Found.common(exact, [place for place, each in enumerate(self.coordinates) if each.noisy])
-        for measurement in self.measurements:
-            found = measurement.run(exact, found)
-        return self._decoded(found)
+        noisy = [place for place, each in enumerate(self.coordinates) if each.noisy]
+        return self._decoded(measured(self.measurements, exact, noisy))
 
     def _decoded(self, found: Found) -> Released:
         """What is found, in the answer's units."""

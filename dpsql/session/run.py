@@ -38,7 +38,7 @@ def run(release: Release, stores: Mapping[str, Store], *, paid: bool = True) -> 
         executor = executor_of(stores)
         bounds: tuple[Interval, ...] = ()
         if release.searches is not None:
-            bounds = release.searches.choose(executor.execute(release.searches.exact, fresh_key()))
+            bounds = release.choose_bounds(executor.execute(release.searches.exact, fresh_key()))
         settled = release.settled(bounds)
         if release.searches is not None:  # planned anew, so tried anew; by what is released, and no row
             tried(settled, {name.casefold(): store.schema for name, store in stores.items()}, public_stores(stores))

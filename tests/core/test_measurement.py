@@ -29,6 +29,8 @@ from dpsql.core.measurement import (
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Reach, SplitLaplace
 from dpsql.core.selection import threshold
 from dpsql.core.truncated_geometric import TruncatedGeometric
+from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.executor import PandasExecutor
 from dpsql.plan.expressions import Vector
 from dpsql.release.release import Release
 from tests.core.checks import Shape, Silence, calibrated, silenced
@@ -179,3 +181,15 @@ def test_a_release_without_its_noise_tells_nothing():
     exact = ExactTable((), np.array([[1000]] * len(made.exact.parts)), 1)
     assert silenced(made).privatise(exact).values.any()
     assert not without_a_measurement(made).privatise(exact).values.any()
+
+
+def test_a_search_for_bounds_is_a_measurement():
+    shape = Shape({"x": "float64"}, {"bounds": {"x": "auto"}})
+    made = calibrated(shape.schema(), "SELECT SUM(x) FROM t", "unbounded", epsilon=10**6)
+    assert made.searches is not None
+    assert costs_of([made.searches]) == (made.searches.cost, made.searches.events)
+    assert made.searches.cost + costs_of(made.measurements)[0] == made.cost
+    assert made.searches.reach == (1,)
+    stores = {"t": ColumnStore(shape.frame([(3.0,)] * 1000), shape.schema())}
+    (held,) = made.choose_bounds(PandasExecutor(stores).execute(made.searches.exact))
+    assert 3 <= held.upper <= 8
