@@ -477,7 +477,7 @@ def test_like_of_any_text(subject: str, pattern: str):
 
 
 PATHOLOGICAL = """
-from dpsql.sql.functions.patterns import matcher
+from dpsql.plan.functions.patterns import matcher
 for part in ("%a", "%a%_", "%_a", "%aa_a"):
     assert not matcher(part * 2000 + "%b")("a" * 16000)
 assert not matcher("%" + "a_" * 4000 + "b%")("a" * 16000)

@@ -34,10 +34,10 @@ def test_commits_are_synced(tmp_path: Path):
 _TRACED = """
 import os, sys
 from fractions import Fraction
-from dpsql.privacy.budget import Budget
-from dpsql.privacy.cost import Cost
-from dpsql.privacy.ledger_file import open_ledger
-from dpsql.privacy.ledger_text import Rules
+from dpsql.core.ledger.budget import Budget
+from dpsql.core.cost import Cost
+from dpsql.core.ledger.file import open_ledger
+from dpsql.core.ledger.text import Rules
 ledger = open_ledger(sys.argv[1], Rules(Budget(10), "basic"))
 os.write(1, b"BEFORE")
 ledger.charge(Cost.of(Fraction(1)), "q")
@@ -51,6 +51,7 @@ def test_the_disk_has_it_when_charge_returns(tmp_path: Path):
     shown = "trace=fsync,fdatasync,unlink,unlinkat,write,pwrite64"
     command = ["strace", "-f", "-y", "-e", shown, "-o", str(calls), sys.executable, "-c", _TRACED, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
     if done.returncode:
         pytest.skip("system calls cannot be watched here")
     lines = calls.read_text().splitlines()
