@@ -1,6 +1,6 @@
 """Which groups may be shown when their keys are themselves private: noisy counts against a threshold.
 
-(`geometric` chooses groups by their exact counts of units instead, on an epsilon of its own.)
+(`truncated_geometric` chooses groups by their exact counts of units instead, on an epsilon of its own.)
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ def threshold(noise: Noise, one_unit: int, delta: Fraction) -> int:
 
     A group that one unit alone makes has a count of at most `one_unit` steps; it is shown with probability at most
     delta, and groups that exist without the unit are covered by the noise's own guarantee. For a unit that can be in
-    several groups delta is here the share of one: `per_group_delta`. The tail is the exact discrete one with >=: the
-    continuous formula can release up to 2 / (1 + a) times delta on integers.
+    several groups delta is here the share of one, delta / groups: at most `per_group_delta`, whose proof covers it.
+    The tail is the exact discrete one with >=: the continuous formula can release up to 2 / (1 + a) times delta on
+    integers.
     Source: Korolova, Kenthapadi, Mishra, Ntoulas, WWW 2009; with this delta, Wilson et al., PoPETs 2020, section 3.5.
     """
     goal = Decimal(delta.numerator) / Decimal(delta.denominator)
