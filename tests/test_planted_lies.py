@@ -159,7 +159,7 @@ def give_every_sum_the_whole_epsilon(patch: Patch) -> None:
     """Split noise that is not split."""
 
     def calibrate(reach: Any, epsilon: Fraction) -> mechanisms.SplitLaplace:
-        return mechanisms.SplitLaplace(Fraction(reach.steps) / epsilon, reach.dimension)
+        return mechanisms.SplitLaplace(Fraction(reach.cube_sensitivity) / epsilon, reach.dimension)
 
     patch.setattr(mechanisms.SplitLaplace, "calibrate", staticmethod(calibrate))
 
@@ -179,8 +179,8 @@ def use_one_draw_for_all_coordinates(patch: Patch) -> None:
 
 
 def use_the_continuous_threshold(patch: Patch) -> None:
-    def threshold(noise: Any, one_unit: int, delta: Fraction) -> int:
-        return math.ceil(one_unit + noise.scale * math.log(1 / (2 * delta)) - 1e-9)
+    def threshold(noise: Any, most_of_a_unit: int, delta: Fraction) -> int:
+        return math.ceil(most_of_a_unit + noise.scale * math.log(1 / (2 * delta)) - 1e-9)
 
     patch.setattr(release_calibrate, "threshold", threshold)
 

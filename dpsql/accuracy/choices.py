@@ -1,4 +1,4 @@
-"""The probabilities of the mechanisms in `exponential` and `sparse_vector`, and how far a choice falls short.
+"""The probabilities of the mechanisms in `exponential`, and how far a choice falls short.
 
 Floats, for explanations and tests; the draws themselves use none of this. Gaps are integers >= 0 with minimum 0, shape
 (candidates,); laws are probabilities of that shape. Given the gaps of private data they are private too: only what
@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dpsql.accuracy.sparse_vector import threshold_noise
 from dpsql.core.exponential import exponents
 
 IntArray: TypeAlias = npt.NDArray[Any]
@@ -144,38 +143,3 @@ def worst_gap(excess: Callable[[int, Fraction, int], float], candidates: int, ra
         middle = (low + high) // 2
         low, high = (middle, high) if excess(candidates, rate, middle) > beta else (low, middle)
     return high
-
-
-# The sparse vector
-
-
-def first_below_law(
-    counts: IntArray,
-    threshold: int,
-    epsilon: Fraction,
-    *,
-    sensitivity: int,
-    monotone: bool,
-    split: Fraction | None = None,
-) -> FloatArray:
-    """The probabilities of the answers 0..queries of `sparse_vector.first_below`, shape (queries + 1,); the sum over
-    rho in its module's docstring, as far as 40 scales beyond all that the counts need."""
-    of_threshold, of_query = threshold_noise(epsilon, sensitivity, monotone, split)
-    distance = threshold - counts.astype(np.int64)
-    reach = math.ceil(40 * max(of_threshold.scale, of_query.scale)) + int(np.abs(distance).max(initial=0)) + 1
-    z = np.arange(-reach, reach + 1)
-    weights = np.exp(-np.abs(z) / of_threshold.scale)
-    margins = z[:, np.newaxis] + distance  # query i is below if nu_i is at most this
-    above = np.cumprod(_upper_tail(margins + 1, of_query.scale), axis=1)
-    reached = np.hstack([np.ones((len(z), 1)), above])  # all queries before are above
-    stops = np.hstack([_upper_tail(-margins, of_query.scale), np.ones((len(z), 1))])
-    return np.asarray(((weights / weights.sum())[:, np.newaxis] * reached * stops).sum(axis=0))
-
-
-def _upper_tail(t: IntArray, scale: float) -> FloatArray:
-    """P(nu >= t), and by symmetry P(nu <= -t), of the discrete Laplace law: a^t / (1 + a) for t >= 1, and else
-    1 - P(nu >= 1 - t)."""
-    a = math.exp(-1 / scale)
-    right = np.exp(-np.maximum(t, 1) / scale) / (1 + a)
-    left = 1 - np.exp(np.minimum(t - 1, 0) / scale) / (1 + a)
-    return np.where(t >= 1, right, left)

@@ -48,16 +48,6 @@ Sizes: TypeAlias = Mapping[int, int]
 _QUIETEST = 2.0**-60  # part of the largest variance; no float shows the difference to one below that
 
 
-def rollup_sets(keys: int) -> tuple[GroupingSet, ...]:
-    """The sets of ROLLUP over so many keys: all keys, all but the last, and so on down to ()."""
-    return tuple(tuple(range(length)) for length in range(keys, -1, -1))
-
-
-def cube_sets(keys: int) -> tuple[GroupingSet, ...]:
-    """The sets of CUBE over so many keys: every subset, larger ones first."""
-    return tuple(chosen for length in range(keys, -1, -1) for chosen in combinations(range(keys), length))
-
-
 # Estimates
 
 

@@ -169,7 +169,7 @@ class ShownGroups:
 @dataclass(frozen=True)
 class GroupsByThreshold(ShownGroups):
     """The groups whose noisy count, the coordinate `place`, reaches a height; `noise` is that of the count, in which a
-    unit makes `one_row` steps at least and `one_unit` at most. `groups`: how many can come or go with a unit.
+    unit makes `one_row` steps at least and `most_of_a_unit` at most. `groups`: how many can come or go with a unit.
 
     These are shown with a chance of `delta`, all together (`core.selection`); all else is work on what has paid for the
     noise. Raises ValueError for a height that is too low for it."""
@@ -177,20 +177,20 @@ class GroupsByThreshold(ShownGroups):
     height: int
     place: int
     one_row: int
-    one_unit: int
+    most_of_a_unit: int
     groups: int
     noise: Noise
     delta: Fraction
     hides = True
 
     def __post_init__(self) -> None:
-        share = self.delta / self.groups
-        if self.noise.upper_tail(self.height - self.one_unit) > Decimal(share.numerator) / Decimal(share.denominator):
+        share, above = self.delta / self.groups, self.noise.upper_tail(self.height - self.most_of_a_unit)
+        if above > Decimal(share.numerator) / Decimal(share.denominator):
             raise ValueError("the threshold is too low for its delta")
 
     @property
     def reach(self) -> tuple[int, int]:
-        return self.groups, self.one_unit
+        return self.groups, self.most_of_a_unit
 
     @property
     def word(self) -> str:  # type: ignore[override]

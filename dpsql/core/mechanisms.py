@@ -1,7 +1,7 @@
 """Noise for a vector of integers: three laws on the integer lattice, each calibrated, drawn and measured here.
 
 A release is a table of exact integers, `dimension` coordinates for each group. The caller scales coordinates so that
-one privacy unit moves each of them by at most the same whole number of steps (`Reach.steps`).
+one privacy unit moves each of them by at most the same whole number of steps (`Reach.cube_sensitivity`).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _LARGEST_NUMERATOR = 2**61
 class Reach:
     """How far one privacy unit can move the scaled vector, in lattice steps.
 
-    steps: the largest sum over groups of the largest coordinate change of a group (the norm of the cube law), and also
-    the largest L1 change of any one coordinate; l2_squared: an upper bound of the squared L2 change of the whole
-    vector.
+    cube_sensitivity: the largest sum over groups of the largest coordinate change of a group (the norm of the cube
+    law), and also the largest L1 change of any one coordinate; l2_squared: an upper bound of the squared L2 change of
+    the whole vector.
     """
 
-    steps: int
+    cube_sensitivity: int
     l2_squared: Fraction
     dimension: int
     l1: int | None = None
@@ -97,7 +97,7 @@ class CubeLaplace:
 
     Privacy: for vectors v, v' with max_i |v_i - v'_i| <= steps in the one group that a unit reaches, the ratio of the
     probabilities of any x is exp((max|x - v'| - max|x - v|) / scale) <= exp(steps / scale) by the triangle inequality;
-    over several groups the exponents add up, which is what `Reach.steps` sums. So epsilon = steps / scale, pure.
+    over several groups the exponents add up, which is what `cube_sensitivity` sums. So epsilon = steps / scale, pure.
     Source: Hardt, Talwar, "On the Geometry of Differential Privacy", STOC 2010, theorem 4.2 with K the cube; for two
     coordinates it is the encoding of Kulesza, Suresh, Wang (ICML 2024), turned by 45 degrees.
     """
@@ -107,7 +107,7 @@ class CubeLaplace:
 
     @classmethod
     def calibrate(cls, reach: Reach, epsilon: Fraction) -> CubeLaplace:
-        return cls(_round_up(Fraction(reach.steps) / epsilon), reach.dimension)
+        return cls(_round_up(Fraction(reach.cube_sensitivity) / epsilon), reach.dimension)
 
     @property
     def name(self) -> str:
@@ -130,7 +130,7 @@ class CubeLaplace:
         return tails.cube_upper_tail(self.exact_scale, self.dimension, t)
 
     def loss(self, reach: Reach) -> Cost:
-        return Cost.of(Fraction(reach.steps) / self.exact_scale)
+        return Cost.of(Fraction(reach.cube_sensitivity) / self.exact_scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class SharedLaplace(SplitLaplace):
 
 
 def _whole_l1(reach: Reach) -> int:
-    return reach.steps * reach.dimension if reach.l1 is None else reach.l1
+    return reach.cube_sensitivity * reach.dimension if reach.l1 is None else reach.l1
 
 
 @dataclass(frozen=True, slots=True)

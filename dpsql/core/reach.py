@@ -89,14 +89,14 @@ class Change:
     """How far one privacy unit can move a vector of coordinates over all groups, in their own steps.
 
     cube: the largest sum over groups of the largest coordinate change of a group; l1, l2_squared: of the whole vector;
-    of_each: the largest L1 change of each coordinate; in_a_group: what one unit can add to each in one group, or take
-    away, by being there.
+    sensitivity_of_each: the largest L1 change of each coordinate; in_a_group: what one unit can add to each in one
+    group, or take away, by being there.
     """
 
     cube: int
     l1: int
     l2_squared: int
-    of_each: tuple[int, ...]
+    sensitivity_of_each: tuple[int, ...]
     in_a_group: tuple[int, ...]
 
 
@@ -117,13 +117,13 @@ def _across(cells: Cells, bound: ContributionBound, present: int, bounded: bool)
     """The change over many groups."""
     groups = _groups(bound, present)
     there = [(times, joined(cells.norms(state) for state in cells.states(kept))) for times, kept in groups]
-    of_each = tuple(sum(times * most.each[place] for times, most in there) for place in range(cells.dimension))
+    alone = tuple(sum(times * most.each[place] for times, most in there) for place in range(cells.dimension))
     cube = sum(times * max(most.each) for times, most in there)
     l1 = sum(times * most.l1 for times, most in there)
     if not bounded:
         l2_squared = sum(times * most.l2_squared for times, most in there)
-        return Change(cube, l1, l2_squared, of_each, there[0][1].each)
-    return Change(2 * cube, 2 * l1, _changed(cells, groups), tuple(2 * each for each in of_each), there[0][1].each)
+        return Change(cube, l1, l2_squared, alone, there[0][1].each)
+    return Change(2 * cube, 2 * l1, _changed(cells, groups), tuple(2 * each for each in alone), there[0][1].each)
 
 
 @lru_cache(maxsize=1024)

@@ -117,14 +117,6 @@ def _uniform_below_python(bound: int) -> int:
     return value
 
 
-def bernoulli(numerators: IntArray, denominators: IntArray) -> BoolArray:
-    """True with probability numerators[i] / denominators[i]; integers, 0 <= n <= d, 1 <= d <= 2^62."""
-    n, d = np.broadcast_arrays(numerators, denominators)
-    if n.dtype.kind not in "iu" or not ((n >= 0) & (n <= d)).all():
-        raise ValueError("a probability must be a quotient of integers in [0, 1]")
-    return np.asarray(uniform_below(d) < n)
-
-
 def bernoulli_dyadic(firsts: npt.NDArray[np.uint64], numerator: Callable[[int], int], bits: int) -> BoolArray:
     """True with probability numerator(i) / 2^bits; shape (n,), that of firsts.
 

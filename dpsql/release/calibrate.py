@@ -150,7 +150,7 @@ def _by_threshold(
 ) -> tuple[Lattice, ShownGroups]:
     """Groups whose noisy count reaches a threshold, and the lattice with how far a unit moves this count."""
     one = change_of(lattice.parts, [lattice.coordinates[lattice.selection].terms], analysis).in_a_group[0]
-    lattice, groups = replace(lattice, one_unit=one), lattice.groups_of_a_unit
+    lattice, groups = replace(lattice, most_of_a_unit=one), lattice.groups_of_a_unit
     height = threshold(noise, one, delta / groups) + (least - 1) * one
     return lattice, GroupsByThreshold(height, lattice.selection, lattice.one_row, one, groups, noise, delta)
 

@@ -150,14 +150,14 @@ Feature = tuple[tuple[int, float], ...]
 class Lattice:
     """The lowered query. `features` is what estimates speak of; None: the coordinates themselves. `selection`: the
     coordinate that decides which groups are shown, in which a unit counts at least `one_row` steps and at most
-    `one_unit`; `groups_of_a_unit`: how many groups can appear or vanish with one unit; both from `core.reach`.
+    `most_of_a_unit`; `groups_of_a_unit`: how many groups can appear or vanish with one unit; both from `core.reach`.
     `divided`: coordinates are shares of rows, which move all together by no more than one of them may."""
 
     parts: tuple[Part, ...]
     coordinates: tuple[Coordinate, ...]
     estimates: tuple[Estimate, ...]
     selection: int = 0
-    one_unit: int = 0
+    most_of_a_unit: int = 0
     groups_of_a_unit: int = 0
     one_row: int = 1
     features: tuple[Feature, ...] | None = None
@@ -177,7 +177,7 @@ class Lattice:
         """Whether noise for each coordinate, for the L1 norm of all, is less than that of the cube: a variance of
         2 l1^2 against (d + 1)(d + 2) / 3 steps^2."""
         d = reach.dimension
-        return not self.divided and d > 1 and 6 * l1_of(reach) ** 2 < (d + 1) * (d + 2) * reach.steps**2
+        return not self.divided and d > 1 and 6 * l1_of(reach) ** 2 < (d + 1) * (d + 2) * reach.cube_sensitivity**2
 
     @property
     def width(self) -> int:
@@ -193,4 +193,4 @@ class Lattice:
 
 def l1_of(reach: Reach) -> int:
     """The L1 norm of all coordinates."""
-    return reach.steps * reach.dimension if reach.l1 is None else reach.l1
+    return reach.cube_sensitivity * reach.dimension if reach.l1 is None else reach.l1

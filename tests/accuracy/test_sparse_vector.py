@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dpsql.accuracy import choices as choice_laws
-from dpsql.accuracy.choices import first_below_law
-from dpsql.accuracy.sparse_vector import first_below, threshold_noise
+from tests.accuracy import sparse_vector
+from tests.accuracy.sparse_vector import first_below, first_below_law, threshold_noise
 from tests.core.test_samplers import FLOOR, p_value
 
 F = Fraction
@@ -138,7 +137,7 @@ def test_halved_noise_is_caught(monkeypatch: pytest.MonkeyPatch):
         return noises
 
     for which in (0, 1):
-        monkeypatch.setattr(choice_laws, "threshold_noise", halved(which))
+        monkeypatch.setattr(sparse_vector, "threshold_noise", halved(which))
         assert largest_loss((1, True), (1, True)) > 1.2
 
 

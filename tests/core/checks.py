@@ -215,14 +215,14 @@ def _compare(made: Release, one: Cells, other: Cells, met: Distance, where: str)
         if (group in one) != (group in other):
             one_sided += 1
             alone = 0 if made.of(GroupsByChance) else (one.get(group) or other[group])[made.lattice.selection]
-            assert abs(alone) <= made.lattice.one_unit, f"a group of one unit counts {alone} steps: {where}"
+            assert abs(alone) <= made.lattice.most_of_a_unit, f"a group of one unit counts {alone} steps: {where}"
     for (largest, squared), share in zip(per_share, made.shares, strict=True):
-        assert largest <= share.reach.steps, f"max-norm {largest} of {share.reach.steps}: {where}"
+        assert largest <= share.reach.cube_sensitivity, f"max-norm {largest} of {share.reach.cube_sensitivity}: {where}"
         assert squared <= share.reach.l2_squared, f"squared L2 {squared} of {share.reach.l2_squared}: {where}"
     sensitivities = moved(made)
     for i, by in per_coordinate.items():
         held = made.share_of(i)
-        limit = held.reach.steps if held is not None else 0
+        limit = held.reach.cube_sensitivity if held is not None else 0
         assert by <= limit, f"coordinate {coordinates[i].name} moves {by} of {limit}: {where}"
         assert by <= sensitivities[i], f"{coordinates[i].name}: {by} of {sensitivities[i]}: {where}"
     if made.exact.every_cell:
@@ -425,7 +425,9 @@ def check_rule(rule: Rule, most: int = 2) -> None:
     declared = declared_of(measured, made.analysis)
     assert np.allclose(declared, rule.real, rtol=1e-9), f"{rule}: declared {declared}, derived {rule.real}"
     slack = 1 + 2**-30  # a range's ends are rounded outward to the grid: a step more
-    assert made.reach.steps <= met.steps * slack, f"{rule}: {made.reach.steps} declared, {met.steps} attained"
+    assert made.reach.cube_sensitivity <= met.steps * slack, (
+        f"{rule}: {made.reach.cube_sensitivity} declared, {met.steps} attained"
+    )
     for i, each in enumerate(made.coordinates):
         attained, sensitivity = met.coordinate[i], moved(made)[i]
         assert sensitivity <= attained * slack, f"{rule}: {each.name}: {sensitivity}, {attained}"
@@ -535,7 +537,7 @@ def check_thresholds() -> None:
             charged = Decimal(made.cost.delta.numerator) / Decimal(made.cost.delta.denominator)
         assert shown[0] <= charged, f"{relation}: shown with {shown[0]}, charged {charged}"
         assert shown[1] > charged, f"{relation}: the threshold could be lower"
-        assert made.lattice.one_unit == 1
+        assert made.lattice.most_of_a_unit == 1
         silent = silenced(made)
         exact = ExactTable((Vector(np.arange(3)),), np.array([[-1, 0, 1]]) + made.selection.threshold, 3)
         assert silent.privatise(exact).keys[0].values.tolist() == [1, 2]

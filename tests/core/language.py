@@ -427,7 +427,9 @@ def check_shares() -> None:
         assert made.cost.epsilon == cost == sum(share.epsilon for share in made.shares), f"{sql}: {made.cost}"
         for share in made.shares:
             scale: Any = share.noise
-            assert Fraction(scale.scale) >= Fraction(share.reach.steps) / share.epsilon, f"{sql}: too little noise"
+            assert Fraction(scale.scale) >= Fraction(share.reach.cube_sensitivity) / share.epsilon, (
+                f"{sql}: too little noise"
+            )
     _check_draws_of_shares()
 
 

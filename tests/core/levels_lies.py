@@ -102,7 +102,7 @@ def forget_that_a_changed_row_leaves_its_cells(patch: Patch) -> None:
 
     def found(*args: Any) -> Any:
         whole = honest(*args)
-        return replace(whole, steps=whole.steps // 2)
+        return replace(whole, cube_sensitivity=whole.cube_sensitivity // 2)
 
     patch.setattr(release_levels, "reach_of_level", found)
 

@@ -140,7 +140,7 @@ def give_every_coordinate_the_whole_epsilon(patch: Patch) -> None:
     """As if any vector were one of shares."""
 
     def calibrate(reach: Any, epsilon: Fraction) -> mechanisms.CubeLaplace:
-        scale = Fraction(reach.steps) / epsilon / reach.dimension
+        scale = Fraction(reach.cube_sensitivity) / epsilon / reach.dimension
         return mechanisms.CubeLaplace(scale, reach.dimension)
 
     patch.setattr(mechanisms.CubeLaplace, "calibrate", staticmethod(calibrate))

@@ -474,7 +474,7 @@ def hide_groups_for_nothing(patch: pytest.MonkeyPatch) -> None:
 def give_the_noise_the_whole_delta(patch: pytest.MonkeyPatch) -> None:
     """That of the threshold is on top of it."""
     honest = calibrate.threshold
-    patch.setattr(calibrate, "threshold", lambda noise, one_unit, delta: honest(noise, one_unit, 2 * delta))
+    patch.setattr(calibrate, "threshold", lambda noise, most_of_a_unit, delta: honest(noise, most_of_a_unit, 2 * delta))
 
 
 def forget_the_l2_norm_of_several_groups(patch: pytest.MonkeyPatch) -> None:

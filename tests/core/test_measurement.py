@@ -113,7 +113,7 @@ def test_a_threshold_that_is_too_low_is_refused():
     noise = CubeLaplace(F(2), 1)
     height = threshold(noise, 2, DELTA / 3)
     assert GroupsByThreshold(height, 0, 1, 2, 3, noise, DELTA).cost == Cost.of(F(0), DELTA)
-    for lie in ({"height": height - 1}, {"one_unit": 3}, {"groups": 30}, {"delta": DELTA / 2}):
+    for lie in ({"height": height - 1}, {"most_of_a_unit": 3}, {"groups": 30}, {"delta": DELTA / 2}):
         with pytest.raises(ValueError, match="too low for its delta"):
             replace(GroupsByThreshold(height, 0, 1, 2, 3, noise, DELTA), **lie)
 

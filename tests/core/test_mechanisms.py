@@ -49,7 +49,7 @@ def reaches() -> list[Reach]:
 def test_laplace_scales_are_rounded_up_and_hardly(law: Any):
     for reach, epsilon in itertools.product(reaches(), EPSILONS):
         noise = law.calibrate(reach, epsilon)
-        wanted = Fraction(reach.steps * (reach.dimension if law is SplitLaplace else 1)) / epsilon
+        wanted = Fraction(reach.cube_sensitivity * (reach.dimension if law is SplitLaplace else 1)) / epsilon
         assert noise.exact_scale >= wanted
         finest = max(wanted, Fraction(1)) / 2**58
         assert noise.exact_scale - wanted <= max(finest, 1 if wanted > 2**58 else 0), (reach, epsilon)
@@ -208,10 +208,10 @@ LAWS: list[tuple[str, Noise]] = [
 @pytest.mark.parametrize(("name", "noise"), LAWS, ids=[name for name, _ in LAWS])
 @pytest.mark.parametrize("delta", [Fraction(1, 10**6), Fraction(1, 100), Fraction(1, 10**100), Fraction(1, 2 * 10**9)])
 def test_threshold_never_exceeds_delta_and_is_the_least(name: str, noise: Noise, delta: Fraction):
-    for one_unit in (1, 5, 2**20):
-        tau = threshold(noise, one_unit, delta)
+    for most_of_a_unit in (1, 5, 2**20):
+        tau = threshold(noise, most_of_a_unit, delta)
         goal = Decimal(delta.numerator) / Decimal(delta.denominator)
-        above = tau - one_unit  # a group that one unit makes is shown when the noise reaches this
+        above = tau - most_of_a_unit  # a group that one unit makes is shown when the noise reaches this
         assert noise.upper_tail(above) <= goal
         finest = max(1, above >> 19)
         assert above == 1 or noise.upper_tail(max(1, above - finest)) > goal

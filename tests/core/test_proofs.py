@@ -51,7 +51,7 @@ def test_rows_and_units_together_reach_further_than_either(limits: tuple[int, in
         made = unit_checks.planned(people().limited(**said), sql, relation)
         factors = sorted(abs(factor) for each in made.coordinates for _, factor in each.terms)
         alone = max(factors[0] * bound.l1, factors[-1] * bound.most_groups)
-        assert Fraction(made.reach.steps, times * alone) == expected, relation
+        assert Fraction(made.reach.cube_sensitivity, times * alone) == expected, relation
 
 
 def test_counts_of_some_rows_less_half_of_all_reach_as_far_as_the_count():
@@ -77,7 +77,7 @@ def test_counts_of_some_rows_less_half_of_all_reach_as_far_as_the_count():
             made = unit_checks.planned(people().limited(max_rows=most), sql, relation)
             (factor,) = {abs(each.terms[0][1]) for each in made.coordinates if len(each.terms) == 1}
             assert [len(each.terms) for each in made.coordinates] == [1, 2, 2]
-            assert made.reach.steps == factor * most * times
+            assert made.reach.cube_sensitivity == factor * most * times
 
 
 def test_the_noise_of_a_count_around_the_count_of_all_has_half_the_variance():

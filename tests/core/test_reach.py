@@ -300,7 +300,7 @@ def test_the_reach_is_that_of_all_small_tables(name: str, neighbours: Neighbours
                 assert getattr(found, norm) == exhaustive, (norm, bound)
         for place in range(len(case.coordinates)):
             alone = replace(asked, coordinates=(asked.coordinates[place],))
-            assert found.of_each[place] >= largest(alone, neighbours, l1, grouped=grouped), (place, bound)
+            assert found.sensitivity_of_each[place] >= largest(alone, neighbours, l1, grouped=grouped), (place, bound)
 
 
 PARTS: tuple[Part, ...] = (
@@ -350,7 +350,7 @@ def test_too_many_vertices_give_no_less(monkeypatch: pytest.MonkeyPatch) -> None
             rough = change_of(case.parts, case.coordinates, analysis)
             monkeypatch.undo()
             _forget()
-            assert (rough.cube, rough.of_each) == (exact.cube, exact.of_each)
+            assert (rough.cube, rough.sensitivity_of_each) == (exact.cube, exact.sensitivity_of_each)
             assert rough.l1 >= exact.l1
             assert rough.l2_squared >= exact.l2_squared
             rougher += rough != exact

@@ -259,7 +259,7 @@ def test_a_vector_is_paid_by_no_more_than_its_coordinates() -> None:
                 alone = [sensitivity_of(made.lattice.parts, each, made.analysis) for each in terms]
                 assert (share.reach.l1 or 0) <= sum(each.l1 for each in alone)
                 assert share.reach.l2_squared <= sum(each.l2**2 for each in alone) * (1 + 1e-9)
-                assert share.reach.steps == max(each.l1 for each in alone)
+                assert share.reach.cube_sensitivity == max(each.l1 for each in alone)
                 met += 1
     assert met > 200
 

@@ -23,9 +23,10 @@ from dpsql.core import samplers
 from dpsql.core import truncated_geometric as geometric
 from dpsql.core.loss import PrivacyLoss
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Noise
-from dpsql.core.selection import per_group_delta, show_probability, threshold
+from dpsql.core.selection import show_probability, threshold
 from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.errors import InvalidPrivacyParameter
+from tests.core.own_groups import per_group_delta
 
 DIGITS = 400
 FLOOR = 1e-9

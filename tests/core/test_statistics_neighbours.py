@@ -79,7 +79,7 @@ def compare(made: Release, one: Cells, other: Cells, met: Met, where: str) -> No
 
 def whole_l1(share: Share) -> int:
     """The L1 distance of the whole vector that a share protects."""
-    return share.reach.steps * share.reach.dimension if share.reach.l1 is None else share.reach.l1
+    return share.reach.cube_sensitivity * share.reach.dimension if share.reach.l1 is None else share.reach.l1
 
 
 def distance_of(share: Share, one: Cells, other: Cells) -> tuple[int, Fraction]:
@@ -112,7 +112,7 @@ def check_cost(made: Release) -> None:
             if share.cost.epsilon is not None:
                 assert share.cost.rho <= rho_for(share.cost.epsilon, share.cost.delta)
         else:
-            steps = share.reach.steps if isinstance(noise, CubeLaplace) else whole_l1(share)
+            steps = share.reach.cube_sensitivity if isinstance(noise, CubeLaplace) else whole_l1(share)
             assert share.cost.epsilon is not None
             assert steps <= share.cost.epsilon * noise.exact_scale, f"noise of {noise.name}, charged {share.cost}"  # type: ignore[attr-defined]
             assert share.cost.rho >= share.cost.epsilon**2 / 2
@@ -519,7 +519,7 @@ def check_noise_of_statistics() -> None:
         where = f"{sql}, {relation}, {how}"
         if isinstance(law, CubeLaplace) and law.dimension > 1:
             scale, size = float(np.abs(noise).max(axis=0).mean()) / law.dimension, DRAWS * law.dimension
-            spent = reach.steps / scale
+            spent = reach.cube_sensitivity / scale
         elif isinstance(law, DiscreteGaussian):
             rho, size = float(reach.l2_squared) / (2 * float((noise**2).mean())), noise.size / 2
             assert made.cost.epsilon is not None
@@ -529,7 +529,7 @@ def check_noise_of_statistics() -> None:
             mean, size = float(np.abs(noise).mean()), noise.size
             a = ((1 + mean * mean) ** 0.5 - 1) / mean  # E|X| = 2a / (1 - a^2)
             rate = -float(np.log(a)) if a < 1 - 1e-9 else 1 / mean
-            spent = (reach.steps if isinstance(law, CubeLaplace) else whole_l1(share)) * rate
+            spent = (reach.cube_sensitivity if isinstance(law, CubeLaplace) else whole_l1(share)) * rate
         charged = float(made.cost.epsilon or 0)
         slack = 6 / size**0.5
         assert spent <= charged * (1 + slack), f"{where}: {spent} spent, {charged} charged"

@@ -107,7 +107,9 @@ def test_every_small_limit(sql: str):
                 asking.compare(one, other, f"{sql} {said}")
         if sql == "SELECT k, COUNT(*) FROM e GROUP BY k":
             reached = max(sum(cells[0] for cells in one.cells.values()) for one in found)
-            assert reached == unbounded.made.reach.steps, f"{said}: {unbounded.made.reach.steps}, {reached} reached"
+            assert reached == unbounded.made.reach.cube_sensitivity, (
+                f"{said}: {unbounded.made.reach.cube_sensitivity}, {reached} reached"
+            )
 
 
 def test_what_counts_of_rows_and_of_units_come_to_together():
@@ -151,7 +153,7 @@ def test_a_promise_of_unique_keys_is_enforced():
     check_apart(asking, data)
     world = world.with_tables({"u": {"k": "Int64", "x": "float64"}}, u={"unique": ["k"], "bounds": {"x": (0, 1)}})
     made = unit_checks.planned(world, "SELECT COUNT(*) FROM u", U)
-    assert made.reach.steps == 1  # rows are units, whatever is unique
+    assert made.reach.cube_sensitivity == 1  # rows are units, whatever is unique
 
 
 # How another unit's rows could change what one unit adds

@@ -183,7 +183,7 @@ def check_cost(made: Release, sql: str) -> None:
     losses += [groups.law.loss for groups in made.of(GroupsByChance)]
     epsilon, delta = (sum((getattr(each, word) for each in losses), Fraction(0)) for word in ("epsilon", "delta"))
     if made.selection.threshold is not None:
-        chance = show_probability(made.shares[0].noise, made.lattice.one_unit, made.selection.threshold)
+        chance = show_probability(made.shares[0].noise, made.lattice.most_of_a_unit, made.selection.threshold)
         delta += Fraction(chance) * made.lattice.groups_of_a_unit * Fraction(10**9 - 1, 10**9)
     assert epsilon <= made.cost.epsilon, f"{sql}: worth {float(epsilon)}, charged {made.cost}"
     assert delta <= made.cost.delta, f"{sql}: worth {float(delta)}, charged {made.cost}"
@@ -256,12 +256,14 @@ class Asking:
         for share in made.shares:
             largest = sum(max(change[i] for i in share.places) for change in changes.values())
             squared = sum(change[i] ** 2 for change in changes.values() for i in share.places)
-            assert largest <= share.reach.steps, f"max-norm {largest} of {share.reach.steps}: {where}"
+            assert largest <= share.reach.cube_sensitivity, (
+                f"max-norm {largest} of {share.reach.cube_sensitivity}: {where}"
+            )
             assert squared <= share.reach.l2_squared, f"squared L2 {squared} of {share.reach.l2_squared}: {where}"
         sensitivities = moved(made)
         for i, each in enumerate(made.coordinates):
             by, share = sum(change[i] for change in changes.values()), made.share_of(i)
-            most = 0 if share is None else min(sensitivities[i], share.reach.steps)
+            most = 0 if share is None else min(sensitivities[i], share.reach.cube_sensitivity)
             assert by <= most, f"{each.name} moves {by} of {most}: {where}"
         self._compare_groups(one, other, where)
 
@@ -276,7 +278,7 @@ class Asking:
         for group in come_or_go:
             if made.selection.threshold is not None:
                 alone = {**one.cells, **other.cells}[group][made.lattice.selection]
-                assert abs(alone) <= made.lattice.one_unit, f"{group} of one unit counts {alone} steps: {where}"
+                assert abs(alone) <= made.lattice.most_of_a_unit, f"{group} of one unit counts {alone} steps: {where}"
         if made.of(GroupsByChance):
             moved = {g: abs(one.units.get(g, 0) - other.units.get(g, 0)) for g in one.units.keys() | other.units.keys()}
             assert max(moved.values(), default=0) <= 1, f"one unit counts {moved}: {where}"
@@ -940,7 +942,7 @@ def check_chances(asked: Sequence[Question] | None = None) -> None:
                 chance = made.of(GroupsByChance)[0].law.probability(1)
             elif made.selection.threshold is not None:
                 chance = Fraction(
-                    show_probability(made.shares[0].noise, made.lattice.one_unit, made.selection.threshold)
+                    show_probability(made.shares[0].noise, made.lattice.most_of_a_unit, made.selection.threshold)
                 )
             else:
                 assert made.exact.every_cell or not made.exact.keys, f"{each}: groups are shown as they come"

@@ -78,4 +78,4 @@ def test_a_row_counts_once_for_each_group(people: dict[str, dpsql.Table]):
                          budget=dpsql.Budget(10))  # fmt: skip
     sql = "SELECT COUNT(*) FROM t CROSS JOIN (SELECT DISTINCT n_region FROM nation) r"
     (noise,) = held.explain(sql, epsilon=1).release.shares
-    assert noise.reach.steps == regions
+    assert noise.reach.cube_sensitivity == regions

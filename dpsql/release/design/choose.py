@@ -61,5 +61,5 @@ def _error(lattice: Lattice, analysis: Analysis, law: str) -> float:
     elif lattice.divided or law == "split" or lattice.better_apart(reach):
         spread = 2.0 * float(l1_of(reach)) ** 2
     else:
-        spread = (d + 1) * (d + 2) / 3 * float(reach.steps) ** 2
+        spread = (d + 1) * (d + 2) / 3 * float(reach.cube_sensitivity) ** 2
     return mean_log_error(lattice, dict.fromkeys(noisy, spread))

@@ -92,11 +92,10 @@ class Builder:
 
     def _moves(self) -> tuple[int, ...]:
         """How far a unit moves each coordinate; those that none moves need no noise."""
-        found = change_of(tuple(self.parts), [each.terms for each in self.coordinates], self.analysis).of_each
-        self.coordinates = [
-            each if moved else replace(each, noisy=False) for each, moved in zip(self.coordinates, found, strict=True)
-        ]
-        return found
+        change = change_of(tuple(self.parts), [each.terms for each in self.coordinates], self.analysis)
+        pairs = zip(self.coordinates, change.sensitivity_of_each, strict=True)
+        self.coordinates = [each if moved else replace(each, noisy=False) for each, moved in pairs]
+        return change.sensitivity_of_each
 
     def _selecting(self) -> Part:
         """The count that decides which groups are shown: the requested COUNT(*), for it costs nothing more, unless it

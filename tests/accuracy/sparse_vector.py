@@ -25,6 +25,7 @@ both directions, and (e1 + e2)-DP with it.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -34,6 +35,7 @@ import numpy.typing as npt
 from dpsql.core.mechanisms import CubeLaplace, Reach, drawable
 
 IntArray: TypeAlias = npt.NDArray[Any]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 MONOTONE_SPLIT = Fraction(1, 2)
 GENERAL_SPLIT = Fraction(5, 13)
@@ -85,3 +87,35 @@ def threshold_noise(
 def _law(steps: int, epsilon: Fraction) -> CubeLaplace:
     """Discrete Laplace noise of scale steps / epsilon; a scale rounded up only lessens the loss."""
     return CubeLaplace.calibrate(Reach(steps, Fraction(steps * steps), 1), epsilon)
+
+
+def first_below_law(
+    counts: IntArray,
+    threshold: int,
+    epsilon: Fraction,
+    *,
+    sensitivity: int,
+    monotone: bool,
+    split: Fraction | None = None,
+) -> FloatArray:
+    """The probabilities of the answers 0..queries of `first_below`, shape (queries + 1,); the sum over
+    rho in the module's docstring, as far as 40 scales beyond all that the counts need."""
+    of_threshold, of_query = threshold_noise(epsilon, sensitivity, monotone, split)
+    distance = threshold - counts.astype(np.int64)
+    reach = math.ceil(40 * max(of_threshold.scale, of_query.scale)) + int(np.abs(distance).max(initial=0)) + 1
+    z = np.arange(-reach, reach + 1)
+    weights = np.exp(-np.abs(z) / of_threshold.scale)
+    margins = z[:, np.newaxis] + distance  # query i is below if nu_i is at most this
+    above = np.cumprod(_upper_tail(margins + 1, of_query.scale), axis=1)
+    reached = np.hstack([np.ones((len(z), 1)), above])  # all queries before are above
+    stops = np.hstack([_upper_tail(-margins, of_query.scale), np.ones((len(z), 1))])
+    return np.asarray(((weights / weights.sum())[:, np.newaxis] * reached * stops).sum(axis=0))
+
+
+def _upper_tail(t: IntArray, scale: float) -> FloatArray:
+    """P(nu >= t), and by symmetry P(nu <= -t), of the discrete Laplace law: a^t / (1 + a) for t >= 1, and else
+    1 - P(nu >= 1 - t)."""
+    a = math.exp(-1 / scale)
+    right = np.exp(-np.maximum(t, 1) / scale) / (1 + a)
+    left = 1 - np.exp(np.minimum(t - 1, 0) / scale) / (1 + a)
+    return np.where(t >= 1, right, left)
