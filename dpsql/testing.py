@@ -15,7 +15,6 @@ import this module.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -26,6 +25,7 @@ from dpsql.executors.base import executor_of
 from dpsql.plan.domains import cells_of
 from dpsql.release.release import Release
 from dpsql.schema.columns import Key
+from dpsql.schema.frozen import dataclass
 from dpsql.session.run import finished, run
 from dpsql.session.session import Session
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from dpsql.release.intervals.averages import average_at_worst
 from dpsql.release.intervals.intervals import aggregate_interval, constant_half_width
 from dpsql.release.parts import Estimate
 from dpsql.release.release import Release, Released
+from dpsql.schema.frozen import dataclass
 
 _SIZES = (100, 1_000, 10_000)
 

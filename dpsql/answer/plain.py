@@ -3,13 +3,14 @@ which count where the other one is there, and sums centred at 0."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Call, Expr, Literal, Slot, rebuild
 from dpsql.release.auto_bounds import clamped, widest
 from dpsql.release.labels import Label
 from dpsql.release.release import Release
+from dpsql.schema.frozen import dataclass
 
 _PAIRED = frozenset({"count", "sum", "sum of squares"})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from dpsql.release.intervals.intervals import Bounds, interval
 from dpsql.release.release import Release, Released
 from dpsql.schema.calendar import date_of, timestamp_of
 from dpsql.schema.columns import Type
+from dpsql.schema.frozen import dataclass
 
 if TYPE_CHECKING:
     from dpsql.answer.explain import Explanation

@@ -15,7 +15,6 @@ costs rate times the sum of the spreads that it causes there.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import accumulate
@@ -26,6 +25,7 @@ import numpy.typing as npt
 
 from dpsql.core.cost import Cost
 from dpsql.core.samplers import _exp_bracket, _LazyUniform, _random_words, bernoulli_exp, uniform_below
+from dpsql.schema.frozen import dataclass
 
 IntArray: TypeAlias = npt.NDArray[Any]  # int64, or object where values reach 2^62
 BoolArray: TypeAlias = npt.NDArray[np.bool_]

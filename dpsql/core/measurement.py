@@ -15,7 +15,7 @@ the law, once it is made, is worth no more (its `loss` for the reach that it pro
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar
@@ -35,6 +35,7 @@ from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.plan.expressions import Vector
 from dpsql.plan.order import order_of
 from dpsql.plan.query import GroupKey
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
 
 LawT_co = TypeVar("LawT_co", covariant=True)

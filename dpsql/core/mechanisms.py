@@ -7,7 +7,7 @@ one privacy unit moves each of them by at most the same whole number of steps (`
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ from dpsql.core.conversion import rho_for
 from dpsql.core.cost import Cost
 from dpsql.core.loss import PrivacyLoss
 from dpsql.errors import InvalidPrivacyParameter
+from dpsql.schema.frozen import dataclass
 
 IntArray = NDArray[Any]
 _LARGEST_NUMERATOR = 2**61

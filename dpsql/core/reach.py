@@ -52,7 +52,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import chain
@@ -77,6 +77,7 @@ from dpsql.core.vertices import ABSENT, Block, Cells, Element, joined, multiple,
 from dpsql.errors import InternalError
 from dpsql.plan.expressions import Call, Expr, Literal
 from dpsql.plan.facts import fact
+from dpsql.schema.frozen import dataclass
 
 Terms = Sequence[tuple[int, int]]
 """A coordinate: (place among the parts, factor) pairs."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -39,6 +39,7 @@ from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import scans_of
 from dpsql.plan.query import Aggregate, Query
 from dpsql.schema.columns import Type
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval, Number
 
 SHARE = Fraction(3, 10)

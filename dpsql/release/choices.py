@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -39,6 +39,7 @@ from dpsql.plan.query import Aggregate, GroupKey
 from dpsql.release.parts import Chosen, Estimate
 from dpsql.release.points import Points
 from dpsql.release.values import argument_of
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import point
 
 _MOST_CELLS = 1 << 22

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from dpsql.release.intervals.given import Given, threshold_of
 from dpsql.release.intervals.intervals import interval
 from dpsql.release.release import Release, Released
 from dpsql.schema.columns import Type
+from dpsql.schema.frozen import dataclass
 
 Places = NDArray[np.int64]
 Read = Callable[[Any], Vector]

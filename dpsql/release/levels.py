@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any
@@ -36,6 +36,7 @@ from dpsql.plan.domains import vector_of
 from dpsql.plan.expressions import Vector
 from dpsql.plan.query import Aggregate, GroupKey
 from dpsql.release.parts import Lattice
+from dpsql.schema.frozen import dataclass
 
 _GUARD = 0.5
 """How much a level that comes out worse than at an equal share weighs (see `allocation`)."""

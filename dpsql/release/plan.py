@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -19,6 +19,7 @@ from dpsql.plan.query import Query
 from dpsql.release.auto_bounds import SHARE, clamped, clipped, loose_columns, searches_of, widest
 from dpsql.release.calibrate import calibrate
 from dpsql.release.release import Release
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
 
 _WIDEST = 2**64

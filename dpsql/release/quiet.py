@@ -6,7 +6,7 @@ made-up and public rows only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from functools import singledispatch
 from typing import Any
@@ -20,6 +20,7 @@ from dpsql.release.auto_bounds import Search, Searches
 from dpsql.release.choices import EXACT, Draw
 from dpsql.release.levels import Levels
 from dpsql.release.release import Release
+from dpsql.schema.frozen import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ steps. COUNT, SUM and AVG of the same columns share their coordinates, and so on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeVar
@@ -32,6 +32,7 @@ from dpsql.release.integers import LARGEST_OF_LEVELS, Integers, are_large, integ
 from dpsql.release.laws import Choice, log_error
 from dpsql.release.levels import Levels
 from dpsql.release.parts import Coordinate, Estimate, Lattice
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
 
 Kind = TypeVar("Kind")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pandas as pd
@@ -10,6 +10,7 @@ import pandas as pd
 from dpsql.errors import InvalidArgument, InvalidSchema
 from dpsql.executors.base import engine_of
 from dpsql.schema.declaration import Declaration, resolve
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.words import plain
 
 _ATTRIBUTE = "dpsql"

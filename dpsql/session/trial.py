@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from dpsql.plan.nodes import scans_of
 from dpsql.release.quiet import quiet, quiet_searches
 from dpsql.release.release import Release
 from dpsql.schema.columns import ColumnSchema, Key, TableSchema
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
 from dpsql.session.released_text import from_bytes, to_bytes
 

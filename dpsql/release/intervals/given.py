@@ -22,7 +22,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from dpsql.release.intervals.widths import in_coordinates
 from dpsql.release.release import Release, Released
+from dpsql.schema.frozen import dataclass
 
 if TYPE_CHECKING:
     from dpsql.accuracy.truncated import Tail  # loaded where rows are chosen by noise, which is seldom
