@@ -26,9 +26,8 @@ declared facts alone: it never holds a data value, a row number or a count of ro
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
-
-from dpsql.schema.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)
