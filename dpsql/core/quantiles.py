@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -33,7 +34,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dpsql.core.exponential import Chooser
-from dpsql.schema.frozen import dataclass
 
 IntArray: TypeAlias = npt.NDArray[Any]  # int64, or object where values reach 2^62
 

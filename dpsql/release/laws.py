@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql.core.conversion import rho_for
@@ -10,7 +11,6 @@ from dpsql.core.loss import Allowance
 from dpsql.core.measurement import Share
 from dpsql.release.expected_error import mean_log_error
 from dpsql.release.parts import Lattice
-from dpsql.schema.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-
-from dpsql.schema.frozen import dataclass
+from dataclasses import dataclass
 
 Number = int | float
 INFINITY = math.inf

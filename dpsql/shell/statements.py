@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-
-from dpsql.schema.frozen import dataclass
+from dataclasses import dataclass
 
 # What a semicolon may hide in, as DuckDB reads it. A quote that nobody closed reaches to the end of the text.
 _PIECE = re.compile(
