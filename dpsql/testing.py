@@ -15,7 +15,6 @@ import this module.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -26,6 +25,7 @@ from dpsql.executors.base import executor_of
 from dpsql.plan.domains import cells_of
 from dpsql.release.release import Release
 from dpsql.schema.columns import Key
+from dpsql.schema.frozen import dataclass
 from dpsql.session.run import finished, run
 from dpsql.session.session import Session
 
@@ -64,7 +64,7 @@ def insecure_exact(session: Session, sql: str, key: bytes, **terms: Any) -> Inte
         got = f"{len(key)} bytes" if isinstance(key, bytes) else type(key).__name__
         raise InvalidArgument(f"key must be {_KEY_BYTES} bytes, got {got}.", hint="bytes(32) is one.")
     release = session.explain(sql, **terms).release
-    plan = release.plans[0]
+    plan = release.exact if release.searches is None else release.searches.exact
     return _integers(plan, _executed(session, plan, key))
 
 

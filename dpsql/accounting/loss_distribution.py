@@ -16,7 +16,6 @@ worse (`loss_laws`). What else is approximate is added to delta:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -28,6 +27,7 @@ from dpsql.accounting.loss_laws import FloatArray, LossLaw
 from dpsql.accounting.responses import Responses
 from dpsql.core.events import Steps, Tally, weighted
 from dpsql.core.rounding import above, at_least, below, raised
+from dpsql.schema.frozen import dataclass
 
 _FINEST = 2**14
 """Grid steps in a window, at least: then the grid alone adds less than a thousandth to epsilon."""

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpsql.schema.frozen import dataclass
 
 FloatArray = NDArray[np.float64]
 

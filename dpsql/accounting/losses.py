@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +20,7 @@ from dpsql.core.events import Number, whole
 from dpsql.core.loss import as_delta, exact
 from dpsql.core.rounding import above, below, raised
 from dpsql.errors import InvalidPrivacyParameter, as_written
+from dpsql.schema.frozen import dataclass
 
 
 def _not_negative(value: object, name: str) -> Fraction:

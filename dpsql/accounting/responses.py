@@ -9,13 +9,13 @@ which is their theorem 3.3 between its steps too.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.rounding import above, raised
+from dpsql.schema.frozen import dataclass
 
 FloatArray = NDArray[np.float64]
 

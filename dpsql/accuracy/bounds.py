@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -16,6 +15,7 @@ from dpsql.core.events import Number, positive, whole
 from dpsql.core.loss import LARGEST_EPSILON, SMALLEST_EPSILON, as_epsilon, exact
 from dpsql.core.tails import gaussian_tail
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, did_you_mean
+from dpsql.schema.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

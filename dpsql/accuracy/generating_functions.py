@@ -7,12 +7,13 @@ The laws are the continuous ones at scale 1, for m weight vectors w at once. All
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import product
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpsql.schema.frozen import dataclass
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]

@@ -32,7 +32,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
 
@@ -50,6 +49,7 @@ from dpsql.accuracy.generating_functions import (
     power,
 )
 from dpsql.core.hierarchies import GroupingSet, _components, _evidence, _places, _union, _weights
+from dpsql.schema.frozen import dataclass
 
 Places = NDArray[np.intp]
 

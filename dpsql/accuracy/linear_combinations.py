@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
@@ -32,6 +31,7 @@ from numpy.typing import NDArray
 
 from dpsql.accuracy.pairs import cube_quantile, solve
 from dpsql.core.tails import gaussian_tail
+from dpsql.schema.frozen import dataclass
 
 Floats = NDArray[np.float64]
 

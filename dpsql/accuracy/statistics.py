@@ -28,10 +28,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpsql.schema.frozen import dataclass
 
 Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
@@ -30,6 +29,7 @@ from numpy.typing import NDArray
 from dpsql.accuracy.normal import log_upper_tail
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SplitLaplace
 from dpsql.core.tails import cube_tail_polynomial
+from dpsql.schema.frozen import dataclass
 
 Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]

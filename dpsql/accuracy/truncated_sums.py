@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from operator import mul
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from dpsql.accuracy.normal import log_upper_tail
 from dpsql.accuracy.truncated import Tail
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SplitLaplace
+from dpsql.schema.frozen import dataclass
 
 Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from dpsql.release.intervals.averages import average_at_worst
 from dpsql.release.intervals.intervals import aggregate_interval, constant_half_width
 from dpsql.release.parts import Estimate
 from dpsql.release.release import Release, Released
+from dpsql.schema.frozen import dataclass
 
 _SIZES = (100, 1_000, 10_000)
 
@@ -129,11 +130,11 @@ def _sum(each: Sum) -> dict[str, Any]:
 def _expected(release: Release) -> Expected | None:
     """Of what has an interval; None where nothing has, or where bounds decide that are still to be chosen."""
     one = of_one_level(release)
-    if release.provisional or not one.shares:
+    if one.noise is None or release.searches is not None:
         return None
     widths = [_width(one, output) for output in release.query.finish.outputs]
     known = tuple(each for each in widths if each is not None)
-    return Expected(_SIZES, known, bool(release.levels.wanted)) if known else None
+    return Expected(_SIZES, known, release.levels is not None) if known else None
 
 
 def _width(one: Release, output: Output) -> Width | None:

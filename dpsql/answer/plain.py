@@ -3,13 +3,14 @@ which count where the other one is there, and sums centred at 0."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Call, Expr, Literal, Slot, rebuild
 from dpsql.release.auto_bounds import clamped, widest
 from dpsql.release.labels import Label
 from dpsql.release.release import Release
+from dpsql.schema.frozen import dataclass
 
 _PAIRED = frozenset({"count", "sum", "sum of squares"})
 
@@ -25,7 +26,8 @@ class Plain:
     def of(cls, release: Release) -> Plain:
         """The words of a release. Columns whose bounds are to be chosen stand as if there were none."""
         chosen = [(each.column, each.held) for each in release.bounds]
-        chosen += [(search.column, widest(search.column)) for search in release.searches.searches]
+        if release.searches is not None:
+            chosen = [(search.column, widest(search.column)) for search in release.searches.searches]
         found: dict[Expr, Expr] = {clamped(column, held): column for column, held in chosen}
         pairs = {}
         for measured in release.analysis.measured:

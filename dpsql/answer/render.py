@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from typing import Any
 
@@ -15,6 +14,7 @@ from dpsql.release.finish import Answer
 from dpsql.release.intervals.intervals import Bounds
 from dpsql.schema.calendar import DAYS, MICROSECONDS, show_date, show_timestamp
 from dpsql.schema.columns import Type
+from dpsql.schema.frozen import dataclass
 
 _NULL = "NULL"
 

@@ -5,7 +5,6 @@ Widths, scales and sensitivities are in the answer's units.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
@@ -19,6 +18,7 @@ from dpsql.release.auto_bounds import Bounded
 from dpsql.release.labels import Label
 from dpsql.release.laws import Choice
 from dpsql.schema.columns import Type
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
 
 
@@ -242,7 +242,7 @@ class Explained:
     groups: Groups
     sums: tuple[Sum, ...]
     noise: tuple[Noise, ...]
-    levels: tuple[Levels, ...]
+    levels: Levels | None
     draws: tuple[Drawn, ...]
     shown: tuple[Shown, ...]
     stages: tuple[Stage, ...]

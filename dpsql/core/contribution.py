@@ -4,7 +4,6 @@ certain."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from dpsql.core.stability import Stability, stability
 from dpsql.core.unit import ContributionBound
@@ -12,6 +11,7 @@ from dpsql.errors import InternalError, InvalidPrivacyParameter, MissingBounds, 
 from dpsql.plan.nodes import Source, nodes_of, row_scans_of, scan_of, scans_of
 from dpsql.plan.options import Options
 from dpsql.plan.query import Aggregate
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.numbers import LARGEST_LIMIT
 from dpsql.schema.units import Limits
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql.core.loss import PrivacyLoss, show
 from dpsql.errors import InvalidPrivacyParameter
+from dpsql.schema.frozen import dataclass
 
 _MOST_BITS = 512
 """A rho with a longer denominator is rounded up, by less than 2^-200, so that sums of many stay short."""

@@ -7,7 +7,7 @@ fractions, floats as the decimals that they print as, so that Laplace(20) and Pu
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral
@@ -15,6 +15,7 @@ from numbers import Integral
 from dpsql.core.loss import exact
 from dpsql.core.rounding import total
 from dpsql.errors import InvalidPrivacyParameter, as_written
+from dpsql.schema.frozen import dataclass
 
 Number = float | Decimal | Fraction
 MOST_STEPS = 10**9

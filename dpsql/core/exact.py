@@ -6,7 +6,7 @@ An executor raises nothing that depends on rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from dpsql.plan.aggregates import MOST_POINTS
 from dpsql.plan.expressions import Expr, Vector
 from dpsql.plan.nodes import Source
 from dpsql.plan.query import GroupKey
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Number
 
 NO_KEY = bytes(32)

@@ -15,7 +15,6 @@ costs rate times the sum of the spreads that it causes there.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import accumulate
@@ -26,6 +25,7 @@ import numpy.typing as npt
 
 from dpsql.core.cost import Cost
 from dpsql.core.samplers import _exp_bracket, _LazyUniform, _random_words, bernoulli_exp, uniform_below
+from dpsql.schema.frozen import dataclass
 
 IntArray: TypeAlias = npt.NDArray[Any]  # int64, or object where values reach 2^62
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
@@ -179,19 +179,17 @@ class _ExactLaw:
 
 @dataclass(frozen=True, slots=True)
 class Choosing:
-    """The law of so many choices one after the other, an `epsilon` (rate times spread) all together. `rho`: what that
-    was found for, rounded down."""
+    """The law of so many choices one after the other, an `epsilon` (rate times spread) all together."""
 
     mechanism: str
     epsilon: Fraction
     draws: int = 1
-    rho: Fraction = Fraction(0)
 
     @property
     def loss(self) -> Cost:
         """What they cost: epsilons add up, and rhos do, of which `exponential` has less than its epsilon implies."""
         if self.mechanism == "exponential":
-            return Cost(None, rho=max(self.rho, self.epsilon**2 / (8 * self.draws)))
+            return Cost(None, rho=self.epsilon**2 / (8 * self.draws))
         return Cost.of(self.epsilon)
 
 

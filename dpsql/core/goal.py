@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql.core.loss import exact, show
 from dpsql.errors import InvalidPrivacyParameter
+from dpsql.schema.frozen import dataclass
 
 _LARGEST = 10**300
 _USUAL = Fraction(95, 100)

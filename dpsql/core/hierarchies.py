@@ -31,13 +31,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpsql.schema.frozen import dataclass
 
 GroupingSet: TypeAlias = tuple[int, ...]
 """Positions of keys in ascending order; () is the grand total. Its table has one axis for each key, in this order."""

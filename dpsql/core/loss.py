@@ -7,12 +7,12 @@ the noise and enters the ledger.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from numbers import Integral, Rational, Real
 
 from dpsql.errors import InvalidPrivacyParameter, as_written
+from dpsql.schema.frozen import dataclass
 
 SMALLEST_EPSILON = Fraction(1, 10**9)
 """Below this the noise would be a billion times one person's weight; a lattice for it is not provided."""

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -34,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpsql.core.exponential import Chooser
+from dpsql.schema.frozen import dataclass
 
 IntArray: TypeAlias = npt.NDArray[Any]  # int64, or object where values reach 2^62
 

@@ -52,7 +52,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import chain
@@ -77,6 +77,7 @@ from dpsql.core.vertices import ABSENT, Block, Cells, Element, joined, multiple,
 from dpsql.errors import InternalError
 from dpsql.plan.expressions import Call, Expr, Literal
 from dpsql.plan.facts import fact
+from dpsql.schema.frozen import dataclass
 
 Terms = Sequence[tuple[int, int]]
 """A coordinate: (place among the parts, factor) pairs."""
@@ -194,12 +195,6 @@ def assert_unmoved(parts: Sequence[Part], coordinates: Sequence[Terms], analysis
     neighbours: of people's rows only what all neighbours have in common needs no noise."""
     if coordinates and change_of(parts, coordinates, analysis).l1:
         raise InternalError("a sum that a person moves would be released without noise")
-
-
-def of_one_group(analysis: Analysis) -> Analysis:
-    """The same for counts of all groups together, where a unit has all of its rows in one."""
-    bounds, rows = analysis.bounds, analysis.bounds.rows.l1
-    return replace(analysis, grouped=False, bounds=replace(bounds, rows=ContributionBound(rows, 1, rows)))
 
 
 def assert_limited(plan: ExactPlan, analysis: Analysis) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from dpsql.core.contribution import Bounds, bounds_of
@@ -23,6 +23,7 @@ from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Source
 from dpsql.plan.options import Options
 from dpsql.plan.query import Aggregate
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval, Number, point
 
 Of = Literal["rows", "total", "mean", "presence", "choice"]

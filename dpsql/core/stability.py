@@ -13,11 +13,12 @@ the number of rows public and the changed row in both tables.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import singledispatch
 
 from dpsql.errors import InternalError
 from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, Scan, Union
+from dpsql.schema.frozen import dataclass
 
 DECLARED = ""
 """Stands for the declared units of all tables together: equal values are one unit, wherever they stand."""

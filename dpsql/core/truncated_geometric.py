@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from array import array
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from dpsql.core import samplers
 from dpsql.core.loss import PrivacyLoss, show
 from dpsql.errors import InvalidPrivacyParameter
+from dpsql.schema.frozen import dataclass
 
 LARGEST_TABLE = 2_000_000
 """A group of so many units must be shown for certain: the table of chances ends there."""

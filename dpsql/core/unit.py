@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from dpsql.errors import InvalidArgument, as_written
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.numbers import LARGEST_LIMIT
 
 

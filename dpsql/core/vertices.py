@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, product
+
+from dpsql.schema.frozen import dataclass
 
 MOST_VERTICES = 4_096
 

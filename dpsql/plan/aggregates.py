@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from fractions import Fraction
 
 from dpsql.errors import Span
 from dpsql.plan.expressions import Expr, rebuild
 from dpsql.schema.columns import Key
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
 
 MOST_POINTS = 65_536

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpsql.schema.calendar import show_date, show_timestamp
 from dpsql.schema.columns import Key, Type
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import BOOLEAN, EVERYTHING, Interval, hull, point
 
 Array = NDArray[Any]

@@ -7,11 +7,12 @@ the same wherever it stands above the node that makes the column.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Column, Expr
 from dpsql.schema.columns import TableSchema
+from dpsql.schema.frozen import dataclass
 
 Pair = tuple[Expr, Expr]
 """Expressions over the left and the right side that are to be equal."""

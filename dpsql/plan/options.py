@@ -4,11 +4,12 @@ data. `dpsql.sql.options` reads and checks them."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from fractions import Fraction
 
 from dpsql.errors import Span
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
 
 

@@ -6,13 +6,14 @@ only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dpsql.errors import Span
 from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Column, Expr, Slot
 from dpsql.plan.nodes import Source, inputs_of
 from dpsql.schema.columns import MOST_KEYS, Key
+from dpsql.schema.frozen import dataclass
 
 MOST_DERIVED_CELLS = 10_000
 """Public groups that nobody listed (booleans, bounded integers) are all shown only up to so many."""

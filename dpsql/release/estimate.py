@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from dpsql.plan.expressions import DTYPES, Vector
 from dpsql.release.parts import Chosen, Estimate
 from dpsql.schema.calendar import show_date, show_timestamp
 from dpsql.schema.columns import Type
+from dpsql.schema.frozen import dataclass
 
 Floats = NDArray[np.float64]
 Found = tuple[Floats, NDArray[np.bool_]]

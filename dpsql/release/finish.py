@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from dpsql.release.intervals.given import Given, threshold_of
 from dpsql.release.intervals.intervals import interval
 from dpsql.release.release import Release, Released
 from dpsql.schema.columns import Type
+from dpsql.schema.frozen import dataclass
 
 Places = NDArray[np.int64]
 Read = Callable[[Any], Vector]
@@ -119,7 +120,7 @@ def _all_keys(release: Release, shown: list[Expr], meaning: Meaning) -> bool:
     """Whether rows that differ look different: DISTINCT then leaves none out."""
     held = [meaning(each) if isinstance(each, Column) else each for each in shown]
     names = {each.index for each in held if isinstance(each, Slot)}
-    return not release.levels.wanted and names >= set(range(len(release.query.plan.keys)))
+    return release.levels is None and names >= set(range(len(release.query.plan.keys)))
 
 
 def _no_column(_column: Column) -> Expr | None:
@@ -160,8 +161,10 @@ def kept(condition: Expr | None, computed: Callable[..., Vector], size: int) -> 
 
 def slot_vectors(release: Release, released: Released) -> list[Vector]:
     """Keys and unrounded aggregates, by slot index; GROUPING of the keys from the end."""
-    estimates = (estimate(each, released.values) for each in release.estimates)
-    return [*released.keys, *estimates, *release.levels.groupings()]
+    found = [*released.keys, *(estimate(each, released.values) for each in release.estimates)]
+    if release.levels is not None:
+        found += [release.levels.grouping(key) for key in reversed(range(len(released.keys)))]
+    return found
 
 
 def whole_slots(release: Release, released: Released) -> dict[Slot, tuple[int, ...] | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql.core.loss import show
@@ -23,6 +22,7 @@ from dpsql.plan.nodes import scans_of
 from dpsql.plan.options import Options
 from dpsql.plan.query import MOST_DERIVED_CELLS, GroupKey, Query
 from dpsql.schema.columns import MOST_KEYS
+from dpsql.schema.frozen import dataclass
 
 PUBLIC, LAPLACE, GAUSSIAN, GEOMETRIC = (
     "PUBLIC_GROUPS",

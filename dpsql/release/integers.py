@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpsql.plan.aggregates import AggregateKind
 from dpsql.release.parts import Estimate, Lattice
+from dpsql.schema.frozen import dataclass
 
 Floats = NDArray[np.float64]
 Integers = Mapping[int, tuple[int, ...]]

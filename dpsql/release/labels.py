@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from dpsql.plan.expressions import Expr
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Number
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql.core.conversion import rho_for
@@ -11,6 +10,7 @@ from dpsql.core.loss import Allowance
 from dpsql.core.measurement import Share
 from dpsql.release.expected_error import mean_log_error
 from dpsql.release.parts import Lattice
+from dpsql.schema.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

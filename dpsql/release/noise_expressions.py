@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.expressions import Call, Expr, Literal, Slot
 from dpsql.release.intervals.widths import Chords, half_widths, shares_of
 from dpsql.release.release import Release, Released
+from dpsql.schema.frozen import dataclass
 
 Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]

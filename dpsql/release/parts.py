@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.core.exact import Part
@@ -11,6 +11,7 @@ from dpsql.plan.aggregates import AggregateKind
 from dpsql.release.labels import Label
 from dpsql.release.points import Points
 from dpsql.schema.columns import Key, Type
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
 from dpsql.core.loss import Allowance
+from dpsql.core.mechanisms import DiscreteGaussian
 from dpsql.core.sensitivity import analyse
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidPrivacyParameter, QueryRefused
@@ -18,6 +19,7 @@ from dpsql.plan.query import Query
 from dpsql.release.auto_bounds import SHARE, clamped, clipped, loose_columns, searches_of, widest
 from dpsql.release.calibrate import calibrate
 from dpsql.release.release import Release
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
 
 _WIDEST = 2**64
@@ -42,12 +44,14 @@ def planned(
         return calibrate(query, analysis, allowed(), strategy=strategy, mechanism=mechanism, options=options)
     plans = _Plans(query, loose, neighbours, options, strategy, _rest(allowed()))
     first = plans.of(plans.limits, mechanism)
-    settle = partial(plans.settled, first, first.law)
+    measured = first.levels.measured if first.levels is not None else first.shares
+    gaussian = any(isinstance(each.noise, DiscreteGaussian) for each in measured)
+    settle = partial(plans.settled, first, "gaussian" if gaussian else "laplace")
     searches = searches_of(loose, query.plan, first.analysis, allowed(), settle)
     return replace(
         first,
         query=query,
-        measurements=(searches, *first.measurements),
+        searches=searches,
         cost=searches.cost + first.cost,
         events=(*searches.events, *first.events),
         allowed=allowed(),

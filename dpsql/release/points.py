@@ -8,13 +8,13 @@ follows from declared facts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Number
 
 _OCTAVES = 40

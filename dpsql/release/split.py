@@ -6,7 +6,7 @@ Sequential composition: the shares' losses add up (Dwork, Roth 2014, theorem 3.1
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.core.exact import Part
@@ -17,6 +17,7 @@ from dpsql.release.choices import families
 from dpsql.release.design.choose import lower
 from dpsql.release.design.coordinates import Wanted
 from dpsql.release.parts import Coordinate, Estimate, Feature, Lattice, moved
+from dpsql.schema.frozen import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@ A `TableSchema` says everything about every column and is all that the language 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from enum import StrEnum
 from functools import cached_property
 
 from dpsql.schema.calendar import DAYS, MICROSECONDS
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import EVERYTHING, Interval
 from dpsql.schema.units import Limits, Unit, UnitWord
 

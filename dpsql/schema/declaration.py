@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from fractions import Fraction
 
 from dpsql.errors import InvalidSchema, did_you_mean
 from dpsql.schema.calendar import MICROSECONDS_A_DAY, read_timestamp
 from dpsql.schema.columns import MOST_KEYS, ColumnSchema, Key, TableSchema, Type
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
 from dpsql.schema.table_words import TableWords
 from dpsql.schema.units import Unit, followed

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from dpsql.schema.frozen import dataclass
 
 Number = int | float
 INFINITY = math.inf

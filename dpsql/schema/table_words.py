@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, field, replace
 
 from dpsql.errors import InvalidSchema, did_you_mean
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.numbers import LARGEST_LIMIT
 from dpsql.schema.units import Column, Limits, UnitWord, unit_word_of
 from dpsql.schema.words import briefly, items_of, unique_of, whole_of

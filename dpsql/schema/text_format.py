@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dpsql.errors import InvalidSchema
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.words import briefly
 
 TEXT_WORDS = ("delimiter", "quote", "header", "multiline")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, field
 from enum import StrEnum
 from itertools import pairwise
 from typing import Protocol
 
 from dpsql.errors import InvalidSchema, did_you_mean
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.numbers import LARGEST_LIMIT
 from dpsql.schema.words import briefly, names_and_signs
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import Enum
 from fractions import Fraction
 from typing import Any
+
+from dpsql.schema.frozen import dataclass
 
 
 class NotCanonical(TypeError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.filters import ACCOUNTANTS
@@ -11,6 +10,7 @@ from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.text import Rules
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, as_written
+from dpsql.schema.frozen import dataclass
 from dpsql.session.owner_file import Schema
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from dpsql.core.ledger.filters import ACCOUNTANTS
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidSchema, as_written, did_you_mean
 from dpsql.schema.declaration import Declaration
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.table_words import TABLE_WORDS
 from dpsql.schema.text_format import TEXT_WORDS, TextFormat
 from dpsql.schema.words import about

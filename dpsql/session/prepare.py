@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from dpsql.errors import DPSQLError, InternalError, InvalidPrivacyParameter, SQL
 from dpsql.plan.options import Options
 from dpsql.release.plan import planned
 from dpsql.release.release import Release
+from dpsql.schema.frozen import dataclass
 from dpsql.session.public_tables import stores_of
 from dpsql.session.trial import tried
 from dpsql.sql import plan_of

@@ -11,15 +11,14 @@ import pandas as pd
 
 from dpsql.answer.result import Result
 from dpsql.core.unit import Neighbours
-from dpsql.errors import InvalidArgument
 from dpsql.executors.base import Store, engine_for, engine_of
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.schema.columns import TableSchema
-from dpsql.schema.declaration import Declaration
+from dpsql.session.described import described
 from dpsql.session.prepare import Terms, prepare
-from dpsql.session.public_tables import public_data, resolved
+from dpsql.session.public_tables import public_data
 from dpsql.session.run import check_engine, finished, run
-from dpsql.session.table import Table, as_table
+from dpsql.session.table import Table
 from dpsql.sql.catalog import Catalog
 
 if TYPE_CHECKING:
@@ -65,11 +64,11 @@ def query(
     """
     relation = Neighbours.of(neighbours)
     terms = Terms.of(epsilon, delta, rho, error, confidence)
-    said = Declaration.of(bounds, keys, types, unit=unit, max_rows=max_rows, max_groups=max_groups)
-    sources = _sources(data, said)
-    tables = resolved(sources)
-    engine = engine_for({name: each.frame for name, each in sources.items() if not tables[name.casefold()].public})
-    stores = {name: _store(source.frame, tables[name.casefold()]) for name, source in sources.items()}
+    words = {"bounds": bounds, "keys": keys, "types": types}
+    limits = {"unit": unit, "max_rows": max_rows, "max_groups": max_groups}
+    frames, tables = described(data, words | limits)
+    engine = engine_for({name: frame for name, frame in frames.items() if not tables[name.casefold()].public})
+    stores = {name: _store(frame, tables[name.casefold()]) for name, frame in frames.items()}
     catalog = Catalog(tables, any_name=not isinstance(data, Mapping), public=public_data(stores))
     prepared = prepare(sql, catalog, relation, terms, params=params, strategy=strategy, mechanism=mechanism)
     release = prepared.release
@@ -80,23 +79,6 @@ def query(
         return Explanation(release)
     footer = f"spent {release.price} (calls add up; dpsql.Session keeps count)"
     return finished(release, run(release, stores), footer)
-
-
-def _sources(data: object, declared: Declaration) -> dict[str, Table]:
-    if isinstance(data, Mapping):
-        tables = {name: as_table(source) for name, source in data.items()}
-        if not tables or not all(isinstance(name, str) and name for name in tables):
-            raise InvalidArgument('data must map names to DataFrames, such as {"people": df}.')
-    else:
-        tables = {"df": as_table(data)}
-    if len({name.casefold() for name in tables}) < len(tables):
-        raise InvalidArgument("two tables have the same name; names match without regard to case.")
-    if declared != Declaration() and len(tables) > 1:
-        raise InvalidArgument(
-            "bounds, keys, types, unit and limits are for one table; there are several.",
-            hint='Declare each: {"people": dpsql.Table(df, bounds=...), ...}.',
-        )
-    return {name: Table.of(table.frame, declared.over(table.declaration)) for name, table in tables.items()}
 
 
 _stores: dict[int, ColumnStore] = {}

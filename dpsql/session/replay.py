@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 from dpsql.core.ledger.ledger import Ledger
@@ -21,6 +20,7 @@ from dpsql.plan.nodes import scans_of
 from dpsql.release.integers import is_integer
 from dpsql.release.release import Release, Released
 from dpsql.schema.columns import TableSchema
+from dpsql.schema.frozen import dataclass
 from dpsql.session.canonical import canonical
 from dpsql.session.released_text import from_bytes, to_bytes
 
@@ -117,7 +117,8 @@ class Replay:
 
 def _fits(released: Released, release: Release) -> bool:
     """Whether it can be the answer: as many bounds, keys and values, and integers of what is whole."""
-    if len(released.bounds) != len(release.searches.searches):
+    searches = () if release.searches is None else release.searches.searches
+    if len(released.bounds) != len(searches):
         return False
     settled = release.settled(released.bounds)
     whole = {place for place, each in enumerate(settled.estimates) if is_integer(each)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pandas as pd
@@ -10,6 +10,7 @@ import pandas as pd
 from dpsql.errors import InvalidArgument, InvalidSchema
 from dpsql.executors.base import engine_of
 from dpsql.schema.declaration import Declaration, resolve
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.words import plain
 
 _ATTRIBUTE = "dpsql"
@@ -148,9 +149,14 @@ def as_table(source: object) -> Table:
     raise InvalidArgument(f"a table must be a pandas DataFrame or a dpsql.Table, got {type(source).__name__}.")
 
 
+def remembered_words(frame: object) -> Any:
+    """What stands where `declare` writes; None where nothing does."""
+    return frame.attrs.get(_ATTRIBUTE) if isinstance(frame, pd.DataFrame) else None
+
+
 def _remembered(frame: object) -> Declaration:
     """What `declare` wrote into `.attrs`, for the columns that are still there."""
-    words = frame.attrs.get(_ATTRIBUTE) if isinstance(frame, pd.DataFrame) else None
+    words = remembered_words(frame)
     if words is None or not isinstance(frame, pd.DataFrame):
         return Declaration()
     if not isinstance(words, dict) or not all(isinstance(words.get(word) or {}, dict) for word in _WORDS):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dpsql.answer.explain import Explanation
 from dpsql.answer.result import Result
+from dpsql.schema.frozen import dataclass
 from dpsql.session.session import Session
 
 

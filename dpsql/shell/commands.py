@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql.core.loss import as_delta, as_epsilon, as_rho
 from dpsql.errors import InvalidArgument, did_you_mean
 from dpsql.schema.columns import TableSchema
+from dpsql.schema.frozen import dataclass
 from dpsql.shell.asker import Asker
 from dpsql.shell.describe import list_budget, list_columns, list_ledger, list_tables, tables_of
 from dpsql.shell.statements import statements

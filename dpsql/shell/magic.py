@@ -5,7 +5,6 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from IPython.core.magic import no_var_expand
@@ -14,6 +13,7 @@ from dpsql.answer.explain import Explanation
 from dpsql.answer.result import Result
 from dpsql.core.ledger.budget import Budget
 from dpsql.errors import DPSQLError, InvalidArgument, did_you_mean
+from dpsql.schema.frozen import dataclass
 from dpsql.shell.asker import Asker
 from dpsql.shell.describe import list_budget, list_ledger
 from dpsql.shell.notebook import Notebook

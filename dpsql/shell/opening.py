@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.loss import as_delta, as_epsilon
 from dpsql.errors import InvalidArgument, did_you_mean
 from dpsql.schema.declaration import Declaration
+from dpsql.schema.frozen import dataclass
 from dpsql.session.owner_file import Schema, TableEntry
 from dpsql.session.session import Session
 from dpsql.session.table import Table

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from dpsql.schema.frozen import dataclass
 
 # What a semicolon may hide in, as DuckDB reads it. A quote that nobody closed reaches to the end of the text.
 _PIECE = re.compile(

@@ -18,7 +18,6 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -27,6 +26,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpsql.errors import InvalidSchema
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.text_format import TextFormat
 
 _BLOCK = 1 << 22

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.plan.aggregates import PAIRS, AggregateKind
+from dpsql.schema.frozen import dataclass
 from dpsql.sql.dialect_nodes import Named
 from dpsql.sql.parse import span_of
 

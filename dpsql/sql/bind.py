@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -10,6 +10,7 @@ from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.plan.nodes import Scan, scans_of
 from dpsql.plan.options import Options
 from dpsql.plan.query import Query
+from dpsql.schema.frozen import dataclass
 from dpsql.sql import worded as _worded  # noqa: F401 - its rules register themselves
 from dpsql.sql.allow import check
 from dpsql.sql.catalog import Catalog

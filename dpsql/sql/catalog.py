@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -12,6 +11,7 @@ from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Expr
 from dpsql.plan.nodes import Source
 from dpsql.schema.columns import Key, TableSchema, Type
+from dpsql.schema.frozen import dataclass
 
 
 class PublicValues(Protocol):

@@ -7,11 +7,11 @@ What is not here is refused (`check` in allow.py). Functions of one node bring t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from dpsql.plan.functions import dates
+from dpsql.schema.frozen import dataclass
 from dpsql.sql.dialect_nodes import Named, PrivacyClause
 from dpsql.sql.spellings import NODES
 

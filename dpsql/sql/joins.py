@@ -10,13 +10,14 @@ conditions say that both belong to the same unit (`SameUnit`), and the executor 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 from dpsql.errors import Span, UnsupportedSQL
 from dpsql.plan.expressions import Column, Expr, Literal, columns, conjuncts
 from dpsql.plan.nodes import Filter, Join, Pair, Source
 from dpsql.schema.columns import Type
+from dpsql.schema.frozen import dataclass
 from dpsql.sql.same_unit import OWN, Handle, People, Rows, SameUnit, Step, equality, implied, nullable, places_of
 
 

@@ -7,12 +7,12 @@ equality that says so: then a person's own rows alone decide what is marked of t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 from dpsql.errors import Span, UnsupportedSQL
 from dpsql.plan.expressions import Column, Expr
 from dpsql.plan.nodes import Filter, Mark, Pair, Source, scans_of
+from dpsql.schema.frozen import dataclass
 from dpsql.sql.joins import not_on_the_unit
 from dpsql.sql.same_unit import Rows, SameUnit
 

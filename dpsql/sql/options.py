@@ -7,7 +7,7 @@ limits, or the table: those are compared later, and `places` says where in the t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from fractions import Fraction
@@ -20,6 +20,7 @@ from dpsql.core.loss import as_delta, as_epsilon, show
 from dpsql.errors import InvalidPrivacyParameter, Span, SQLSyntaxError, UnsupportedSQL, did_you_mean
 from dpsql.plan.functions.rules import LARGEST_INTEGER
 from dpsql.plan.options import AggregateOptions, GroupSelection, Options, ReportFormat
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval, Number
 from dpsql.sql.dialect_nodes import Named, PrivacyClause
 from dpsql.sql.parse import span_of

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from sqlglot import exp
@@ -14,6 +13,7 @@ from sqlglot.tokens import Token, TokenType
 
 from dpsql.core.goal import Goal
 from dpsql.errors import InvalidPrivacyParameter, Span, SQLSyntaxError, UnsupportedSQL, did_you_mean
+from dpsql.schema.frozen import dataclass
 from dpsql.sql.dialect import Private
 
 MOST_CHARACTERS = 64 * 1024

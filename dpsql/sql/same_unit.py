@@ -8,7 +8,7 @@ same kind are equal.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from dpsql.errors import Span
@@ -27,6 +27,7 @@ from dpsql.plan.expressions import (
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Join, Mark, PerUnit, Scan, Source, Union, inputs_of, scan_of, scans_of
 from dpsql.schema.columns import ColumnSchema, TableSchema, value_range
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import EVERYTHING
 from dpsql.sql.scopes import Scope
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from dpsql.plan.expressions import Expr
 from dpsql.plan.options import Options
 from dpsql.plan.query import Query
 from dpsql.schema.columns import ColumnSchema, TableSchema
+from dpsql.schema.frozen import dataclass
 from dpsql.sql.parameters import Params
 from dpsql.sql.parse import span_of
 from dpsql.sql.select_list import fresh

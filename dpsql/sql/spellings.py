@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from dpsql.plan.functions import FUNCTIONS
+from dpsql.schema.frozen import dataclass
 
 _SYNTAX = re.compile(r"(\w+)\((.*)\)")
 

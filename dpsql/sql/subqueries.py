@@ -4,7 +4,7 @@ and aggregates of public tables, as values."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -14,6 +14,7 @@ from dpsql.plan.expressions import Column, Expr, Fact, Literal, Slot, call, colu
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Pair, scans_of
 from dpsql.schema.columns import Type
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import BOOLEAN
 from dpsql.sql.joins import assembled
 from dpsql.sql.marks import Marking, with_marks

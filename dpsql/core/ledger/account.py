@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import reduce
 
 from dpsql.core.cost import FREE, Cost, total_of
+from dpsql.schema.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)

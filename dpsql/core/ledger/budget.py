@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql.core.ledger.filters import Filter
 from dpsql.core.loss import PrivacyLoss, as_delta, as_epsilon, show
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter
+from dpsql.schema.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True, init=False)

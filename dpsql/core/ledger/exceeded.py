@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.core.conversion import rho_for
@@ -12,6 +12,7 @@ from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.filters import Watch
 from dpsql.core.loss import root_below, show
 from dpsql.errors import BudgetExceeded
+from dpsql.schema.frozen import dataclass
 
 _STEPS = 40
 _ZERO = Fraction(0)

@@ -16,7 +16,6 @@ the sum of deltas.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -25,6 +24,7 @@ from dpsql.core.cost import FREE, Cost
 from dpsql.core.ledger.account import Account, Part
 from dpsql.core.loss import PrivacyLoss, root_below, show
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, as_written
+from dpsql.schema.frozen import dataclass
 
 ACCOUNTANTS = ("auto", "basic", "zcdp")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -19,6 +19,7 @@ from dpsql.core.cost import Cost
 from dpsql.core.events import Approx, Concentrated, Event, Gaussian, Laplace, Pure
 from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.units import Place, TableUnit, UnitKind
+from dpsql.schema.frozen import dataclass
 
 FORMAT = 2
 """The format that is written. Formats 1 and 2 are read."""

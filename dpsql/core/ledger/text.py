@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.lines import FORMAT, dumps, number
 from dpsql.core.unit import Neighbours
+from dpsql.schema.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

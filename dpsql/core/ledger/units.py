@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from dpsql.errors import LedgerError
+from dpsql.schema.frozen import dataclass
 
 
 class UnitKind(StrEnum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from dpsql.executors.pandas.groups import Codes
 from dpsql.executors.pandas.moments import LARGEST_MOMENT, Division, moment_steps
 from dpsql.executors.pandas.partials import Different
 from dpsql.plan.expressions import Bools, Expr, Vector
+from dpsql.schema.frozen import dataclass
 
 _LARGEST_ACCUMULATED = 2**62
 _HALF = 32

@@ -7,7 +7,6 @@ as a whole. Limits of time are the caller's to enforce: a moment outside the cal
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
 
@@ -19,6 +18,7 @@ from dpsql.plan.expressions import DTYPES, Array, Bools, Vector
 from dpsql.plan.row_local import laid_out
 from dpsql.schema.calendar import MICROSECONDS, MICROSECONDS_A_DAY
 from dpsql.schema.columns import Key, Type
+from dpsql.schema.frozen import dataclass
 
 Reader = Callable[[int, int], Vector]
 """(start, stop) -> the block of those rows."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -15,6 +14,7 @@ from dpsql.executors.pandas.cells import is_text
 from dpsql.executors.pandas.numbering import numbered_texts
 from dpsql.plan.expressions import Array, Vector
 from dpsql.schema.columns import Key, Type
+from dpsql.schema.frozen import dataclass
 
 Codes = NDArray[np.int32]
 

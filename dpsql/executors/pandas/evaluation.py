@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from dpsql.executors.pandas.relations import Columns, Relation
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Call, Column, Expr, Fact, Vector, columns, rebuild, walk
 from dpsql.schema.columns import Type
+from dpsql.schema.frozen import dataclass
 
 Evaluator = Callable[[int, int], Vector]
 BLOCK = 32_768

@@ -11,7 +11,6 @@ reference).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Context, localcontext
 from fractions import Fraction
 from typing import Any
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.plan.expressions import Array
+from dpsql.schema.frozen import dataclass
 
 Numbers = NDArray[np.int64]
 Kinds = NDArray[np.uint8]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from dpsql.plan.domains import cells_of, vector_of
 from dpsql.plan.expressions import DTYPES, Call, Column, Expr, Literal, Vector, call_of, unfiltered
 from dpsql.plan.query import GroupKey
 from dpsql.schema.columns import Key, Type
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
 
 Codes = NDArray[np.int64]

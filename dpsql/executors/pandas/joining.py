@@ -11,7 +11,6 @@ digits of 16 bits, for which NumPy's stable sort is one: it takes the same time 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from dpsql.executors.pandas.encoding import Codes, Encoded
 from dpsql.executors.pandas.exact_values import numbered
 from dpsql.plan.expressions import Array, Bools, Vector
+from dpsql.schema.frozen import dataclass
 
 Numbers = NDArray[np.int64]
 Positions = NDArray[np.signedinteger[Any]]

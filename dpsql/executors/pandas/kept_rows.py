@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from dpsql.executors.pandas.hashing import combine, hash_vector
 from dpsql.executors.pandas.relations import Relation
 from dpsql.plan.expressions import Vector
 from dpsql.schema.columns import Type
+from dpsql.schema.frozen import dataclass
 
 Numbers = NDArray[np.int64]
 Hashes = NDArray[np.uint64]

@@ -16,7 +16,7 @@ that has more than `MOST_WHOLE` of them there, by a join, is left out of the ans
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -35,6 +35,7 @@ from dpsql.executors.pandas.partials import GroupName, Partial, Totals, names_of
 from dpsql.executors.pandas.relations import Relation
 from dpsql.plan.expressions import Bools, Expr
 from dpsql.plan.nodes import Source
+from dpsql.schema.frozen import dataclass
 
 Hashes = NDArray[np.uint64]
 MOST_WHOLE = 1 << 22

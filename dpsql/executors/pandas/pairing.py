@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from dpsql.executors.pandas.relations import Part, Places, Relation
 from dpsql.plan.expressions import Bools, Column, Expr, Vector
 from dpsql.plan.nodes import Join, Mark
 from dpsql.schema.columns import Type
+from dpsql.schema.frozen import dataclass
 
 _PAIRS_AT_ONCE = 1 << 22
 MOST_PAIRS = 1 << 22

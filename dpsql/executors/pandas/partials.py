@@ -7,7 +7,6 @@ rows of one unit, all parts are of kinds that add up over rows. Different values
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from dpsql.core.exact import CountDistinct, ExactPlan, ExactTable, Grid
 from dpsql.plan.domains import cells_of, vector_of
 from dpsql.plan.expressions import Vector
 from dpsql.schema.columns import Key, Type
+from dpsql.schema.frozen import dataclass
 
 Numbers = NDArray[np.int64]
 Cell = tuple[type, Key]

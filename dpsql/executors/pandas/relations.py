@@ -7,7 +7,7 @@ time. The position -1 is a row that is missing (the other side of an outer join)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -19,6 +19,7 @@ from dpsql.executors.pandas.encoding import Encoded
 from dpsql.plan.expressions import DTYPES, Array, Bools, Column, Vector, blank
 from dpsql.plan.nodes import Scan, Source
 from dpsql.schema.columns import Type
+from dpsql.schema.frozen import dataclass
 
 if TYPE_CHECKING:
     from dpsql.executors.pandas.joining import KeyColumn

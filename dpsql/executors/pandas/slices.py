@@ -12,7 +12,7 @@ the tables, a slice's rows, and the answer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from dpsql.executors.pandas.partials import Partial, Totals
 from dpsql.executors.pandas.relations import Relation, Units, merged_units
 from dpsql.plan.expressions import Expr
 from dpsql.plan.nodes import Scan, Source, inputs_of, scans_of
+from dpsql.schema.frozen import dataclass
 
 MOST_HELD = 1 << 20
 """So many rows a join makes at once."""

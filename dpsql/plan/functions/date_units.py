@@ -6,7 +6,6 @@ Each unit cuts time into pieces, numbered in order: of whole months, or of a fix
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from dpsql.plan.functions.rules import any_nullable, both_valid, open_ends
 from dpsql.schema.calendar import MICROSECONDS, MICROSECONDS_A_DAY, MICROSECONDS_A_SECOND, Integers, civil, first_day
 from dpsql.schema.calendar import month_number as month_of
 from dpsql.schema.columns import Type
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
 
 _WIDTH = int(MICROSECONDS.upper - MICROSECONDS.lower)

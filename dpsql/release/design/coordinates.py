@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.core.exact import (
@@ -26,6 +26,7 @@ from dpsql.release.design.subcounts import around_the_count
 from dpsql.release.labels import Label
 from dpsql.release.parts import Coordinate, Estimate, Lattice, Moments
 from dpsql.release.values import argument_of, count_of, grid_key, half, is_whole, middle
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval, point
 
 _FINENESS = 2**20

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.core.exact import LARGEST_STEP_COUNT, LatticeSum
@@ -11,6 +11,7 @@ from dpsql.core.sensitivity import Measured
 from dpsql.plan.aggregates import PAIRS, SPREADS
 from dpsql.plan.expressions import Fact
 from dpsql.release.values import GridKey, grid_key, is_whole
+from dpsql.schema.frozen import dataclass
 
 _FINEST = 44
 """Lattices have at most 2^44 steps over the range of a value."""

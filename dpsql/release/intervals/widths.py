@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpsql.accuracy import widths as noise_widths
 from dpsql.release.release import Release
+from dpsql.schema.frozen import dataclass
 
 Floats = NDArray[np.float64]
 _ANGLES = 257
