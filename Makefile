@@ -38,6 +38,7 @@ bench: $(TEST_STAMP)
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/language.py
 	$(BIN)/python benchmarks/accuracy.py
+	$(BIN)/python benchmarks/least_error.py
 	$(BIN)/python benchmarks/auto_bounds.py
 	$(BIN)/python benchmarks/rollups.py
 	$(BIN)/python benchmarks/units.py

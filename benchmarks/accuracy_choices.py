@@ -42,11 +42,16 @@ def _table(values: Ints) -> dpsql.Table:
     return dpsql.Table(pd.DataFrame({"x": values}), bounds={"x": (0, MOST)}, nullable={"x": False})
 
 
-def rank_errors(found: Floats | Ints, q: float) -> Floats:
-    """For answers of any shape."""
-    ordered, target = np.sort(_values()), q * ROWS
+def rank_errors_of(values: Floats | Ints, found: Floats | Ints, q: float) -> Floats:
+    """How many of these rows lie between the place of a quantile and each answer, for answers of any shape."""
+    ordered, target = np.sort(values), q * len(values)
     below, upto = (np.searchsorted(ordered, found, side=side) for side in ("left", "right"))
     return np.asarray(np.maximum(np.maximum(below - target, target - upto), 0.0))
+
+
+def rank_errors(found: Floats | Ints, q: float) -> Floats:
+    """The same of the rows here."""
+    return rank_errors_of(_values(), found, q)
 
 
 def exponential_law(gaps: Floats, rate: float) -> Floats:

@@ -59,13 +59,14 @@ def stages(
     delta: float = 0,
     neighbours: str = "unbounded",
     strategy: str = "auto",
+    mechanism: str = "auto",
 ) -> tuple[Release, ColumnStore]:
     """A query taken apart: the calibrated release, and the store that `exact` runs it on."""
     schema = resolve(name, stored_columns(table.frame), table.declaration)
     loss = PrivacyLoss(as_epsilon(epsilon), as_delta(delta))
     catalog = Catalog({name: schema})
     prepared = prepare(
-        sql, catalog, Neighbours.of(neighbours), Terms(loss.epsilon, loss.delta), strategy=strategy, mechanism="auto"
+        sql, catalog, Neighbours.of(neighbours), Terms(loss.epsilon, loss.delta), strategy=strategy, mechanism=mechanism
     )
     return prepared.release, ColumnStore(table.frame, schema)
 
