@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -248,10 +249,13 @@ def add_losses_as_floats(patch: Patch) -> None:
 
 def forget_the_lock(patch: Patch) -> None:
     honest = filters.Filter.admits
+    slept: set[int] = set()
 
     def admits(self: Any, total: Any) -> bool:
         held = honest(self, total)
-        time.sleep(0.03)  # other threads get their turn, on a busy machine too
+        if threading.get_ident() not in slept:  # once, and long: other threads get their turn, on a busy machine too
+            slept.add(threading.get_ident())
+            time.sleep(0.05)
         return held
 
     patch.setattr(filters.Filter, "admits", admits)
