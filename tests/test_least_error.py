@@ -21,7 +21,7 @@ def test_a_line_runs_alone_and_names_its_setting() -> None:
     printed = ran("staircase", "session", "--runs", "200").stdout
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in printed.splitlines() if line.startswith("|")]
     sums, counts = ([row for row in rows if row[0].startswith(name)] for name in ("SUM", "Gaussian"))
-    assert len(sums) == len(counts) == 1
+    assert (len(sums), len(counts)) == (1, 2)
     assert "epsilon 10" in sums[0][1]
     now, _, reach, ratio = map(float, sums[0][2:])
     assert abs(now / reach - ratio) < 0.01
