@@ -29,11 +29,11 @@ EPSILON = 1.0
 def answers(table: dpsql.Table, sql: str, runs: int, *, epsilon: float = EPSILON, **how: Any) -> NDArray[Any]:
     """Shape (runs, aggregates, groups)."""
     release, store = stages("t", table, sql, epsilon=epsilon, **how)
-    if release.searches is None:
+    if not release.provisional:
         found = exact(release, store)
         return np.array([_aggregates(release, found) for _ in range(runs)])
     executor = PandasExecutor({store.schema.name: store})
-    counts = executor.execute(release.searches.exact)
+    counts = executor.execute(release.plans[0])
     settled: dict[tuple[Interval, ...], tuple[Release, ExactTable]] = {}  # bounds that were drawn before
     drawn = []
     for _ in range(runs):

@@ -64,7 +64,7 @@ def insecure_exact(session: Session, sql: str, key: bytes, **terms: Any) -> Inte
         got = f"{len(key)} bytes" if isinstance(key, bytes) else type(key).__name__
         raise InvalidArgument(f"key must be {_KEY_BYTES} bytes, got {got}.", hint="bytes(32) is one.")
     release = session.explain(sql, **terms).release
-    plan = release.exact if release.searches is None else release.searches.exact
+    plan = release.plans[0]
     return _integers(plan, _executed(session, plan, key))
 
 

@@ -21,7 +21,7 @@ def clips_of(release: Release, plain: Plain) -> tuple[Clip, ...]:
 
 def _values(release: Release, plain: Plain) -> Iterator[Clip]:
     """Arguments that are summed or chosen among."""
-    for m in release.analysis.measured if release.searches is None else ():
+    for m in () if release.provisional else release.analysis.measured:
         if m.sum is None or m.of not in ("rows", "choice"):
             continue
         for expr, fact in zip(m.aggregation.arguments, (m.argument, m.other or m.argument), strict=False):

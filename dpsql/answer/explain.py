@@ -130,11 +130,11 @@ def _sum(each: Sum) -> dict[str, Any]:
 def _expected(release: Release) -> Expected | None:
     """Of what has an interval; None where nothing has, or where bounds decide that are still to be chosen."""
     one = of_one_level(release)
-    if one.noise is None or release.searches is not None:
+    if release.provisional or not one.shares:
         return None
     widths = [_width(one, output) for output in release.query.finish.outputs]
     known = tuple(each for each in widths if each is not None)
-    return Expected(_SIZES, known, release.levels is not None) if known else None
+    return Expected(_SIZES, known, bool(release.levels.wanted)) if known else None
 
 
 def _width(one: Release, output: Output) -> Width | None:

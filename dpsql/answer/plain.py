@@ -26,8 +26,7 @@ class Plain:
     def of(cls, release: Release) -> Plain:
         """The words of a release. Columns whose bounds are to be chosen stand as if there were none."""
         chosen = [(each.column, each.held) for each in release.bounds]
-        if release.searches is not None:
-            chosen = [(search.column, widest(search.column)) for search in release.searches.searches]
+        chosen += [(search.column, widest(search.column)) for search in release.searches.searches]
         found: dict[Expr, Expr] = {clamped(column, held): column for column, held in chosen}
         pairs = {}
         for measured in release.analysis.measured:

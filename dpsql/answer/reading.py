@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -28,7 +27,6 @@ from dpsql.answer.tree import (
 from dpsql.core.conversion import epsilon_of
 from dpsql.core.cost import Cost
 from dpsql.core.exact import of_units
-from dpsql.core.measurement import GroupsByChance
 from dpsql.core.mechanisms import Noise as Law
 from dpsql.core.reach import sensitivity_of
 from dpsql.core.unit import Sensitivity
@@ -99,22 +97,7 @@ def estimate_of(release: Release, output: Output) -> Estimate | None:
 
 def of_one_level(release: Release) -> Release:
     """The release as the first of its levels sees it, where it has several; itself else."""
-    return release if release.levels is None else release.at_level(release.levels.wanted[0])
-
-
-def half_shown(release: Release) -> int:
-    """The size of groups that are shown about every other time."""
-    groups = release.selection
-    if not isinstance(groups, GroupsByChance):
-        return math.ceil(threshold_of(release) or 1)
-    sizes = range(1, groups.law.certain + 1)  # the chance never falls: halved, as there may be millions
-    return sizes[bisect_left(sizes, 0.5, key=groups.chance)]
-
-
-def threshold_of(release: Release) -> float | None:
-    """The threshold in rows, or in units where those are counted."""
-    height = release.selection.threshold
-    return None if height is None else height / release.lattice.one_row
+    return release.sections[0][0]
 
 
 def _in_rho(release: Release) -> bool:
@@ -154,9 +137,9 @@ def _kept(release: Release) -> Kept | None:
 
 def _bounds(release: Release) -> Iterator[Bounds]:
     """Bounds that the query chooses itself, or has chosen."""
-    for search in () if release.searches is None else release.searches.searches:
+    for search in release.searches.searches:
         yield Bounds(search.column, search.cost, price_of(release, search.cost))
-    for each in release.bounds if release.searches is None else ():
+    for each in () if release.provisional else release.bounds:
         yield Bounds(each.column, each.cost, price_of(release, each.cost), each)
 
 
@@ -168,12 +151,11 @@ def _groups(release: Release) -> Groups:
     keys, public = tuple(key.name for key in plan.keys), plan.public_cells if release.exact.every_cell else None
     if not groups.hides:
         return Groups(keys, public, groups.word)
-    price, least = Price(delta=release.cost.delta), None
-    if isinstance(groups, GroupsByChance):
-        by_rho, epsilon, least = release.allowed.rho is not None, groups.law.epsilon, groups.law.least
-        price = replace(price, rho=epsilon**2 / 2) if by_rho else replace(price, epsilon=epsilon)
+    price = Price() if not groups.cost.rho else price_of(release, groups.cost)
     shown = {size: release.chance_shown(size) for size in _SIZES}
-    return Groups(keys, public, groups.word, threshold_of(release), least, shown, price)
+    heights = [height / release.lattice.one_row for _, height in groups.conditions]  # in rows, or in units of those
+    height = min(heights, default=None)
+    return Groups(keys, public, groups.word, height, groups.least, shown, replace(price, delta=release.cost.delta))
 
 
 # What noise is added to, and what is drawn.
@@ -181,16 +163,16 @@ def _groups(release: Release) -> Groups:
 
 def _sums(release: Release, plain: Plain) -> Iterator[Sum]:
     """A coordinate of a query with grouping sets has noise of its own at each level that is measured."""
-    for place, each in enumerate(release.coordinates):
-        if release.levels is None or not each.noisy:
+    for place in range(len(release.coordinates)):
+        of_levels = release.levels.measured if place in release.levels.noisy else ()
+        for level in of_levels:
+            cells = release.levels.cells_of(level.keys)
+            one = _sum(release, place, plain, law=level.noise, dimension=level.reach.dimension, cells=cells)
+            yield replace(one, level=_level(release, level))
+        if not of_levels:
             share = release.share_of(place)
             law, dimension = (None, 0) if share is None else (share.noise, share.reach.dimension)
             yield _sum(release, place, plain, law=law, dimension=dimension)
-            continue
-        for level in release.levels.measured:
-            dimension, cells = len(release.levels.noisy), release.levels.cells_of(level.keys)
-            one = _sum(release, place, plain, law=level.noise, dimension=dimension, cells=cells)
-            yield replace(one, level=_level(release, level))
 
 
 def _sum(
@@ -202,7 +184,7 @@ def _sum(
     dimension: int,
     cells: tuple[int, int] | None = None,
 ) -> Sum:
-    each, known = release.coordinates[place], release.searches is None
+    each, known = release.coordinates[place], not release.provisional
     norms = sensitivity_of(release.lattice.parts, each.terms, release.analysis, cells)
     worth = Sensitivity(norms.l1 * each.unit, norms.l2 * each.unit, norms.linf * each.unit)
     return Sum(
@@ -249,20 +231,19 @@ def _noise(release: Release, sums: tuple[Sum, ...]) -> tuple[Noise, ...]:
     return tuple(found)
 
 
-def _levels(release: Release, plain: Plain) -> Levels | None:
-    """The levels that have noise of their own, and what follows from them; None where none has any."""
+def _levels(release: Release, plain: Plain) -> tuple[Levels, ...]:
+    """The levels that have noise of their own, and what follows from them; none where none has any."""
     levels = release.levels
-    if levels is None or not levels.measured:
-        return None
+    if not levels.measured:
+        return ()
     price = replace(price_of(release, levels.cost), delta=release.cost.delta) if _whole(release) else None
     measured = tuple(_level(release, level) for level in levels.measured)
-    return Levels(tuple(plain.label(each.name) for each in release.coordinates), measured, price)
+    return (Levels(tuple(plain.label(each.name) for each in release.coordinates), measured, price),)
 
 
 def _whole(release: Release) -> bool:
     """Whether an epsilon is of all levels together, each of which has its part of a rho."""
-    levels = () if release.levels is None else release.levels.measured
-    return release.allowed.rho is None and any(level.noise.name == GAUSSIAN for level in levels)
+    return release.allowed.rho is None and any(level.noise.name == GAUSSIAN for level in release.levels.measured)
 
 
 def _level(release: Release, level: measured_levels.Level) -> Level:
@@ -280,7 +261,7 @@ def _shown(release: Release, output: Output, plain: Plain) -> Shown:
     used = [part.index - first for part in walk(output.expr) if isinstance(part, Slot) and part.index >= first]
     places = [place for index in used for place in _places(release, release.estimates[index])]
     sources = tuple(dict.fromkeys(_name(release, place) for place in places))
-    half = None if release.searches is not None else constant_half_width(release, output.expr, LEVEL)
+    half = None if release.provisional else constant_half_width(release, output.expr, LEVEL)
     return Shown(output.name, _formula(release, output, plain), sources, half)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpsql.answer.drawn import asked_of, far_off
-from dpsql.answer.reading import half_shown, unit_of
+from dpsql.answer.reading import unit_of
 from dpsql.answer.render import Cells, html_table, text_table, whole_limits
 from dpsql.answer.warnings import too_large, unread_choices, warnings_of, without_interval
 from dpsql.answer.writer import far_off_in_words, hidden_groups
@@ -116,7 +116,7 @@ class Result:
         given, released, groups = self._answer.given, self._released, self._answer.groups[:first]
         if simultaneous:  # those of all groups hold at once, and so those of any that were chosen
             level, given = self._release.for_all(level, released.groups), replace(given, ranked=())
-        if self._release.levels is None:
+        if len(self._release.sections) == 1:
             released, groups = released.at(groups), np.arange(len(groups))
         found = {}
         for name, expr in zip(self._answer.names, self._answer.exprs, strict=True):
@@ -161,7 +161,7 @@ class Result:
 
     def _hidden(self) -> str:
         """How likely small groups are shown: at about the threshold, and at twice that size."""
-        near = half_shown(self._release)
+        near = self._release.selection.half
         chances = [self._release.chance_shown(size) for size in (near, 2 * near)]
         return hidden_groups(near, chances, unit_of(self._release))
 

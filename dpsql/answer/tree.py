@@ -242,7 +242,7 @@ class Explained:
     groups: Groups
     sums: tuple[Sum, ...]
     noise: tuple[Noise, ...]
-    levels: Levels | None
+    levels: tuple[Levels, ...]
     draws: tuple[Drawn, ...]
     shown: tuple[Shown, ...]
     stages: tuple[Stage, ...]

@@ -105,7 +105,7 @@ def _drowned(release: Release, released: Released) -> bool:
 
 def _widths_of_counts(release: Release) -> list[tuple[int, Floats]]:
     """The features that are counts, with their half-widths: in each group of the levels, or of any group."""
-    groups = 1 if release.levels is None else max(rows.stop for _, rows in release.levels.rows())
+    groups = max(rows.stop or 1 for _, rows in release.sections)
     counts = {each.count: each for each in release.estimates if each.kind is AggregateKind.COUNT}
     return [
         (place, linear_half_widths(release, each, 0.95, groups)) for place, each in counts.items() if place is not None

@@ -117,11 +117,11 @@ def _of_noise(tree: Explained) -> Iterator[Step]:
     yield from (("exact", f"{each} (neighbours agree on it)", "free") for each in exact)
     for noise in tree.noise:
         yield from _noise(noise)
-    if tree.levels is not None:
+    for levels in tree.levels:
         how = "every one estimated from all that have noise (least squares), so that they add up"
-        yield "levels", f"{how}: {', '.join(str(each) for each in tree.levels.sums)}", _price(tree.levels.price)
-        law = "Gaussian" if any(each.law == "discrete_gaussian" for each in tree.levels.measured) else "Laplace"
-        for level in tree.levels.measured:
+        yield "levels", f"{how}: {', '.join(str(each) for each in levels.sums)}", _price(levels.price)
+        law = "Gaussian" if any(each.law == "discrete_gaussian" for each in levels.measured) else "Laplace"
+        for level in levels.measured:
             yield "noise", f"{law} for ({', '.join(level.keys)})", _price(level.price)
 
 

@@ -179,17 +179,19 @@ class _ExactLaw:
 
 @dataclass(frozen=True, slots=True)
 class Choosing:
-    """The law of so many choices one after the other, an `epsilon` (rate times spread) all together."""
+    """The law of so many choices one after the other, an `epsilon` (rate times spread) all together. `rho`: what that
+    was found for, rounded down."""
 
     mechanism: str
     epsilon: Fraction
     draws: int = 1
+    rho: Fraction = Fraction(0)
 
     @property
     def loss(self) -> Cost:
         """What they cost: epsilons add up, and rhos do, of which `exponential` has less than its epsilon implies."""
         if self.mechanism == "exponential":
-            return Cost(None, rho=self.epsilon**2 / (8 * self.draws))
+            return Cost(None, rho=max(self.rho, self.epsilon**2 / (8 * self.draws)))
         return Cost.of(self.epsilon)
 
 

@@ -1,35 +1,31 @@
-"""Measurements: the one way out of exact integers, and what each of them is charged.
+"""Measurements: the one way out of exact integers.
 
-A release is a tuple of measurements: noise on coordinates, a selection of groups, a choice on a grid, a hierarchy of
-levels; before them there may be a search for bounds. Each says how far a unit moves what it is of (`reach`) and what it
-costs, and `run`s over the exact integers and what those before it have found: by adaptive composition a release costs
-their sum (`core.cost` has what sums promise). Nothing is found but by them, save what neighbours have in common: a
-coordinate that has noise to come is 0 until it has been measured.
-
-A query is paid by an epsilon, or by a rho; Gaussian noise needs a delta beside an epsilon, and a choice costs less as
-rho than as epsilon. `Grant` decides what that means for one measurement, here and nowhere else: what its law is
-calibrated to, what the ledger is charged and what it is told. Each charge is what was granted, and `_charged` sees that
-the law, once it is made, is worth no more (its `loss` for the reach that it protects).
+A release is a tuple of measurements: a search for bounds, noise on coordinates, a selection of groups, a choice on a
+grid, a hierarchy of levels. Each says how far a unit moves what it is of (`reach`) and what it costs, and `run`s over
+the exact integers and what those before it have found: by adaptive composition a release costs their sum (`core.cost`
+has what sums promise). Nothing is found but by them, save what neighbours have in common: a coordinate that has noise
+to come is 0 until it has been measured. Nobody asks which kind one is: whoever explains, tries or repeats a release
+goes through all, and each says of itself what there is to say (`Said`).
 """
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.conversion import rho_for
 from dpsql.core.cost import FREE, Cost
-from dpsql.core.events import Approx, Concentrated, Event, Pure
-from dpsql.core.exact import ExactTable
-from dpsql.core.exponential import Choosing
-from dpsql.core.loss import Allowance, PrivacyLoss, root_below
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace, drawable
+from dpsql.core.events import Approx, Event
+from dpsql.core.exact import ExactPlan, ExactTable
+from dpsql.core.exponential import Chooser
+from dpsql.core.mechanisms import DiscreteGaussian, Noise, Reach
 from dpsql.core.selection import show_probability
 from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.plan.expressions import Vector
@@ -80,7 +76,63 @@ class Found:
         return replace(self, keys=keys, steps=self.steps[:, shown], shown=self.shown[shown])
 
 
-class Measurement(Protocol):
+@dataclass(frozen=True, slots=True)
+class Laws:
+    """What a trial has in the place of laws: of noise on coordinates, of what chooses groups, and what values."""
+
+    noise: Callable[[Any, tuple[int, ...]], Any]
+    groups: Any
+    chooser: Chooser
+
+
+class Said(Protocol):
+    """What a measurement says of itself; by default nothing."""
+
+    @property
+    def shares(self) -> tuple[Share, ...]:
+        """Its noise on coordinates, of all rows alike."""
+        return ()
+
+    @property
+    def selections(self) -> tuple[ShownGroups, ...]:
+        """How it chooses groups."""
+        return ()
+
+    @property
+    def levels(self) -> tuple[Any, ...]:
+        """Its levels, which have rows and noise of their own."""
+        return ()
+
+    @property
+    def draws(self) -> tuple[Any, ...]:
+        """How it chooses values."""
+        return ()
+
+    @property
+    def searching(self) -> tuple[Any, ...]:
+        """How it chooses bounds."""
+        return ()
+
+    @property
+    def plans(self) -> tuple[ExactPlan, ...]:
+        """Integers of its own that it is of, before the release's are known; of them it runs by itself."""
+        return ()
+
+    @property
+    def asked(self) -> tuple[str, object]:
+        """What tells questions apart that it is for, and the word for it in their keys."""
+        return "", ()
+
+    def with_laws(self, _laws: Laws) -> Any:
+        """The same by other laws, for trials over made-up rows alone: what it finds can be exact."""
+        return self
+
+    def within(self, _most: int) -> Any:
+        """The same where keys have no more than so many values each, for trials as well."""
+        return self
+
+
+class Measurement(Said, Protocol):
     """One way out of the exact integers."""
 
     @property
@@ -114,20 +166,34 @@ def costs_of(measurements: Iterable[Measurement]) -> tuple[Cost, tuple[Event, ..
 
 
 @dataclass(frozen=True)
-class Share:
-    """Noise on some coordinates: its law, what it protects, and what it costs. `epsilon`: its part of what the query
-    may spend."""
+class Share(Said):
+    """Noise on some coordinates: its law, what it protects, and what the ledger is told. `epsilon`: its part of what
+    the query may spend."""
 
     reach: Reach
     noise: Noise
     places: tuple[int, ...]
     epsilon: Fraction
-    cost: Cost
     event: Event
+
+    @property
+    def cost(self) -> Cost:
+        return self.noise.loss(self.reach)
 
     @property
     def events(self) -> tuple[Event, ...]:
         return (self.event,)
+
+    @property
+    def shares(self) -> tuple[Share, ...]:
+        return (self,)
+
+    @property
+    def asked(self) -> tuple[str, object]:
+        return "noise", (self.places, self.noise, self.cost)
+
+    def with_laws(self, laws: Laws) -> Share:
+        return replace(self, noise=laws.noise(self.noise, self.places))
 
     def run(self, exact: Exact, found: Found) -> Found:
         drawn = self.noise.draw(exact.table.groups)
@@ -136,20 +202,24 @@ class Share:
         return replace(found, steps=steps)
 
 
-class ShownGroups:
-    """Which groups are shown: here all, which are public, at no cost."""
+class ShownGroups(Said):
+    """Which groups are shown: here all, which are public, at no cost. `hides`: groups of few units are not; `least`:
+    how many units the groups have at least that a law chooses by itself; `half`: with how many a group is shown about
+    every other time; `conditions`: which coordinate of a group has to reach how many steps, where noise decides."""
 
     hides = False
     word = "PUBLIC_GROUPS"
+    least: int | None = None
+    half = 1
+    conditions: tuple[tuple[int, int], ...] = ()
 
     @property
     def reach(self) -> object:
         return 0
 
     @property
-    def threshold(self) -> int | None:
-        """What a group's noisy count has to reach, in steps, where that decides."""
-        return None
+    def selections(self) -> tuple[ShownGroups, ...]:
+        return (self,)
 
     @property
     def cost(self) -> Cost:
@@ -198,8 +268,16 @@ class GroupsByThreshold(ShownGroups):
         return "GAUSSIAN_THRESHOLD" if isinstance(self.noise, DiscreteGaussian) else "LAPLACE_THRESHOLD"
 
     @property
-    def threshold(self) -> int:
-        return self.height
+    def conditions(self) -> tuple[tuple[int, int], ...]:  # type: ignore[override]
+        return ((self.place, self.height),)
+
+    @property
+    def half(self) -> int:  # type: ignore[override]
+        return math.ceil(self.height / self.one_row)
+
+    @property
+    def asked(self) -> tuple[str, object]:
+        return "threshold", (self.height, self.place)
 
     @property
     def cost(self) -> Cost:
@@ -230,6 +308,22 @@ class GroupsByChance(ShownGroups):
         return self.law.groups
 
     @property
+    def least(self) -> int:  # type: ignore[override]
+        return self.law.least
+
+    @property
+    def half(self) -> int:  # type: ignore[override]
+        sizes = range(1, self.law.certain + 1)  # the chance never falls: halved, as there may be millions
+        return sizes[bisect_left(sizes, 0.5, key=self.chance)]
+
+    @property
+    def asked(self) -> tuple[str, object]:
+        return "chance", (self.law, self.part)
+
+    def with_laws(self, laws: Laws) -> GroupsByChance:
+        return replace(self, law=laws.groups)
+
+    @property
     def cost(self) -> Cost:
         return Cost.of(self.law.loss.epsilon, self.law.loss.delta)
 
@@ -246,82 +340,6 @@ class GroupsByChance(ShownGroups):
 
 
 ALL_SHOWN = ShownGroups()
-
-
-@dataclass(frozen=True, slots=True)
-class Paid(Generic[LawT_co]):
-    """A law that is calibrated, what it costs, and what the ledger is told."""
-
-    law: LawT_co
-    cost: Cost
-    event: Event
-
-
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """What one measurement may spend. `epsilon`: of pure noise; `delta`: what Gaussian noise takes beside it; `rho`: of
-    a query that is paid by rho, None of one that is paid by epsilon."""
-
-    epsilon: Fraction
-    delta: Fraction = Fraction(0)
-    rho: Fraction | None = None
-
-    def part(self, share: Fraction) -> Grant:
-        """A share of it. Epsilons add up, and so do rhos: the epsilon of a share of rho is that of its square root
-        (Bun, Steinke 2016, proposition 3.3)."""
-        if self.rho is None:
-            return replace(self, epsilon=self.epsilon * share)
-        return replace(self, epsilon=self.epsilon * root_below(share), rho=self.rho * share)
-
-    @property
-    def concentrated(self) -> Grant:
-        """The same to be shared out by rho, as Gaussian noise is that has one epsilon for all of its parts."""
-        return self if self.rho is not None else replace(self, rho=rho_for(self.epsilon, self.delta))
-
-    def pure(self, law: type[CubeLaplace | SplitLaplace], reach: Reach) -> Paid[Noise]:
-        """Pure noise. Raises InvalidPrivacyParameter."""
-        noise = law.calibrate(reach, self.epsilon)
-        cost = _charged(noise.loss(reach), Cost.of(self.epsilon))
-        return Paid(drawable(noise), cost, Pure(self.epsilon))
-
-    def gaussian(self, reach: Reach) -> Paid[Noise]:
-        """Gaussian noise. Raises InvalidPrivacyParameter."""
-        if self.rho is None:
-            noise = DiscreteGaussian.calibrate(reach, PrivacyLoss(self.epsilon, self.delta))
-            cost = noise.loss(reach)
-            return Paid(drawable(noise), cost, Concentrated(cost.rho))
-        noise = DiscreteGaussian.of_rho(reach, self.rho)
-        cost = _charged(noise.loss(reach), Cost(None, rho=self.rho))
-        return Paid(drawable(noise), cost, Concentrated(cost.rho))
-
-    def counts(self, reach: Reach) -> Paid[Noise]:
-        """The noise of one count that is the least in the coin that pays for it. Raises InvalidPrivacyParameter."""
-        return self.pure(CubeLaplace, reach) if self.rho is None else self.gaussian(reach)
-
-    def choice(self, draws: int = 1) -> Paid[Choosing]:
-        """So many choices one after the other, at an equal part each. Paid by epsilon they are permute-and-flip, which
-        is never worse than the exponential mechanism at the same epsilon; paid by rho the exponential mechanism, whose
-        rho is a quarter of what its epsilon alone would imply."""
-        if self.rho is None:
-            law, granted = Choosing("permute_and_flip", self.epsilon, draws), Cost.of(self.epsilon)
-            return Paid(law, _charged(law.loss, granted), Pure(self.epsilon))
-        law = Choosing("exponential", root_below(8 * draws * self.rho), draws)
-        return Paid(law, _charged(law.loss, Cost(None, rho=self.rho)), Concentrated(self.rho))
-
-
-def grant(allowance: Allowance, epsilon: Fraction | None = None, delta: Fraction = Fraction(0)) -> Grant:
-    """What a measurement may spend of an allowance: as much as `epsilon` is of its pure epsilon, by default all."""
-    if epsilon is None:
-        return Grant(allowance.pure, delta, allowance.rho)
-    return Grant(epsilon, delta, None if allowance.rho is None else epsilon**2 / 2)
-
-
-def _charged(loss: Cost, granted: Cost) -> Cost:
-    """What is granted, which laws that are rounded to the safe side may leave a little of. Raises ValueError where a
-    law is worth more."""
-    if loss.join(granted) != granted:
-        raise ValueError("the noise is too small for the guarantee")
-    return granted
 
 
 def _without_trace(key: Vector) -> Vector:

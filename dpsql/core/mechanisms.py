@@ -7,7 +7,7 @@ one privacy unit moves each of them by at most the same whole number of steps (`
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import field, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Protocol
@@ -70,7 +70,8 @@ class Noise(Protocol):
         """An upper bound of P(X >= t) for one coordinate and t >= 1; exact but for rounding up."""
 
     def loss(self, reach: Reach) -> Cost:
-        """What the noise costs for a vector of this reach; at most what the law was calibrated to."""
+        """What the noise costs for a vector of this reach: what the law was calibrated to (`epsilon`), to the last
+        digit, though scales are rounded to the safe side; more where it was calibrated to less."""
 
 
 def drawable(noise: Noise) -> Noise:
@@ -105,10 +106,11 @@ class CubeLaplace:
 
     exact_scale: Fraction
     dimension: int
+    epsilon: Fraction = field(default=Fraction(0), compare=False)
 
     @classmethod
     def calibrate(cls, reach: Reach, epsilon: Fraction) -> CubeLaplace:
-        return cls(_round_up(Fraction(reach.cube_sensitivity) / epsilon), reach.dimension)
+        return cls(_round_up(Fraction(reach.cube_sensitivity) / epsilon), reach.dimension, epsilon)
 
     @property
     def name(self) -> str:
@@ -131,7 +133,7 @@ class CubeLaplace:
         return tails.cube_upper_tail(self.exact_scale, self.dimension, t)
 
     def loss(self, reach: Reach) -> Cost:
-        return Cost.of(Fraction(reach.cube_sensitivity) / self.exact_scale)
+        return Cost.of(max(self.epsilon, Fraction(reach.cube_sensitivity) / self.exact_scale))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +147,11 @@ class SplitLaplace:
 
     exact_scale: Fraction
     dimension: int
+    epsilon: Fraction = field(default=Fraction(0), compare=False)
 
     @classmethod
     def calibrate(cls, reach: Reach, epsilon: Fraction) -> SplitLaplace:
-        return cls(_round_up(Fraction(_whole_l1(reach)) / epsilon), reach.dimension)
+        return cls(_round_up(Fraction(_whole_l1(reach)) / epsilon), reach.dimension, epsilon)
 
     @property
     def name(self) -> str:
@@ -170,7 +173,7 @@ class SplitLaplace:
         return tails.cube_upper_tail(self.exact_scale, 1, t)
 
     def loss(self, reach: Reach) -> Cost:
-        return Cost.of(Fraction(_whole_l1(reach)) / self.exact_scale)
+        return Cost.of(max(self.epsilon, Fraction(_whole_l1(reach)) / self.exact_scale))
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,6 +197,12 @@ def assert_unmoved(parts: Sequence[Part], coordinates: Sequence[Terms], analysis
         raise InternalError("a sum that a person moves would be released without noise")
 
 
+def of_one_group(analysis: Analysis) -> Analysis:
+    """The same for counts of all groups together, where a unit has all of its rows in one."""
+    bounds, rows = analysis.bounds, analysis.bounds.rows.l1
+    return replace(analysis, grouped=False, bounds=replace(bounds, rows=ContributionBound(rows, 1, rows)))
+
+
 def assert_limited(plan: ExactPlan, analysis: Analysis) -> None:
     """Raises InternalError where a plan does not ask for the limits that its reach is derived from."""
     bounds = analysis.bounds

@@ -24,14 +24,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.cost import Cost
+from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Event
 from dpsql.core.exact import Edges, ExactPlan, ExactTable, GridCounts
 from dpsql.core.exponential import Chooser, exponential, permute_and_flip, spread_of_counts
+from dpsql.core.grants import grant
 from dpsql.core.loss import Allowance
-from dpsql.core.measurement import Exact, Found, grant
+from dpsql.core.measurement import Exact, Found, Laws, Said
+from dpsql.core.reach import assert_limited, of_one_group
 from dpsql.core.sensitivity import Analysis
-from dpsql.core.unit import ContributionBound, Neighbours
+from dpsql.core.unit import Neighbours
 from dpsql.plan.aggregates import CHOSEN, RANKED, AggregateKind
 from dpsql.plan.expressions import Call, Column, Expr, Literal, call, call_of
 from dpsql.plan.facts import Known, fact
@@ -88,6 +90,8 @@ class Search:
     mechanism: str
     worth: Fraction
     cost: Cost
+    chosen_by: Chooser | None = field(default=None, compare=False)
+    """In a trial, in place of the mechanism's own."""
 
     @classmethod
     def of(cls, column: Column, epsilon: Fraction, rows: int, **how: Any) -> Search:
@@ -98,7 +102,7 @@ class Search:
 
     @property
     def chooser(self) -> Chooser:
-        return permute_and_flip if self.mechanism == "permute_and_flip" else exponential
+        return self.chosen_by or (permute_and_flip if self.mechanism == "permute_and_flip" else exponential)
 
     def choose(self, counts: NDArray[np.int64]) -> Interval:
         """Bounds for exact counts between the edges, shape (points,)."""
@@ -176,15 +180,30 @@ class Bounded:
 
 
 @dataclass(frozen=True)
-class Searches:
-    """The searches of a query, the counts that they need, what they cost, and how the query is planned with their
-    bounds: `settle` makes the release from an interval for each column."""
+class Searches(Said):
+    """The searches of a query, the counts that they need (`counted`, all groups in one), what they cost, and how the
+    query is planned with their bounds: `settle` makes the release from an interval for each column."""
 
     searches: tuple[Search, ...]
-    exact: ExactPlan
+    counted: tuple[ExactPlan, ...]
     cost: Cost
     events: tuple[Event, ...]
     settle: Callable[[tuple[Interval, ...]], Any] = field(compare=False, repr=False)
+
+    @property
+    def plans(self) -> tuple[ExactPlan, ...]:
+        return self.counted
+
+    @property
+    def searching(self) -> tuple[Searches, ...]:
+        return (self,)
+
+    @property
+    def asked(self) -> tuple[str, object]:
+        return "bounds", (self.searches, *self.counted)
+
+    def with_laws(self, laws: Laws) -> Searches:
+        return replace(self, searches=tuple(replace(each, chosen_by=laws.chooser) for each in self.searches))
 
     @property
     def reach(self) -> tuple[int, ...]:
@@ -282,14 +301,15 @@ def searches_of(
     settle: Callable[[tuple[Interval, ...]], Any],
 ) -> Searches:
     """The searches of some columns, at an equal part of the bounds' share each: a row counts in all of them."""
-    rows = analysis.bounds.rows.l1
+    whole = of_one_group(analysis)
+    rows = whole.bounds.rows
     paid = grant(allowed).part(SHARE / len(loose)).choice()
     groups = min(plan.public_cells or 1, _MOST_GROUPS) if plan.keys else 1
     found = tuple(
         Search.of(
             column,
             paid.law.epsilon,
-            rows,
+            rows.l1,
             bounded=analysis.neighbours is Neighbours.BOUNDED,
             mechanism=paid.law.mechanism,
             worth=_WORTH * max(Fraction(1), Fraction(groups, 2)),
@@ -297,6 +317,15 @@ def searches_of(
         )
         for column in loose
     )
-    limits = ContributionBound(rows, 1, rows) if analysis.bounds.enforced else None
+    limits = rows if whole.bounds.enforced else None
     exact = ExactPlan(plan.input, (), every_cell=False, parts=(), limits=limits, grids=tuple(s.grid for s in found))
-    return Searches(found, exact, paid.cost.times(len(found)), (paid.event,) * len(found), settle)
+    assert_limited(exact, whole)
+    return Searches(found, (exact,), paid.cost.times(len(found)), (paid.event,) * len(found), settle)
+
+
+def _chosen_already(_bounds: tuple[Interval, ...]) -> Any:
+    raise AssertionError("no bounds are to be chosen")
+
+
+NO_SEARCHES = Searches((), (), FREE, (), _chosen_already)
+"""Of a query all of whose bounds are known."""

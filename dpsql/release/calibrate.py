@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.exact import CountRows, CountUnits, ExactPlan, Part
+from dpsql.core.grants import grant
 from dpsql.core.loss import Allowance
 from dpsql.core.measurement import (
     ALL_SHOWN,
@@ -17,9 +18,8 @@ from dpsql.core.measurement import (
     Share,
     ShownGroups,
     costs_of,
-    grant,
 )
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SharedLaplace, SplitLaplace
+from dpsql.core.mechanisms import CubeLaplace, Noise, Reach, SharedLaplace, SplitLaplace
 from dpsql.core.reach import assert_limited, assert_unmoved, change_of, groups_of_a_unit, reach_of
 from dpsql.core.selection import threshold
 from dpsql.core.sensitivity import Analysis
@@ -56,8 +56,9 @@ def calibrate(
     if mechanism != "auto":
         return _calibrate(query, analysis, allowed, options, strategy=strategy, mechanism=mechanism)
     plain = _calibrate(query, analysis, allowed, options, strategy=strategy, mechanism=mechanism)
-    both = (plain.shares or plain.levels) and strategy == "auto" and (allowed.delta or allowed.rho is not None)
-    if not both or any(isinstance(share.noise, DiscreteGaussian) for share in plain.shares):
+    noisy = plain.shares or query.plan.sets
+    both = noisy and strategy == "auto" and (allowed.delta or allowed.rho is not None)
+    if not both or plain.law == "gaussian":
         return plain
     if options is not None and options.group_selection_strategy not in (None, PUBLIC, GEOMETRIC):
         return plain  # the text asks for a threshold on Laplace noise
@@ -253,7 +254,7 @@ def _shares(
         reach = reach_of(whole.parts, [whole.coordinates[place].terms for place in places], analysis)
         granted = grant(allowed, None if part.epsilon == allowed.pure else part.epsilon, delta)
         paid = granted.gaussian(reach) if gaussian else granted.pure(_laplace(lattice, reach, strategy), reach)
-        shares.append(Share(reach, paid.law, places, part.epsilon, paid.cost, paid.event))
+        shares.append(Share(reach, paid.law, places, part.epsilon, paid.event))
     return tuple(shares)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -26,8 +26,9 @@ from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Event
 from dpsql.core.exact import Edges, Grid, GridCounts, LatticeSum
 from dpsql.core.exponential import Chooser, exponential, gaps_of, permute_and_flip, spread_of_counts, top_k
+from dpsql.core.grants import Grant, grant
 from dpsql.core.loss import Allowance
-from dpsql.core.measurement import Exact, Found, Grant, Paid, grant
+from dpsql.core.measurement import Exact, Found, Laws, Said
 from dpsql.core.mechanisms import Noise
 from dpsql.core.quantiles import extreme_rank, fixed_rank_spread, quantiles, rank_gaps, rank_gaps_at, rows_off
 from dpsql.core.reach import reach_of_counts
@@ -56,7 +57,7 @@ EXACT = "exact"
 
 
 @dataclass(frozen=True)
-class Draw:
+class Draw(Said):
     """One draw for each group. `epsilon`: what all groups together cost, with `rows` rows of one unit at most;
     `wanted`: the quantiles, in ascending order, of a rank that is counted from the top or not, or how many values are
     drawn one after the other; `grid`: the place among the plan's grids; `places`: where the results stand among the
@@ -76,10 +77,12 @@ class Draw:
     event: Event
     noise: Noise | None = None
     """Of each count, where values are chosen by noisy counts."""
+    chosen_by: Chooser | None = field(default=None, compare=False)
+    """In a trial, in place of the mechanism's own."""
 
     @property
     def chooser(self) -> Chooser:
-        return permute_and_flip if self.mechanism == "permute_and_flip" else exponential
+        return self.chosen_by or (permute_and_flip if self.mechanism == "permute_and_flip" else exponential)
 
     @property
     def rate(self) -> Fraction:
@@ -147,6 +150,19 @@ class Draw:
         if self.kind is AggregateKind.MAX:
             return np.asarray((self.points - 1 - (counts[:, ::-1] > 0).argmax(axis=1))[None])
         return _largest(counts, len(self.places))
+
+    @property
+    def draws(self) -> tuple[Draw, ...]:
+        return (self,)
+
+    @property
+    def asked(self) -> tuple[str, object]:
+        return "draws", self
+
+    def with_laws(self, laws: Laws) -> Draw:
+        """What is asked of nobody's rows has none."""
+        noise = None if self.noise is None else laws.noise(self.noise, ())
+        return replace(self, noise=noise, chosen_by=laws.chooser)
 
     @property
     def reach(self) -> int:
@@ -281,7 +297,7 @@ class _Question:
             return replace(draw, mechanism=EXACT, cost=FREE)
         if not self.top or self.many <= (1 if granted.rho is None else 2):
             return draw
-        noisy = _noise_of_counts(analysis, granted)
+        noisy = granted.counts(reach_of_counts(analysis))  # of all values, in all groups
         return replace(draw, mechanism=noisy.law.name, cost=noisy.cost, event=noisy.event, noise=noisy.law)
 
     def check(self, draw: Draw, groups: int) -> None:
@@ -303,11 +319,6 @@ class _Question:
 
 def _at(m: Measured) -> Fraction:
     return m.aggregation.at or Fraction(0)
-
-
-def _noise_of_counts(analysis: Analysis, granted: Grant) -> Paid[Noise]:
-    """The noise of the counts of all values, in all groups."""
-    return granted.counts(reach_of_counts(analysis))
 
 
 def _grid_of(m: Measured, plan: Aggregate, *, several: bool) -> tuple[GridCounts, Chosen]:

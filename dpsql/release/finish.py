@@ -120,7 +120,7 @@ def _all_keys(release: Release, shown: list[Expr], meaning: Meaning) -> bool:
     """Whether rows that differ look different: DISTINCT then leaves none out."""
     held = [meaning(each) if isinstance(each, Column) else each for each in shown]
     names = {each.index for each in held if isinstance(each, Slot)}
-    return release.levels is None and names >= set(range(len(release.query.plan.keys)))
+    return not release.levels.wanted and names >= set(range(len(release.query.plan.keys)))
 
 
 def _no_column(_column: Column) -> Expr | None:
@@ -161,10 +161,8 @@ def kept(condition: Expr | None, computed: Callable[..., Vector], size: int) -> 
 
 def slot_vectors(release: Release, released: Released) -> list[Vector]:
     """Keys and unrounded aggregates, by slot index; GROUPING of the keys from the end."""
-    found = [*released.keys, *(estimate(each, released.values) for each in release.estimates)]
-    if release.levels is not None:
-        found += [release.levels.grouping(key) for key in reversed(range(len(released.keys)))]
-    return found
+    estimates = (estimate(each, released.values) for each in release.estimates)
+    return [*released.keys, *estimates, *release.levels.groupings()]
 
 
 def whole_slots(release: Release, released: Released) -> dict[Slot, tuple[int, ...] | None]:

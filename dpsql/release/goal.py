@@ -111,14 +111,14 @@ def _noisy(release: Release) -> list[tuple[str, Expr]]:
 
 def _check(release: Release, outputs: list[tuple[str, Expr]]) -> None:
     """Only COUNT, SUM and their sums and differences have noise whose size is public."""
-    if release.selection.threshold is not None:
+    if release.selection.conditions:
         raise UnsupportedSQL(
             "WITHIN cannot promise the error of groups that are shown for their own noisy counts: small ones that are "
             "shown have large noise.",
             hint='List the groups: keys={"name": [...]}, or write\n'
             "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = TRUNCATED_GEOMETRIC) ...",
         )
-    if release.searches is not None:
+    if release.provisional:
         raise UnsupportedSQL(
             "WITHIN needs bounds that are declared: those that are chosen decide how large the noise is.",
             hint="Declare bounds for the columns, or give an epsilon.",

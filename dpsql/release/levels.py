@@ -26,9 +26,10 @@ from dpsql.accuracy import widths
 from dpsql.accuracy.pairs import of_pairs, pair_weights
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Event
+from dpsql.core.grants import grant
 from dpsql.core.hierarchies import GroupingSet, allocation, consistent, variances_of
 from dpsql.core.loss import Allowance, PrivacyLoss
-from dpsql.core.measurement import Exact, Found, grant
+from dpsql.core.measurement import Exact, Found, Laws, Said
 from dpsql.core.mechanisms import CubeLaplace, Noise, Reach, SplitLaplace
 from dpsql.core.reach import reach_of_level
 from dpsql.core.sensitivity import Analysis
@@ -85,14 +86,18 @@ def _(noise: LevelNoise, weights: NDArray[np.float64], level: float) -> NDArray[
 
 @dataclass(frozen=True)
 class Level:
-    """One measured level: its keys, its share of the budget, what it protects, its noise, and what it costs."""
+    """One measured level: its keys, its share of the budget, what it protects, its noise, and what the ledger is
+    told."""
 
     keys: GroupingSet
     share: Fraction
     reach: Reach
     noise: Noise
-    cost: Cost
     event: Event
+
+    @property
+    def cost(self) -> Cost:
+        return self.noise.loss(self.reach)
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,7 +110,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Levels:
+class Levels(Said):
     """The levels of a query: `wanted` in the order of the answer, over keys with so many values each (`sizes`).
 
     A key without any values, whose groups can have no rows, counts as one with a single value: no wanted level has it,
@@ -133,6 +138,27 @@ class Levels:
     @property
     def events(self) -> tuple[Event, ...]:
         return tuple(level.event for level in self.measured)
+
+    @property
+    def levels(self) -> tuple[Levels, ...]:
+        return (self,)
+
+    @property
+    def asked(self) -> tuple[str, object]:
+        """The epsilon and delta that Gaussian levels have together stand at the first, as keys have always had it."""
+        costs = [each.cost for each in self.measured]
+        if self.pair is not None and costs:
+            costs = [Cost(Fraction(0), Fraction(0), each.rho) for each in costs]
+            costs[0] = Cost(self.pair.epsilon, self.pair.delta, costs[0].rho)
+        measured = zip(self.measured, costs, strict=True)
+        each = tuple((level.keys, level.share, level.noise, cost) for level, cost in measured)
+        return "levels", (self.sizes, self.wanted, each, self.noisy)
+
+    def with_laws(self, laws: Laws) -> Levels:
+        return replace(self, measured=tuple(replace(each, noise=laws.noise(each.noise, ())) for each in self.measured))
+
+    def within(self, most: int) -> Levels:
+        return replace(self, sizes=tuple(min(size, most) for size in self.sizes))
 
     def run(self, exact: Exact, found: Found) -> Found:
         """All rows of the answer, level after level."""
@@ -204,8 +230,7 @@ class Levels:
         terms = tuple((abs(weight) * scales[measured], count) for measured, weight, count in found if weight)
         spread = variances_of(variances, self.sizes, [keys])[keys]
         first = self.measured[0].noise
-        name = "discrete_k_norm" if isinstance(first, CubeLaplace) and first.dimension > 1 else first.name
-        return LevelNoise(name, _dimension(first), terms, spread)
+        return LevelNoise(first.name, _dimension(first), terms, spread)
 
     def finest(self, keys: tuple[GroupKey, ...]) -> tuple[Vector, ...]:
         """The keys of the finest groups by their public values; NULL where a key has none."""
@@ -226,10 +251,15 @@ class Levels:
             out.append(Vector(found.values, found.where_valid() & np.concatenate(kept)))
         return tuple(out)
 
-    def grouping(self, key: int) -> Vector:
-        """GROUPING(key): 1 in the rows that are summed over it."""
-        parts = [np.full(rows.stop - rows.start, int(key not in each)) for each, rows in self.rows()]
-        return Vector(np.concatenate(parts).astype(np.int64))
+    def groupings(self) -> Iterator[Vector]:
+        """GROUPING of each key, the last first: 1 in the rows that are summed over it."""
+        for key in reversed(range(len(self.sizes))):
+            parts = [np.full(rows.stop - rows.start, int(key not in each)) for each, rows in self.rows()]
+            yield Vector(np.concatenate(parts).astype(np.int64))
+
+
+NO_LEVELS = Levels((), (), (), ())
+"""Of a query without grouping sets."""
 
 
 def _dimension(noise: Noise) -> int:
@@ -260,7 +290,7 @@ def levels_of(
     for keys, share in shares.items():
         part, far = granted.part(share), reach(keys)
         paid = part.gaussian(far) if law == "gaussian" else part.pure(kind, far)
-        measured.append(Level(keys, share, far, paid.law, paid.cost, paid.event))
+        measured.append(Level(keys, share, far, paid.law, paid.event))
     pair = PrivacyLoss(allowed.pure, delta) if law == "gaussian" and allowed.rho is None else None
     return Levels(sizes, wanted, tuple(measured), noisy, pair)
 

@@ -8,7 +8,6 @@ from fractions import Fraction
 from functools import partial
 
 from dpsql.core.loss import Allowance
-from dpsql.core.mechanisms import DiscreteGaussian
 from dpsql.core.sensitivity import analyse
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidPrivacyParameter, QueryRefused
@@ -44,14 +43,12 @@ def planned(
         return calibrate(query, analysis, allowed(), strategy=strategy, mechanism=mechanism, options=options)
     plans = _Plans(query, loose, neighbours, options, strategy, _rest(allowed()))
     first = plans.of(plans.limits, mechanism)
-    measured = first.levels.measured if first.levels is not None else first.shares
-    gaussian = any(isinstance(each.noise, DiscreteGaussian) for each in measured)
-    settle = partial(plans.settled, first, "gaussian" if gaussian else "laplace")
+    settle = partial(plans.settled, first, first.law)
     searches = searches_of(loose, query.plan, first.analysis, allowed(), settle)
     return replace(
         first,
         query=query,
-        searches=searches,
+        measurements=(searches, *first.measurements),
         cost=searches.cost + first.cost,
         events=(*searches.events, *first.events),
         allowed=allowed(),

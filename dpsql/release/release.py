@@ -16,26 +16,25 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.cost import FREE, Cost
+from dpsql.core.cost import Cost
 from dpsql.core.events import Event, Pure
 from dpsql.core.exact import ExactPlan, ExactTable
 from dpsql.core.goal import Goal
 from dpsql.core.loss import Allowance
 from dpsql.core.measurement import ALL_SHOWN, Exact, Found, Measurement, Share, ShownGroups, measured
-from dpsql.core.mechanisms import INDEPENDENT, NO_REACH, Noise, Reach
+from dpsql.core.mechanisms import INDEPENDENT, NO_REACH, DiscreteGaussian, Noise, Reach
 from dpsql.core.sensitivity import Analysis
 from dpsql.plan.expressions import Vector
 from dpsql.plan.query import Query
-from dpsql.release.auto_bounds import Bounded, Searches
+from dpsql.release.auto_bounds import NO_SEARCHES, Bounded, Searches
 from dpsql.release.choices import Draw
 from dpsql.release.integers import LARGEST_OF_LEVELS, Integers, are_large, integers_of
 from dpsql.release.laws import Choice, log_error
-from dpsql.release.levels import Levels
+from dpsql.release.levels import NO_LEVELS, Levels
 from dpsql.release.parts import Coordinate, Estimate, Lattice
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
 
-Kind = TypeVar("Kind")
 Derived = TypeVar("Derived")
 
 
@@ -77,40 +76,55 @@ class Release:
     allowed: Allowance
     events: tuple[Event, ...] = ()
     choice: Choice | None = None
-    searches: Searches | None = None
-    """Bounds that are still to be chosen: all else then stands for the widest ones."""
     bounds: tuple[Bounded, ...] = ()
     """Bounds that were chosen."""
     goal: Goal | None = None
     """The error that was asked for, where epsilon was found for it."""
 
-    def of(self, kind: type[Kind]) -> tuple[Kind, ...]:
-        """Its measurements of a kind, for what is said of them."""
-        return tuple(each for each in self.measurements if isinstance(each, kind))
-
     @cached_property
     def shares(self) -> tuple[Share, ...]:
         """Its noise vectors, none where nothing private is measured, the one that chooses groups first."""
-        return self.of(Share)
+        return tuple(share for each in self.measurements for share in each.shares)
 
     @cached_property
     def draws(self) -> tuple[Draw, ...]:
         """The values that it chooses."""
-        return self.of(Draw)
+        return tuple(draw for each in self.measurements for draw in each.draws)
 
     @cached_property
     def selection(self) -> ShownGroups:
         """Which groups it shows."""
-        return next(iter(self.of(ShownGroups)), ALL_SHOWN)
+        return next((one for each in self.measurements for one in each.selections), ALL_SHOWN)
 
     @cached_property
-    def levels(self) -> Levels | None:
-        """The levels of a query with grouping sets, which have noise of their own in place of `shares`."""
-        return next(iter(self.of(Levels)), None)
+    def levels(self) -> Levels:
+        """The levels of a query with grouping sets, which have noise of their own in place of `shares`; else none."""
+        return next((one for each in self.measurements for one in each.levels), NO_LEVELS)
+
+    @cached_property
+    def searches(self) -> Searches:
+        """How bounds are chosen that are still to be chosen; all else then stands for the widest ones."""
+        return next((one for each in self.measurements for one in each.searching), NO_SEARCHES)
+
+    @property
+    def provisional(self) -> bool:
+        """Whether some bounds are still to be chosen."""
+        return bool(self.searches.searches)
+
+    @property
+    def plans(self) -> tuple[ExactPlan, ...]:
+        """What an executor is asked for, one after the other."""
+        return (*(plan for each in self.measurements for plan in each.plans), self.exact)
+
+    @cached_property
+    def sections(self) -> tuple[tuple[Release, slice], ...]:
+        """The rows of the answer by the law of their noise: all of one, or those of each level. What the release is to
+        them, and which they are."""
+        return tuple((self.at_level(keys), rows) for keys, rows in self.levels.rows()) or ((self, slice(None)),)
 
     def settled(self, bounds: tuple[Interval, ...]) -> Release:
         """The release with bounds for its columns; itself where none are to be chosen. Costs what this one does."""
-        if self.searches is None:
+        if not self.provisional:
             return self
         made: Release
         made, held = self.searches.settle(bounds)
@@ -171,26 +185,27 @@ class Release:
     def for_all(self, level: float, groups: int) -> float:
         """The level of each group's interval at which all hold at once with probability `level`. Noise of different
         groups is independent; that of levels is not, and there the union bound serves."""
-        return level ** (1 / max(1, groups)) if self.levels is None else 1 - (1 - level) / max(1, groups)
+        return 1 - (1 - level) / max(1, groups) if self.levels.wanted else level ** (1 / max(1, groups))
 
     @property
     def log_error(self) -> float:
         """The mean over the aggregations (and levels) of the logarithm of their standard error."""
-        if self.levels is None:
-            return log_error(self.lattice, self.shares)
-        of_levels = [self.at_level(keys).shares for keys in self.levels.wanted]
-        return sum(log_error(self.lattice, shares) for shares in of_levels) / len(of_levels)
+        return sum(log_error(self.lattice, one.shares) for one, _ in self.sections) / len(self.sections)
 
     def at_level(self, keys: tuple[int, ...]) -> Release:
         """The release as one level of it sees it, for its noise; it is not to be run."""
-        assert self.levels is not None
         if not self.levels.measured:
             return replace(self, measurements=())
         noise: Any = self.levels.noise_of(keys)
         places = self.levels.noisy
-        described = replace(NO_REACH, dimension=len(places))
-        share = Share(described, noise, places, Fraction(0), FREE, Pure(Fraction(1)))
+        share = Share(replace(NO_REACH, dimension=len(places)), noise, places, Fraction(0), Pure(Fraction(1)))
         return replace(self, measurements=(share,))
+
+    @property
+    def law(self) -> str:
+        """The word for its noise."""
+        laws = [*(share.noise for share in self.shares), *(level.noise for level in self.levels.measured)]
+        return "gaussian" if any(isinstance(each, DiscreteGaussian) for each in laws) else "laplace"
 
     def share_of(self, place: int | None) -> Share | None:
         """The noise that a coordinate has; None for one that has none."""
@@ -215,10 +230,16 @@ class Release:
         used = [place for feature in (estimate.sum, estimate.count) for place, _ in self.lattice.weights(feature)]
         return next((share.noise for place in used if (share := self.share_of(place)) is not None), None)
 
-    def choose_bounds(self, table: ExactTable) -> tuple[Interval, ...]:
-        """Search for the bounds that are still to be chosen, among the exact counts of `searches`."""
-        assert self.searches is not None
-        return measured([self.searches], Exact(table, np.zeros((0, table.groups), dtype=np.int64), ())).bounds
+    def choose_bounds(self, execute: Callable[[ExactPlan], ExactTable]) -> tuple[Interval, ...]:
+        """Choose the bounds that are still to be chosen: what is measured of integers of its own, before those of the
+        release itself are known."""
+        bounds: tuple[Interval, ...] = ()
+        for each in self.measurements:
+            for plan in each.plans:
+                table = execute(plan)
+                exact = Exact(table, np.zeros((0, table.groups), dtype=np.int64), plan.keys)
+                bounds += measured([each], exact).bounds
+        return bounds
 
     def privatise(self, table: ExactTable) -> Released:
         """Measure the exact integers, and decode what is found."""

@@ -5,17 +5,15 @@ that are wanted of the rows, which combinations of them have which noise, how gr
 chosen, what is charged, and what the released values mean for the answer. Places in the text do not, nor what is done
 with released values afterwards.
 
-Nothing here is named by how this version holds a release (`_measured` is the one place that knows): keys are in ledgers
-that people keep, and a version that holds it otherwise makes the same ones.
+Nothing here is named by how this version holds a release (`_measured` is the one place that knows, with what each
+measurement says of itself, `Said.asked`): keys are in ledgers that people keep, and a version that holds it otherwise
+makes the same ones.
 """
 
 from __future__ import annotations
 
-from fractions import Fraction
+from typing import Any
 
-from dpsql.core.cost import Cost
-from dpsql.core.measurement import GroupsByChance, GroupsByThreshold
-from dpsql.release.levels import Levels
 from dpsql.release.release import Release
 from dpsql.schema.columns import TableSchema
 from dpsql.session.canonical_forms import FORMS, NAMES
@@ -53,7 +51,11 @@ def _digest_of(release: Release) -> bytes:
 
 def _measured(release: Release) -> tuple[object, ...]:
     """What decides the law of what is released, and what the values mean: words and facts, in turn."""
-    lattice, levels, searches = release.lattice, release.levels, release.searches
+    lattice, told = release.lattice, [each.asked for each in release.measurements]
+    noise, levels, heights, laws, draws, searches = (
+        tuple[Any, ...](each for word, each in told if word == wanted)
+        for wanted in ("noise", "levels", "threshold", "chance", "draws", "bounds")
+    )
     return (
         "plan",
         release.query.plan,
@@ -64,28 +66,15 @@ def _measured(release: Release) -> tuple[object, ...]:
         "coordinates",
         lattice.coordinates,
         "noise",
-        tuple((share.places, share.noise, share.cost) for share in release.shares),
+        noise,
         "levels",
-        None
-        if levels is None
-        else (
-            levels.sizes,
-            levels.wanted,
-            tuple(
-                (each.keys, each.share, each.noise, cost)
-                for each, cost in zip(levels.measured, _costs_of(levels), strict=True)
-            ),
-            levels.noisy,
-        ),
+        _first(levels),
         "groups",
-        (
-            next(((each.height, each.place) for each in release.of(GroupsByThreshold)), None),
-            next(((each.law, each.part) for each in release.of(GroupsByChance)), None),
-        ),
+        (_first(heights), _first(laws)),
         "draws",
-        release.draws,
+        draws,
         "bounds",
-        None if searches is None else (searches.searches, searches.exact, release.strategy),
+        _first(tuple((*each, release.strategy) for each in searches)),
         "values",
         (lattice.features, lattice.estimates),
         "cost",
@@ -93,14 +82,8 @@ def _measured(release: Release) -> tuple[object, ...]:
     )
 
 
-def _costs_of(levels: Levels) -> list[Cost]:
-    """What levels cost, as keys have it: the epsilon and delta that Gaussian ones have together stand at the first."""
-    costs, pair = [each.cost for each in levels.measured], levels.pair
-    if pair is None:
-        return costs
-    epsilons = [pair.epsilon, *(Fraction(0) for _ in costs[1:])]
-    deltas = [pair.delta, *(Fraction(0) for _ in costs[1:])]
-    return [Cost(e, d, cost.rho) for e, d, cost in zip(epsilons, deltas, costs, strict=True)]
+def _first(told: tuple[Any, ...]) -> Any:
+    return next(iter(told), None)
 
 
 def explain(release: Release) -> str:

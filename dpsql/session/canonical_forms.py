@@ -100,11 +100,11 @@ _PARTS: dict[type, Form] = {
     GridCounts: form("counts on a grid", "of", "points"),
     Edges: form("edges", "value", "edges"),
 }
-_NOISE: dict[type, Form] = {
-    CubeLaplace: form("cube", "scale=exact_scale", "dimension"),
-    SplitLaplace: form("laplace", "scale=exact_scale", "dimension"),
-    SharedLaplace: form("laplace of shares", "scale=exact_scale", "dimension"),
-    DiscreteGaussian: form("gaussian", "variance", "dimension", apart=["guarantee", "rho"]),  # they are in the cost
+_NOISE: dict[type, Form] = {  # what a law was calibrated to is in the cost
+    CubeLaplace: form("cube", "scale=exact_scale", "dimension", apart=["epsilon"]),
+    SplitLaplace: form("laplace", "scale=exact_scale", "dimension", apart=["epsilon"]),
+    SharedLaplace: form("laplace of shares", "scale=exact_scale", "dimension", apart=["epsilon"]),
+    DiscreteGaussian: form("gaussian", "variance", "dimension", apart=["guarantee", "rho"]),
     TruncatedGeometric: form("truncated geometric", "epsilon", "delta", "groups", "least"),
     Cost: form("cost", "epsilon", "delta", "rho", "hidden"),
     Allowance: form("allowed", "epsilon", "delta", "rho"),
@@ -133,9 +133,13 @@ _MEASURED: dict[type, Form] = {
         "draw",
         *("kind", "grid", "points", "places", "wanted", "epsilon", "rows", "bounded", "one-group=one_group"),
         *("mechanism", "cost", "noise"),
-        apart=["event"],
+        apart=["event", "chosen_by"],
     ),
-    Search: form("search", "column", "grid", "epsilon", "rows", "bounded", "mechanism", "worth", "cost"),
+    Search: form(
+        "search",
+        *("column", "grid", "epsilon", "rows", "bounded", "mechanism", "worth", "cost"),
+        apart=["chosen_by"],
+    ),
 }
 
 FORMS: dict[type, Form] = {**_TABLES, **_EXPRESSIONS, **_NODES, **_PARTS, **_NOISE, **_MEASURED}

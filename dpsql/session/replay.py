@@ -117,8 +117,7 @@ class Replay:
 
 def _fits(released: Released, release: Release) -> bool:
     """Whether it can be the answer: as many bounds, keys and values, and integers of what is whole."""
-    searches = () if release.searches is None else release.searches.searches
-    if len(released.bounds) != len(searches):
+    if len(released.bounds) != len(release.searches.searches):
         return False
     settled = release.settled(released.bounds)
     whole = {place for place, each in enumerate(settled.estimates) if is_integer(each)}

@@ -10,15 +10,13 @@ from dpsql.core.samplers import fresh_key
 from dpsql.errors import InternalError, UnsupportedSQL
 from dpsql.executors.base import Engine, Store, executor_of
 from dpsql.release.release import Release, Released
-from dpsql.schema.intervals import Interval
 from dpsql.session.public_tables import public_stores
 from dpsql.session.trial import tried
 
 
 def check_engine(release: Release, engine: Engine) -> None:
     """Raises UnsupportedSQL where the engine lacks what the release asks for, by its plans alone."""
-    plans = (release.exact,) if release.searches is None else (release.searches.exact, release.exact)
-    for plan in plans:
+    for plan in release.plans:
         lack = engine.lacks(plan)
         if lack is not None:
             raise UnsupportedSQL(f"the engine {engine.name}, which reads these tables, has no {lack}.")
@@ -36,11 +34,9 @@ def run(release: Release, stores: Mapping[str, Store], *, paid: bool = True) -> 
     failed = ""
     try:
         executor = executor_of(stores)
-        bounds: tuple[Interval, ...] = ()
-        if release.searches is not None:
-            bounds = release.choose_bounds(executor.execute(release.searches.exact, fresh_key()))
+        bounds = release.choose_bounds(lambda plan: executor.execute(plan, fresh_key()))
         settled = release.settled(bounds)
-        if release.searches is not None:  # planned anew, so tried anew; by what is released, and no row
+        if settled is not release:  # planned anew, so tried anew; by what is released, and no row
             tried(settled, {name.casefold(): store.schema for name, store in stores.items()}, public_stores(stores))
         released = settled.privatise(executor.execute(settled.exact, fresh_key()))
         released = replace(released, bounds=bounds)

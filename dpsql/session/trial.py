@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from dpsql.executors.pandas.executor import executed
 from dpsql.executors.pandas.made_up import made_up_key, made_up_stores
 from dpsql.plan.domains import vector_of
 from dpsql.plan.nodes import scans_of
-from dpsql.release.quiet import quiet, quiet_searches
+from dpsql.release.quiet import quiet
 from dpsql.release.release import Release
 from dpsql.schema.columns import ColumnSchema, Key, TableSchema
 from dpsql.schema.frozen import dataclass
@@ -70,12 +71,8 @@ def _try(release: Release, tables: Tables, public: Mapping[str, ColumnStore], st
     for rows in (1,) if alike else (1, 0):
         stores = _stores(tables, public, rows)
         step.name = "its run"
-        bounds: tuple[Interval, ...] = ()
-        settled = release
-        if release.searches is not None:
-            bounds = quiet_searches(release.searches).choose(executed(release.searches.exact, stores))
-            settled = release.settled(bounds)
-        settled = _with_few_groups(settled)
+        bounds = quiet(release).choose_bounds(partial(executed, stores=stores))
+        settled = _with_few_groups(release.settled(bounds))
         answers = [executed(settled.exact, stores)]
         if rows and not answers[0].groups and not settled.exact.every_cell:
             answers.append(_one_group(settled.exact))
@@ -125,9 +122,7 @@ def _with_few_groups(release: Release) -> Release:
     while math.prod(min(size, most) for size in sizes) > _MOST_CELLS:
         most -= 1
     cut = tuple(replace(key, values=_cut(key.values, most)) for key in keys)
-    measurements = release.measurements
-    if release.levels is not None:
-        measurements = (replace(release.levels, sizes=tuple(min(size, most) for size in release.levels.sizes)),)
+    measurements = tuple(each.within(most) for each in release.measurements)
     return replace(release, exact=replace(release.exact, keys=cut), measurements=measurements)
 
 

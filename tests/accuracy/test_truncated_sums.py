@@ -14,6 +14,7 @@ from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SplitLaplace
 from dpsql.release.intervals.conditions import conditions, of_having
 from dpsql.release.intervals.given import Window
 from dpsql.release.intervals.intervals import interval
+from tests.measured import height_of
 from tests.release.given_shown import released_of
 from tests.release.test_intervals_of_chosen_rows import GAUSSIAN, HIDDEN, made_by, of_groups, shown
 
@@ -123,8 +124,8 @@ def test_sums_that_were_compared_hold_given_that_the_row_is_shown(case: int):
         steps[list(share.places)] += np.rint(noise * share.noise.scale)
         released = of_groups(made, steps)
         keep = np.arange(released.groups)
-        if made.selection.threshold is not None:
-            keep = np.flatnonzero(steps[made.lattice.selection] >= made.selection.threshold)
+        if height_of(made):
+            keep = np.flatnonzero(steps[made.lattice.selection] >= height_of(made))
         answer = shown(made, released.at(keep))
         assert not answer.given.unread
         if len(answer) < 100:

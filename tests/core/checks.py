@@ -28,7 +28,6 @@ from dpsql.core import mechanisms, samplers
 from dpsql.core.conversion import rho_for
 from dpsql.core.exact import ExactTable, LatticeSum, Part
 from dpsql.core.loss import PrivacyLoss, as_delta, as_epsilon
-from dpsql.core.measurement import GroupsByChance
 from dpsql.core.reach import sensitivity_of
 from dpsql.core.sensitivity import Analysis, Measured
 from dpsql.core.unit import Neighbours
@@ -46,6 +45,7 @@ from dpsql.schema.declaration import Declaration, resolve
 from dpsql.session import prepare
 from dpsql.sources.frames import stored_columns
 from dpsql.sql.catalog import Catalog
+from tests.measured import by_chance, height_of
 
 Row = tuple[Any, ...]
 Group = tuple[Any, ...]
@@ -214,7 +214,7 @@ def _compare(made: Release, one: Cells, other: Cells, met: Distance, where: str)
             per_coordinate[i] += by
         if (group in one) != (group in other):
             one_sided += 1
-            alone = 0 if made.of(GroupsByChance) else (one.get(group) or other[group])[made.lattice.selection]
+            alone = 0 if by_chance(made) else (one.get(group) or other[group])[made.lattice.selection]
             assert abs(alone) <= made.lattice.most_of_a_unit, f"a group of one unit counts {alone} steps: {where}"
     for (largest, squared), share in zip(per_share, made.shares, strict=True):
         assert largest <= share.reach.cube_sensitivity, f"max-norm {largest} of {share.reach.cube_sensitivity}: {where}"
@@ -528,18 +528,18 @@ def check_thresholds() -> None:
     schema = ROWS.schema()
     for relation, epsilon in ((U, Fraction(1)), (B, Fraction(2)), (U, Fraction(2)), (B, Fraction(1, 2))):
         made = calibrated(schema, "SELECT g, COUNT(*) FROM t GROUP BY g", relation, epsilon=epsilon, delta=delta)
-        assert made.selection.threshold is not None
+        assert height_of(made)
         groups = 2 if relation == B else 1
         with localcontext() as context:
             context.prec = 40
             a = (-Decimal(epsilon.numerator) / Decimal(epsilon.denominator) / groups).exp()  # bounded: counts move 2
-            shown = [groups * a ** (made.selection.threshold - less - 1) / (1 + a) for less in (0, 1)]
+            shown = [groups * a ** (height_of(made) - less - 1) / (1 + a) for less in (0, 1)]
             charged = Decimal(made.cost.delta.numerator) / Decimal(made.cost.delta.denominator)
         assert shown[0] <= charged, f"{relation}: shown with {shown[0]}, charged {charged}"
         assert shown[1] > charged, f"{relation}: the threshold could be lower"
         assert made.lattice.most_of_a_unit == 1
         silent = silenced(made)
-        exact = ExactTable((Vector(np.arange(3)),), np.array([[-1, 0, 1]]) + made.selection.threshold, 3)
+        exact = ExactTable((Vector(np.arange(3)),), np.array([[-1, 0, 1]]) + height_of(made), 3)
         assert silent.privatise(exact).keys[0].values.tolist() == [1, 2]
 
 

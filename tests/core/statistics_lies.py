@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsql.core import measurement, mechanisms, quantiles, reach, samplers, sensitivity
+from dpsql.core import grants, mechanisms, quantiles, reach, samplers, sensitivity
 from dpsql.core.cost import Cost
 from dpsql.core.exact import SHARE_STEPS, CountDistinct, LatticeProduct, LatticeShare
 from dpsql.core.unit import ONE_ROW, Neighbours
@@ -232,8 +232,8 @@ def count_values_as_if_each_unit_had_one_row(patch: Patch) -> None:
 
 
 def _noise_for(patch: Patch, change: Callable[[Any], Any]) -> None:
-    honest = release_draws._noise_of_counts
-    patch.setattr(release_draws, "_noise_of_counts", lambda analysis, *price: honest(change(analysis), *price))
+    honest = release_draws.reach_of_counts
+    patch.setattr(release_draws, "reach_of_counts", lambda analysis: honest(change(analysis)))
 
 
 def draw_as_if_no_row_changed_its_group(patch: Patch) -> None:
@@ -287,8 +287,8 @@ def _holding(name: str) -> list[Any]:
 
 def pay_draws_by_epsilon_squared_over_16(patch: Patch) -> None:
     """Half the rho of an exponential mechanism."""
-    honest = measurement.root_below
-    patch.setattr(measurement, "root_below", lambda square: honest(2 * square))
+    honest = grants.root_below
+    patch.setattr(grants, "root_below", lambda square: honest(2 * square))
 
 
 def draw_for_the_groups_as_they_came(patch: Patch) -> None:
@@ -333,7 +333,7 @@ def leave_the_cost_of_the_search_out(patch: Patch) -> None:
         patch,
         lambda made: (
             made
-            if made.searches is None
+            if not made.provisional
             else replace(made, cost=replace(made.cost, epsilon=_less(made.cost, [made.searches.cost])))
         ),
     )

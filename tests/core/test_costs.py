@@ -20,7 +20,6 @@ from dpsql.core import reach
 from dpsql.core.conversion import epsilon_of, rho_for
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.loss import Allowance, PrivacyLoss, as_delta, as_rho
-from dpsql.core.measurement import GroupsByChance
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace
 from dpsql.core.selection import threshold
 from dpsql.core.truncated_geometric import TruncatedGeometric
@@ -33,6 +32,7 @@ from tests.core.checks import B, U
 from tests.core.ledger.filter_laws import Group, Window, check_promise, chosen, group, reach_of, together, variance_of
 from tests.core.unit_checks import CLAUSE, INTEGERS, Asking, Data, Exact, World, databases_of, people, people_rows
 from tests.lies import Check, Lie, assert_caught
+from tests.measured import by_chance, height_of
 
 F = Fraction
 
@@ -237,20 +237,20 @@ def enumerate_output(asking: Asking, one: Exact, other: Exact) -> Group:
     if made.shares:
         (share,) = made.shares
         most = max(abs(n) for each in (one, other) for cell in each.cells.values() for n in cell)
-        window = Window(share.noise, len(share.places), reach_of(share.noise, max(most, made.selection.threshold or 0)))
+        window = Window(share.noise, len(share.places), reach_of(share.noise, max(most, height_of(made))))
     found = []
     for name in groups:
         cells = one.cells.get(name), other.cells.get(name)
-        if not made.of(GroupsByChance):
+        if not by_chance(made):
             assert window is not None
-            found.append(group(window, *cells, tau=made.selection.threshold, selection=made.lattice.selection))
+            found.append(group(window, *cells, tau=height_of(made) or None, selection=made.lattice.selection))
             continue
         units = one.units.get(name, 0), other.units.get(name, 0)
         noisy = None
         if window is not None:
             zero = (0,) * window.dimension
             noisy = group(window, *(zero if cell is None else cell for cell in cells), tau=None)
-        found.append(chosen(made.of(GroupsByChance)[0].law, *units, noisy))
+        found.append(chosen(by_chance(made)[0].law, *units, noisy))
     return together(found)
 
 
@@ -399,7 +399,7 @@ def check_by_rho(sql: str, limits: dict[str, int], how: dict[str, Any], relation
     rho = F(1, 7)
     asking = AskingOf(people().limited(**limits), sql, relation, {**how, "rho": rho, "delta": F(1, 10**6)}, {})
     made, cost = asking.made, asking.made.cost
-    if not made.shares and not made.of(GroupsByChance):
+    if not made.shares and not by_chance(made):
         assert cost == FREE
         return
     assert cost.rho == rho
@@ -410,10 +410,10 @@ def check_by_rho(sql: str, limits: dict[str, int], how: dict[str, Any], relation
         assert gaussian == (how["mechanism"] == "gaussian")
     elif how == {"mechanism": "auto"} and made.shares and "THRESHOLD" not in sql:
         assert gaussian, "by rho Gaussian noise is always the narrower"
-    choosing = sum((groups.law.epsilon**2 / 2 for groups in made.of(GroupsByChance)), F(0))
+    choosing = sum((groups.law.epsilon**2 / 2 for groups in by_chance(made)), F(0))
     declared = sum((share.noise.loss(share.reach).rho for share in made.shares), choosing)
     assert declared <= rho
-    assert not made.shares or declared >= rho * F(9, 10) or made.of(GroupsByChance) or "epsilon" in sql
+    assert not made.shares or declared >= rho * F(9, 10) or by_chance(made) or "epsilon" in sql
     if cost.epsilon is not None:
         assert sum((event.epsilon for event in made.events), F(0)) <= cost.epsilon
     rng = random.Random(1)

@@ -25,7 +25,6 @@ import pytest
 from dpsql.accuracy.choices import exponential_law, permute_and_flip_law
 from dpsql.core import quantiles
 from dpsql.core.exact import ExactTable
-from dpsql.core.measurement import GroupsByChance
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian
 from dpsql.release import choices as release_draws
 from dpsql.release.choices import Draw
@@ -35,6 +34,7 @@ from tests.core import checks, unit_checks
 from tests.core.checks import INF, NAN, B, Group, Row, Shape, U
 from tests.core.test_statistics_neighbours import calibrated_by, check_cost, executor_of, schema_of
 from tests.core.unit_checks import CLAUSE, G1, G22, R1, R2, R3, R3G2, Data, World, people, planned
+from tests.measured import by_chance
 
 SEED = 4_021_957
 PIECES = 2
@@ -431,7 +431,7 @@ def check_costs_of_releases() -> None:
         check_cost(made)
         assert made.cost.epsilon == 1, f"{sql}: {made.cost}"
         spent = [*(share.cost.epsilon for share in made.shares), *(draw.cost.epsilon for draw in made.draws)]
-        spent += [groups.law.loss.epsilon for groups in made.of(GroupsByChance)]
+        spent += [groups.law.loss.epsilon for groups in by_chance(made)]
         assert sum(each or Fraction(0) for each in spent) == 1, f"{sql}: {spent}"
         assert all(draw.cost.epsilon == draw.epsilon for draw in made.draws)
         if "=>" not in sql:
@@ -439,8 +439,8 @@ def check_costs_of_releases() -> None:
             by_rho = calibrated_by(schema_of(plain), sql, relation, **more, rho=0.125)
             check_cost(by_rho)
             assert by_rho.cost.rho == Fraction(1, 8)
-            if by_rho.of(GroupsByChance):  # whose part is one of epsilon
-                spent_of_rho = by_rho.of(GroupsByChance)[0].law.loss.epsilon ** 2 / 2 + sum(
+            if by_chance(by_rho):  # whose part is one of epsilon
+                spent_of_rho = by_chance(by_rho)[0].law.loss.epsilon ** 2 / 2 + sum(
                     draw.cost.rho for draw in by_rho.draws
                 )
                 assert Fraction(1, 8) * (1 - Fraction(1, 10**9)) < spent_of_rho <= Fraction(1, 8)

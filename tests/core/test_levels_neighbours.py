@@ -115,7 +115,6 @@ def noisy(made: Release) -> list[int]:
 def laws_of(made: Release, exact: ExactTable) -> dict[GroupingSet, Law]:
     """The law of each measured level, by a release of these rows: one draw for each number of each level, and the
     tables are the sums of the finest cells, whatever the rows."""
-    assert made.levels is not None
     with watched() as seen:
         made.privatise(exact)
     places, cells = noisy(made), cells_of(made, exact)
@@ -139,7 +138,6 @@ def laws_of(made: Release, exact: ExactTable) -> dict[GroupingSet, Law]:
 
 def check_charge(made: Release) -> None:
     """All measured levels together are the whole, and cost no more than is charged, which is no more than asked for."""
-    assert made.levels is not None
     levels, cost = made.levels.measured, made.cost
     assert sum(level.share for level in levels) == bool(levels), "shares of more, or of less, than all"
     assert len({level.keys for level in levels}) == len(levels), "a level is measured twice"
@@ -428,7 +426,6 @@ def test_the_worst_person_costs_what_is_charged(asked: str, limits: dict[str, in
 def check_least_squares(sql: str, **how: Any) -> None:
     """What is released of all levels are the least-squares estimates from all draws, and as far off as is said."""
     made = calibrated_by(schema_of(shape), sql, U, **how)
-    assert made.levels is not None
     exact = executor_of(shape, UNIVERSE, (0, 1, 2, 3, 4)).execute(made.exact)
     rng = np.random.default_rng(SEED)
     with watched(lambda size: rng.integers(-(2**30), 2**30, size)) as seen:

@@ -9,22 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsql.core import measurement
+from dpsql.core import grants
 from dpsql.core.conversion import rho_for
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Approx, Concentrated, Pure
 from dpsql.core.exact import ExactTable
+from dpsql.core.grants import Grant, grant
 from dpsql.core.loss import Allowance
 from dpsql.core.measurement import (
     ALL_SHOWN,
     Exact,
     Found,
-    Grant,
     GroupsByChance,
     GroupsByThreshold,
     Share,
     costs_of,
-    grant,
 )
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Reach, SplitLaplace
 from dpsql.core.selection import threshold
@@ -100,8 +99,8 @@ def test_noise_that_is_worth_more_is_refused(law: Any, monkeypatch: pytest.Monke
 
 
 def test_a_choice_that_is_worth_more_is_refused(monkeypatch: pytest.MonkeyPatch):
-    honest = measurement.root_below
-    monkeypatch.setattr(measurement, "root_below", lambda square: honest(square) * F(101, 100))
+    honest = grants.root_below
+    monkeypatch.setattr(grants, "root_below", lambda square: honest(square) * F(101, 100))
     with pytest.raises(ValueError, match="too small for the guarantee"):
         Grant(ONE, rho=F(1, 2)).choice()
 
@@ -119,7 +118,7 @@ def test_a_threshold_that_is_too_low_is_refused():
 
 
 def test_what_measurements_cost_adds_up():
-    share = Share(REACH, CubeLaplace(F(3), 1), (0,), ONE, Cost.of(ONE), Pure(ONE))
+    share = Share(REACH, CubeLaplace(F(3), 1), (0,), ONE, Pure(ONE))
     by_chance = GroupsByChance(TruncatedGeometric(F(1, 2), DELTA), 0)
     assert costs_of((ALL_SHOWN,)) == (FREE, ())
     cost, events = costs_of((by_chance, share))
@@ -145,7 +144,7 @@ def test_nothing_is_found_without_a_measurement():
     assert found.steps.tolist() == [[0, 0, 0], [1, 2, 3]]
     assert exact.steps.tolist() == [[5, 7, 9], [1, 2, 3]]
     silent: Any = Silence(1)
-    share = Share(REACH, silent, (0,), ONE, Cost.of(ONE), Pure(ONE))
+    share = Share(REACH, silent, (0,), ONE, Pure(ONE))
     assert share.run(exact, found).steps.tolist() == exact.steps.tolist()
 
 
@@ -156,7 +155,7 @@ def test_large_noise_is_added_as_whole_numbers():
 
     law: Any = Large()
     exact = exact_of([[5, 7]])
-    share = Share(REACH, law, (0,), ONE, Cost.of(ONE), Pure(ONE))
+    share = Share(REACH, law, (0,), ONE, Pure(ONE))
     assert share.run(exact, Found.common(exact, [0])).steps.tolist() == [[2**70 + 5, 2**70 + 7]]
 
 
@@ -186,10 +185,10 @@ def test_a_release_without_its_noise_tells_nothing():
 def test_a_search_for_bounds_is_a_measurement():
     shape = Shape({"x": "float64"}, {"bounds": {"x": "auto"}})
     made = calibrated(shape.schema(), "SELECT SUM(x) FROM t", "unbounded", epsilon=10**6)
-    assert made.searches is not None
     assert costs_of([made.searches]) == (made.searches.cost, made.searches.events)
-    assert made.searches.cost + costs_of(made.measurements)[0] == made.cost
+    assert made.measurements[0] is made.searches
+    assert costs_of(made.measurements) == (made.cost, made.events)
     assert made.searches.reach == (1,)
     stores = {"t": ColumnStore(shape.frame([(3.0,)] * 1000), shape.schema())}
-    (held,) = made.choose_bounds(PandasExecutor(stores).execute(made.searches.exact))
+    (held,) = made.choose_bounds(PandasExecutor(stores).execute)
     assert 3 <= held.upper <= 8

@@ -21,7 +21,6 @@ import pandas as pd
 import dpsql
 from dpsql.core.exact import ExactTable
 from dpsql.core.loss import PrivacyLoss, as_delta, as_epsilon
-from dpsql.core.measurement import GroupsByChance
 from dpsql.core.selection import show_probability
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidSchema
@@ -33,6 +32,7 @@ from dpsql.session import prepare
 from dpsql.session.public_tables import public_data, resolved
 from dpsql.sql.catalog import Catalog
 from tests.core.checks import INF, NAN, B, Cells, Row, U, cells_of, moved, series
+from tests.measured import by_chance, height_of
 
 Data = dict[str, tuple[Row, ...]]
 KEYS = (bytes(32), bytes(range(32)))
@@ -180,10 +180,10 @@ def planned(world: World, sql: str, relation: str, **how: Any) -> Release:
 def check_cost(made: Release, sql: str) -> None:
     """What the noise of each share and the choice of groups are worth comes to no more than is charged."""
     losses = [share.noise.loss(share.reach) for share in made.shares]
-    losses += [groups.law.loss for groups in made.of(GroupsByChance)]
+    losses += [groups.law.loss for groups in by_chance(made)]
     epsilon, delta = (sum((getattr(each, word) for each in losses), Fraction(0)) for word in ("epsilon", "delta"))
-    if made.selection.threshold is not None:
-        chance = show_probability(made.shares[0].noise, made.lattice.most_of_a_unit, made.selection.threshold)
+    if height_of(made):
+        chance = show_probability(made.shares[0].noise, made.lattice.most_of_a_unit, height_of(made))
         delta += Fraction(chance) * made.lattice.groups_of_a_unit * Fraction(10**9 - 1, 10**9)
     assert epsilon <= made.cost.epsilon, f"{sql}: worth {float(epsilon)}, charged {made.cost}"
     assert delta <= made.cost.delta, f"{sql}: worth {float(delta)}, charged {made.cost}"
@@ -234,9 +234,9 @@ class Asking:
                 self.tables[name, key] = self.executors[name].execute(self.made.exact, key)
         table = self.tables[name, key]
         cells = cells_of(self.made, table)
-        if not self.made.of(GroupsByChance):
+        if not by_chance(self.made):
             return Exact(cells)
-        counts = table.parts[self.made.of(GroupsByChance)[0].part].tolist()
+        counts = table.parts[by_chance(self.made)[0].part].tolist()
         return Exact(cells, dict(zip(cells, counts, strict=True)))
 
     def where(self, data: Data, other: Data) -> str:
@@ -276,10 +276,10 @@ class Asking:
         most = made.lattice.groups_of_a_unit
         assert len(come_or_go) <= most, f"{len(come_or_go)} groups come or go, not {most}: {where}"
         for group in come_or_go:
-            if made.selection.threshold is not None:
+            if height_of(made):
                 alone = {**one.cells, **other.cells}[group][made.lattice.selection]
                 assert abs(alone) <= made.lattice.most_of_a_unit, f"{group} of one unit counts {alone} steps: {where}"
-        if made.of(GroupsByChance):
+        if by_chance(made):
             moved = {g: abs(one.units.get(g, 0) - other.units.get(g, 0)) for g in one.units.keys() | other.units.keys()}
             assert max(moved.values(), default=0) <= 1, f"one unit counts {moved}: {where}"
             assert sum(moved.values()) <= most, f"a unit is in {sum(moved.values())} groups, not {most}: {where}"
@@ -938,12 +938,10 @@ def check_chances(asked: Sequence[Question] | None = None) -> None:
         for relation in (U, B):
             made = planned(each.world, each.sql, relation, **each.how)
             most = made.analysis.bounds.units.groups * (2 if relation == B else 1)
-            if made.of(GroupsByChance):
-                chance = made.of(GroupsByChance)[0].law.probability(1)
-            elif made.selection.threshold is not None:
-                chance = Fraction(
-                    show_probability(made.shares[0].noise, made.lattice.most_of_a_unit, made.selection.threshold)
-                )
+            if by_chance(made):
+                chance = by_chance(made)[0].law.probability(1)
+            elif height_of(made):
+                chance = Fraction(show_probability(made.shares[0].noise, made.lattice.most_of_a_unit, height_of(made)))
             else:
                 assert made.exact.every_cell or not made.exact.keys, f"{each}: groups are shown as they come"
                 continue

@@ -22,7 +22,6 @@ from dpsql.errors import InternalError, QueryRefused
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.executor import PandasExecutor
 from dpsql.release.release import Release
-from dpsql.schema.intervals import Interval
 from dpsql.session import run as answer
 from dpsql.session.prepare import Terms, prepare
 from dpsql.session.public_tables import public_data, resolved
@@ -90,9 +89,7 @@ def stores(tables: dict[str, dpsql.Table]) -> dict[str, dict[str, ColumnStore]]:
 def shown(release: Release, stores: dict[str, ColumnStore]) -> None:
     """Run and show, with nothing in between that would hide a failure."""
     executor = PandasExecutor(stores)
-    bounds: tuple[Interval, ...] = ()
-    if release.searches is not None:
-        bounds = release.searches.choose(executor.execute(release.searches.exact))
+    bounds = release.choose_bounds(executor.execute)
     settled = release.settled(bounds)
     found = answer.finished(release, replace(settled.privatise(executor.execute(settled.exact)), bounds=bounds), "")
     assert len(list(found)) == len(found.to_pandas(intervals=True)) == len(found.intervals(simultaneous=True))

@@ -9,6 +9,7 @@ import numpy as np
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian
 from dpsql.release.intervals.intervals import interval
 from dpsql.release.release import Release, Released
+from tests.measured import height_of
 
 DRAWS = 4_000
 
@@ -31,7 +32,7 @@ def probabilities(noise: Any, reach: int) -> tuple[Any, Any]:
 def exact_coverage(made: Release, n: int, level: float) -> float:
     """The chance that the interval of the count that is held against the threshold holds n, given that it is shown."""
     noise = made.shares[0].noise
-    tau, one = made.selection.threshold, made.lattice.one_row
+    tau, one = height_of(made), made.lattice.one_row
     assert tau is not None
     x, chance = probabilities(noise, int(40 * noise.scale) + tau + 2)
     shown = x + n * one >= tau

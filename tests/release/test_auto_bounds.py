@@ -100,7 +100,6 @@ def laws_of(search: Search, counts: tuple[int, ...]) -> tuple[Any, ...]:
 
 def counts_of(made: Release, exact: ExactTable) -> list[tuple[int, ...]]:
     """What each search sees."""
-    assert made.searches is not None
     found = []
     for search, grid in zip(made.searches.searches, exact.grids, strict=True):
         counts = np.zeros(search.grid.points, dtype=np.int64)
@@ -111,7 +110,6 @@ def counts_of(made: Release, exact: ExactTable) -> list[tuple[int, ...]]:
 
 def compare(made: Release, one: list[tuple[int, ...]], other: list[tuple[int, ...]], where: str) -> float:
     """What two neighbours' searches cost beside what is charged for them; the part of it that was attained."""
-    assert made.searches is not None
     total, cost, attained = 0.0, made.searches.cost, 0.0
     divergences = dict.fromkeys(ORDERS, 0.0)
     for search, a, b in zip(made.searches.searches, one, other, strict=True):
@@ -143,10 +141,9 @@ def check_search(sql: str, relation: str, most: int = 2, **how: Any) -> float:
     """Every neighbour among the tables of a few rows, for the search and for what is planned with some of the bounds
     that it can choose; how much of the search's charge was attained."""
     made = calibrated_by(SHAPE.schema(), sql, relation, **how)
-    assert made.searches is not None
     check_costs(made, sql)
     tables = checks.every_table(UNIVERSE, most)
-    counts = {table: counts_of(made, executor_of(table).execute(made.searches.exact)) for table in tables}
+    counts = {table: counts_of(made, executor_of(table).execute(made.plans[0])) for table in tables}
     pairs = list(checks.neighbouring_pairs(tables, len(UNIVERSE), relation))
     attained = max(compare(made, counts[a], counts[b], f"{sql} | {relation} | {how} | {a} {b}") for a, b in pairs)
     many = len(made.searches.searches)
@@ -169,7 +166,6 @@ def _few_points(made: Release) -> bool:
 
 def check_costs(made: Release, where: str) -> None:
     """The search and what is planned after it, whatever it chooses, cost what is charged and no more."""
-    assert made.searches is not None
     found = made.searches
     parts = [search.epsilon for search in found.searches]
     if found.cost.epsilon is not None:
@@ -223,10 +219,9 @@ def check_law_of_a_search() -> None:
     tables = [(), (0,), (4,), (0, 1, 2, 3, 4), (0, 0, 0, 4, 4), (2, 2, 2, 2, 2), (1, 1, 4, 3, 3)]
     for relation, rho in itertools.product((U, B), (0.1, 2)):
         made = calibrated_by(SHAPE.schema(), "SELECT SUM(x), SUM(n) FROM t", relation, rho=rho)
-        assert made.searches is not None
         spread = 2 if relation == B else 1
         for table in tables:
-            counts = counts_of(made, executor_of(table).execute(made.searches.exact))
+            counts = counts_of(made, executor_of(table).execute(made.plans[0]))
             for search, seen in zip(made.searches.searches, counts, strict=True):
                 values = [UNIVERSE[place][0 if search.column.name == "x" else 1] for place in table]
                 rows = [value for value in values if value is not None and not math.isnan(value)]
@@ -247,9 +242,8 @@ def test_the_law_of_a_search():
 def test_chosen_bounds_hold_the_candidates():
     """Every bound that can be chosen is one of the public list, whatever the rows, and never an empty range."""
     made = calibrated_by(SHAPE.schema(), "SELECT SUM(x), SUM(n) FROM t", U)
-    assert made.searches is not None
     for table in ((), (0,), (4, 4), (0, 1, 2, 3, 4) * 30):
-        exact = executor_of(table).execute(made.searches.exact)
+        exact = executor_of(table).execute(made.plans[0])
         for _ in range(20):
             for search, held in zip(made.searches.searches, made.searches.choose(exact), strict=True):
                 bounds = candidates(whole=search.column.type is Type.INTEGER)[0]
@@ -295,8 +289,7 @@ class Searching:
     def counts(self, data: Data, key: bytes) -> list[tuple[int, ...]]:
         place = (repr(data), key)
         if place not in self.kept:
-            assert self.made.searches is not None
-            self.kept[place] = counts_of(self.made, self.world.executor(data).execute(self.made.searches.exact, key))
+            self.kept[place] = counts_of(self.made, self.world.executor(data).execute(self.made.plans[0], key))
         return self.kept[place]
 
     def neighbours(self, data: Data, rng: random.Random) -> Iterator[Data]:
@@ -321,7 +314,6 @@ def planned_alone(world: Any, sql: str, relation: str, how: dict[str, Any]) -> R
     """A release whose noise `unit_checks.planned` cannot yet add up with what its search costs."""
     with mock.patch.object(unit_checks, "check_cost", return_value=None):
         made = planned(world, sql, relation, **how)
-    assert made.searches is not None
     check_costs(made, sql)
     return made
 

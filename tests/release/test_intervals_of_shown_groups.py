@@ -15,6 +15,7 @@ from dpsql.release.estimate import estimate
 from dpsql.release.intervals.intervals import interval
 from dpsql.release.release import Release
 from tests.core.checks import Shape, U, calibrated
+from tests.measured import height_of
 from tests.release.given_shown import conditional_steps, exact_coverage, released_of
 
 SHAPE = Shape(
@@ -46,8 +47,8 @@ COUNTS = [
 def test_counts_hold_given_that_they_are_shown_whatever_they_are(case: int, mechanism: str, epsilon: float):
     sql, options = COUNTS[case]
     made = made_by(sql, epsilon=epsilon, mechanism=mechanism, **options)
-    assert made.selection.threshold is not None
-    tau = made.selection.threshold / made.lattice.one_row
+    assert height_of(made)
+    tau = height_of(made) / made.lattice.one_row
     near = np.unique(np.linspace(tau / 2, 1.5 * tau, 12).astype(int)).tolist()
     sizes = sorted({*range(1, 61, 1 if (mechanism, epsilon) == ("laplace", 1) else 7), *near, int(10 * tau)})
     for level in (0.5, 0.95, 0.99):
@@ -59,7 +60,7 @@ def test_counts_hold_given_that_they_are_shown_whatever_they_are(case: int, mech
 def test_the_ends_are_the_exact_ones(epsilon: float):
     """One row more on either side would no longer fit, at each shown value."""
     made = made_by("SELECT g, COUNT(*) FROM t GROUP BY g", epsilon=epsilon)
-    tau, a = made.selection.threshold, float(np.exp(-epsilon))
+    tau, a = height_of(made), float(np.exp(-epsilon))
     assert tau is not None
 
     def above(t: int) -> float:
@@ -81,7 +82,7 @@ def test_the_ends_are_the_exact_ones(epsilon: float):
 
 def test_the_first_values_above_a_threshold():
     made = made_by("SELECT g, COUNT(*) FROM t GROUP BY g")
-    assert made.selection.threshold == 15
+    assert height_of(made) == 15
     low, high = interval(  # type: ignore[misc]
         made, released_of(made, np.arange(15, 21)[None]), made.query.finish.outputs[1].expr, 0.95
     )
@@ -115,8 +116,8 @@ def _all_hold(case: int, epsilon: float, sizes: Iterable[int], of_threshold: Ite
     sql, options = JOINT[case]
     made = made_by(sql, epsilon=epsilon, **options)
     words = np.random.default_rng(case)
-    assert made.selection.threshold is not None
-    tau = made.selection.threshold / made.lattice.one_row
+    assert height_of(made)
+    tau = height_of(made) / made.lattice.one_row
     for n, mean in itertools.product([*sizes, *(int(share * tau) for share in of_threshold)], means):
         misses_of(made, n, mean, words, 0.95)
 
@@ -124,7 +125,7 @@ def _all_hold(case: int, epsilon: float, sizes: Iterable[int], of_threshold: Ite
 def misses_of(made: Release, n: int, mean: float, words: np.random.Generator, level: float) -> None:
     """Every output of a group of n equal rows, `mean` of the way up all ranges, holds given that it is shown."""
     exact = exact_steps(made, n, mean)
-    noise, weights = conditional_steps(made, float(made.selection.threshold - exact[made.lattice.selection]), words)  # type: ignore[operator]
+    noise, weights = conditional_steps(made, float(height_of(made) - exact[made.lattice.selection]), words)  # type: ignore[operator]
     released = released_of(made, exact[:, None] + noise)
     truth = truths(made, exact)
     for output, right in zip(made.query.finish.outputs[1:], truth, strict=True):

@@ -20,7 +20,6 @@ from dpsql.accounting import gaussian_delta
 from dpsql.core.conversion import rho_for
 from dpsql.core.exact import ExactTable
 from dpsql.core.loss import Allowance
-from dpsql.core.measurement import GroupsByChance
 from dpsql.core.mechanisms import DiscreteGaussian
 from dpsql.core.unit import Neighbours
 from dpsql.errors import BudgetExceeded, DPSQLError
@@ -31,6 +30,7 @@ from dpsql.release.release import Release
 from dpsql.session import prepare
 from tests.core.checks import B, U
 from tests.core.unit_checks import CLAUSE, World
+from tests.measured import by_chance, height_of
 
 F = Fraction
 DRAWS = 2_000
@@ -144,7 +144,7 @@ def test_the_choice_has_the_smaller_error(case: Case):
     assert auto.choice.wider == pytest.approx(math.exp(errors[other] - errors[chosen]), rel=1e-9)
     assert is_gaussian(auto) == (chosen == "gaussian")
     same = named[chosen]
-    assert (auto.cost, auto.selection.threshold, auto.events) == (same.cost, same.selection.threshold, same.events)
+    assert (auto.cost, height_of(auto), auto.events) == (same.cost, height_of(same), same.events)
     assert [share.noise for share in auto.shares] == [share.noise for share in same.shares]
     assert auto.exact == same.exact
     if chosen == "laplace" and not auto.hides:
@@ -326,7 +326,7 @@ def test_a_strategy_in_the_text_is_obeyed(strategy: str, mechanism: str, gaussia
     made = Case(sql, GROUPS, U, {"epsilon": 1, "delta": 1e-5}).made(mechanism)
     assert is_gaussian(made) == gaussian
     assert (made.choice is not None) == compared
-    assert bool(made.of(GroupsByChance)) == (strategy == "TRUNCATED_GEOMETRIC")
+    assert bool(by_chance(made)) == (strategy == "TRUNCATED_GEOMETRIC")
 
 
 def test_public_groups_in_the_text_are_compared():

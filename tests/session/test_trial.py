@@ -270,7 +270,7 @@ def settled_plans_are_tried_again() -> None:
         held.query("SELECT SUM(x) FROM t", epsilon=1)
         assert len(times) == 1
         assert times[0].bounds
-        assert times[0].searches is None
+        assert not times[0].provisional
 
         def fail(*_: Any) -> None:
             raise InternalError("planted")
@@ -484,9 +484,8 @@ def try_without_the_row(patch: Patch) -> None:
 
 def forget_the_second_trial(patch: Patch) -> None:
     def run(release: Release, stores: Any) -> Any:
-        assert release.searches is not None
         executor = pandas.PandasExecutor(stores)
-        settled = release.settled(bounds := release.searches.choose(executor.execute(release.searches.exact)))
+        settled = release.settled(bounds := release.choose_bounds(executor.execute))
         return replace(settled.privatise(executor.execute(settled.exact)), bounds=bounds)
 
     from dpsql.session import session as sessions

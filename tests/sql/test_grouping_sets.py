@@ -438,7 +438,6 @@ def test_answers_are_as_far_off_as_is_said(sql: str, how: dict[str, Any]):
     made, values = many(sql, RUNS, **how)
     _, ((*exact,),) = many(sql, 1, **{**how, "epsilon": 1e9})
     off = values - np.rint(exact)
-    assert made.levels is not None
     (estimate,) = made.estimates[-1:]
     for keys, rows in made.levels.rows():
         own = made.at_level(keys)
@@ -487,7 +486,6 @@ def test_levels_together_are_better_than_each_alone_with_an_equal_share(
     schema, ratios = SHAPE.schema(), []
     made = calibrated_by(schema, f"SELECT COUNT(*) FROM t GROUP BY {group}", U, **({"rho": 0.1, **how} if how else {}))
     share = {"rho": Fraction(1, 10) / len(keys), **how} if how else {"epsilon": Fraction(1, len(keys))}
-    assert made.levels is not None
     for level, each in zip(made.levels.wanted, keys, strict=True):
         sql = f"SELECT COUNT(*) FROM t GROUP BY {each}" if each else "SELECT COUNT(*) FROM t"
         alone = calibrated_by(schema, sql, U, **share)

@@ -104,7 +104,7 @@ def _conjuncts(condition: Expr | None) -> Iterator[Expr]:
 def _windows(release: Release, condition: Expr, meaning: Meaning, reader: Reader) -> list[Window]:
     """The windows of a comparison: of an average with a constant two, of sums of noisy values with each other one; none
     for what is not so."""
-    if release.levels is not None or not isinstance(condition, Call) or condition.function.name not in _NEGATED:
+    if not isinstance(condition, Call) or condition.function.name not in _NEGATED:
         return []
     args = [meaning(arg) if isinstance(arg, Column) else arg for arg in condition.args]
     found = [_of_average(release, condition, args), _of_sums(release, condition, args, reader)]

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.core.measurement import Share
 from dpsql.release.intervals.widths import in_coordinates
 from dpsql.release.release import Release, Released
 from dpsql.schema.frozen import dataclass
@@ -137,17 +138,21 @@ class Given:
 def threshold_of(release: Release) -> Given:
     """What a release's own threshold says of the rows that it shows. (Groups that are chosen with noise of its own say
     nothing.) A group that exists has a row at least, which adds `one_row` steps to its count."""
-    place = release.lattice.selection
-    share = release.share_of(place)
-    if release.selection.threshold is None or share is None:
-        return Given()
+    given = Given()
+    for place, height in release.selection.conditions:
+        share = release.share_of(place)
+        given = given if share is None else given.further(_reaching(release, share, place, height))
+    return given
+
+
+def _reaching(release: Release, share: Share, place: int, height: int) -> Window | frozenset[int]:
+    """The window of a count that reaches a height."""
     from dpsql.accuracy.truncated import tail_of  # as above
 
-    tail = tail_of(share.noise)
+    tail, unit, one = tail_of(share.noise), release.coordinates[place].unit, release.lattice.one_row
     if tail is None:
-        return Given(unread=(frozenset({place}),))
-    unit, one = release.coordinates[place].unit, release.lattice.one_row
-    return Given((Window({place: unit}, unit, tail, low=float(release.selection.threshold), least=float(one)),))
+        return frozenset({place})
+    return Window({place: unit}, unit, tail, low=float(height), least=float(one))
 
 
 def combined(release: Release, released: Released, weights: Weights) -> Floats | None:

@@ -51,8 +51,17 @@ def interval(
     if any(isinstance(part, IntervalEnd | Report) for part in walk(expr)):
         return None
     given = threshold_of(release) if given is None else given
-    if release.levels is not None:
-        return _of_levels(release, released, expr, level, given)
+    if len(release.sections) == 1:
+        return _of_rows(release.sections[0][0], released, expr, level, given)
+    found = [_of_rows(one, released.at(rows), expr, level, given) for one, rows in release.sections]
+    known = [bounds for bounds in found if bounds is not None]
+    if len(known) < len(found):
+        return None
+    return np.concatenate([low for low, _ in known]), np.concatenate([high for _, high in known])
+
+
+def _of_rows(release: Release, released: Released, expr: Expr, level: float, given: Given) -> Bounds | None:
+    """Of rows with noise of one law."""
     atoms = list(dict.fromkeys(_atoms(release, expr)))
     share = 1 - (1 - level) / max(1, len(atoms))
     found = [(atom, _of_atom(release, released, atom, share, given)) for atom in atoms]
@@ -84,27 +93,15 @@ def _is_known(release: Release, estimate: Estimate) -> bool:
     return estimate.kind is AggregateKind.AVG or estimate.moments is None or is_known(release, estimate)
 
 
-def _of_levels(release: Release, released: Released, expr: Expr, level: float, given: Given) -> Bounds | None:
-    """Level by level, each with its own noise."""
-    levels = release.levels
-    assert levels is not None  # the caller has seen them
-    found = []
-    for keys, rows in levels.rows():
-        own = released.at(rows)
-        bounds = interval(release.at_level(keys), own, expr, level, given)
-        if bounds is None:
-            return None
-        found.append(bounds)
-    return np.concatenate([low for low, _ in found]), np.concatenate([high for _, high in found])
-
-
 def constant_half_width(release: Release, expr: Expr, level: float) -> float | None:
     """The half-width of an expression's interval where it is the same for whatever data; else None. Of several levels
     that of the widest."""
-    if release.levels is not None:
-        widths = [constant_half_width(release.at_level(keys), expr, level) for keys in release.levels.wanted]
-        known = [width for width in widths if width is not None]
-        return max(known) if len(known) == len(widths) else None
+    widths = [_constant(one, expr, level) for one, _ in release.sections]
+    known = [width for width in widths if width is not None]
+    return max(known) if len(known) == len(widths) else None
+
+
+def _constant(release: Release, expr: Expr, level: float) -> float | None:
     if isinstance(expr, Slot):
         place = expr.index - len(release.query.plan.keys)
         each = release.estimates[place] if place >= 0 else None
@@ -271,11 +268,9 @@ def linear_features(estimate: Estimate) -> dict[int, float] | None:
 
 def linear_half_widths(release: Release, estimate: Estimate, level: float, groups: int) -> Floats:
     """The half-width of a COUNT or SUM in each of the released groups, shape (groups,)."""
-    if release.levels is None:
-        return np.full(groups, linear_half_width(release, estimate, level))
     found = np.empty(groups)
-    for keys, rows in release.levels.rows():
-        found[rows] = linear_half_width(release.at_level(keys), estimate, level)
+    for one, rows in release.sections:
+        found[rows] = linear_half_width(one, estimate, level)
     return found
 
 
