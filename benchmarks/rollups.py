@@ -22,7 +22,7 @@ import numpy as np
 from measure import Row, environment, show
 from numpy.typing import NDArray
 
-from dpsql.core.hierarchies import GroupingSet, allocation, consistent, variances_of
+from dpsql.accuracy.hierarchies import GroupingSet, allocation, consistent, variances_of
 
 Floats = NDArray[np.float64]
 Shares = Mapping[GroupingSet, Fraction]

@@ -48,7 +48,7 @@ from dpsql.accuracy.generating_functions import (
     LaplaceCombination,
     power,
 )
-from dpsql.core.hierarchies import GroupingSet, _components, _evidence, _places, _union, _weights
+from dpsql.accuracy.hierarchies import GroupingSet, _components, _evidence, _places, _union, _weights
 from dpsql.schema.frozen import dataclass
 
 Places = NDArray[np.intp]

@@ -1,7 +1,7 @@
 """Noise for every level of a ROLLUP, CUBE or GROUPING SETS, and estimates that add up.
 
 The exact sums of the finest groups give those of all levels. Each level that is measured has noise of its own, for its
-share of the budget; a level of the answer is the least-squares estimate from all of them (`core.hierarchies`), so
+share of the budget; a level of the answer is the least-squares estimate from all of them (`accuracy.hierarchies`), so
 that groups add up to the levels above, and every level tells something about the others.
 
 Privacy. Summing cells together moves no more in L1 distance than the cells move, so each level has the sensitivity of
@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accuracy import widths
+from dpsql.accuracy.hierarchies import GroupingSet, allocation, consistent, variances_of
 from dpsql.accuracy.pairs import of_pairs, pair_weights
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Event
 from dpsql.core.grants import grant
-from dpsql.core.hierarchies import GroupingSet, allocation, consistent, variances_of
 from dpsql.core.loss import Allowance, PrivacyLoss
 from dpsql.core.measurement import Exact, Found, Laws, Said
 from dpsql.core.mechanisms import CubeLaplace, Noise, Reach, SplitLaplace

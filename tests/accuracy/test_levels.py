@@ -21,9 +21,9 @@ from scipy.stats import norm
 
 from dpsql.accuracy import linear_combinations
 from dpsql.accuracy.generating_functions import CubeCombination, LaplaceCombination
+from dpsql.accuracy.hierarchies import GroupingSet, consistent, variances_of
 from dpsql.accuracy.levels import _Sum, half_widths, mixture
-from dpsql.core.hierarchies import GroupingSet, consistent, variances_of
-from tests.core.grouping_sets import cube_sets, rollup_sets
+from tests.accuracy.grouping_sets import cube_sets, rollup_sets
 
 SEED = 20_240_229
 WIDEST = 1.0015

@@ -21,11 +21,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dpsql.accuracy.hierarchies import GroupingSet
 from dpsql.core import samplers
 from dpsql.core.conversion import rho_for
 from dpsql.core.events import Concentrated
 from dpsql.core.exact import ExactTable
-from dpsql.core.hierarchies import GroupingSet
 from dpsql.errors import InternalError
 from dpsql.release import levels as release_levels
 from dpsql.release.release import Release

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpsql
-from dpsql.core.hierarchies import consistent
+from dpsql.accuracy.hierarchies import consistent
 from dpsql.release import release
-from tests.core.grouping_sets import cube_sets
+from tests.accuracy.grouping_sets import cube_sets
 from tests.lies import assert_caught
 
 NEAR = 2**60

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from dpsql.core.hierarchies import GroupingSet
+from dpsql.accuracy.hierarchies import GroupingSet
 
 
 def rollup_sets(keys: int) -> tuple[GroupingSet, ...]:

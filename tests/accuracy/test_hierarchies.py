@@ -17,9 +17,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import optimize
 
+from dpsql.accuracy.hierarchies import GroupingSet, allocation, consistent, variances_of
 from dpsql.core import hierarchies
-from dpsql.core.hierarchies import GroupingSet, allocation, consistent, variances_of
-from tests.core.grouping_sets import cube_sets, rollup_sets
+from tests.accuracy.grouping_sets import cube_sets, rollup_sets
 
 SEED = 20_240_229
 POWER = {"laplace": 2, "gaussian": 1}
