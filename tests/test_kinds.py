@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.core.measurement import Said, ShownGroups
+from dpsql.core.measurement import Said, ShownGroups, Told
 from dpsql.release.release import Release
 
 ROOT = Path(__file__).parent.parent / "dpsql"
@@ -17,12 +17,8 @@ def kinds_of(kind: type) -> set[str]:
     return {each.__name__ for each in kind.__subclasses__()}.union(*(kinds_of(each) for each in kind.__subclasses__()))
 
 
-def properties_of(kind: type) -> set[str]:
-    return {name for name, each in vars(kind).items() if isinstance(each, property)}
-
-
 KINDS = kinds_of(Said)
-ASPECTS = {*properties_of(Said), *OF_RELEASES, "conditions", "threshold", "height"}
+ASPECTS = {*Told._fields, *OF_RELEASES, "conditions", "threshold", "height"}
 
 
 def mentioned(node: ast.AST | None) -> set[str]:
@@ -65,7 +61,7 @@ def questions(source: str) -> Iterator[int]:
 
 def test_the_kinds_are_known():
     assert {"Share", "GroupsByThreshold", "GroupsByChance", "ShownGroups", "Draw", "Levels", "Searches"} <= KINDS
-    assert {"shares", "levels", "draws", "searching", "selections", "plans", "asked"} <= ASPECTS
+    assert {"shares", "levels", "draws", "searches", "selections", "plans"} <= ASPECTS
     assert all(hasattr(Release, each) for each in OF_RELEASES if each != "measurements")
     assert hasattr(ShownGroups, "conditions")
 

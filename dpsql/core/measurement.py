@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,6 @@ from dpsql.plan.order import order_of
 from dpsql.plan.query import GroupKey
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
-
-LawT_co = TypeVar("LawT_co", covariant=True)
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,38 +83,28 @@ class Laws:
     chooser: Chooser
 
 
+class Told(NamedTuple):
+    """What there is to tell of a measurement: its noise on coordinates, of all rows alike; how it chooses groups; its
+    levels, which have rows and noise of their own; how it chooses values, and bounds; and the integers of its own that
+    it is of, before the release's are known: of these it runs by itself."""
+
+    shares: tuple[Share, ...] = ()
+    selections: tuple[ShownGroups, ...] = ()
+    levels: tuple[Any, ...] = ()
+    draws: tuple[Any, ...] = ()
+    searches: tuple[Any, ...] = ()
+    plans: tuple[ExactPlan, ...] = ()
+
+
+_NOTHING = Told()
+
+
 class Said(Protocol):
     """What a measurement says of itself; by default nothing."""
 
     @property
-    def shares(self) -> tuple[Share, ...]:
-        """Its noise on coordinates, of all rows alike."""
-        return ()
-
-    @property
-    def selections(self) -> tuple[ShownGroups, ...]:
-        """How it chooses groups."""
-        return ()
-
-    @property
-    def levels(self) -> tuple[Any, ...]:
-        """Its levels, which have rows and noise of their own."""
-        return ()
-
-    @property
-    def draws(self) -> tuple[Any, ...]:
-        """How it chooses values."""
-        return ()
-
-    @property
-    def searching(self) -> tuple[Any, ...]:
-        """How it chooses bounds."""
-        return ()
-
-    @property
-    def plans(self) -> tuple[ExactPlan, ...]:
-        """Integers of its own that it is of, before the release's are known; of them it runs by itself."""
-        return ()
+    def told(self) -> Told:
+        return _NOTHING
 
     @property
     def asked(self) -> tuple[str, object]:
@@ -185,8 +173,8 @@ class Share(Said):
         return (self.event,)
 
     @property
-    def shares(self) -> tuple[Share, ...]:
-        return (self,)
+    def told(self) -> Told:
+        return Told(shares=(self,))
 
     @property
     def asked(self) -> tuple[str, object]:
@@ -218,8 +206,8 @@ class ShownGroups(Said):
         return 0
 
     @property
-    def selections(self) -> tuple[ShownGroups, ...]:
-        return (self,)
+    def told(self) -> Told:
+        return Told(selections=(self,))
 
     @property
     def cost(self) -> Cost:

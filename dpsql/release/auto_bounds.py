@@ -30,7 +30,7 @@ from dpsql.core.exact import Edges, ExactPlan, ExactTable, GridCounts
 from dpsql.core.exponential import Chooser, exponential, permute_and_flip, spread_of_counts
 from dpsql.core.grants import grant
 from dpsql.core.loss import Allowance
-from dpsql.core.measurement import Exact, Found, Laws, Said
+from dpsql.core.measurement import Exact, Found, Laws, Said, Told
 from dpsql.core.reach import assert_limited, of_one_group
 from dpsql.core.sensitivity import Analysis
 from dpsql.core.unit import Neighbours
@@ -191,12 +191,8 @@ class Searches(Said):
     settle: Callable[[tuple[Interval, ...]], Any] = field(compare=False, repr=False)
 
     @property
-    def plans(self) -> tuple[ExactPlan, ...]:
-        return self.counted
-
-    @property
-    def searching(self) -> tuple[Searches, ...]:
-        return (self,)
+    def told(self) -> Told:
+        return Told(searches=(self,), plans=self.counted)
 
     @property
     def asked(self) -> tuple[str, object]:

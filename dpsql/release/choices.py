@@ -28,7 +28,7 @@ from dpsql.core.exact import Edges, Grid, GridCounts, LatticeSum
 from dpsql.core.exponential import Chooser, exponential, gaps_of, permute_and_flip, spread_of_counts, top_k
 from dpsql.core.grants import Grant, grant
 from dpsql.core.loss import Allowance
-from dpsql.core.measurement import Exact, Found, Laws, Said
+from dpsql.core.measurement import Exact, Found, Laws, Said, Told
 from dpsql.core.mechanisms import Noise
 from dpsql.core.quantiles import extreme_rank, fixed_rank_spread, quantiles, rank_gaps, rank_gaps_at, rows_off
 from dpsql.core.reach import reach_of_counts
@@ -152,8 +152,8 @@ class Draw(Said):
         return _largest(counts, len(self.places))
 
     @property
-    def draws(self) -> tuple[Draw, ...]:
-        return (self,)
+    def told(self) -> Told:
+        return Told(draws=(self,))
 
     @property
     def asked(self) -> tuple[str, object]:

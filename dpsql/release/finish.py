@@ -161,8 +161,10 @@ def kept(condition: Expr | None, computed: Callable[..., Vector], size: int) -> 
 
 def slot_vectors(release: Release, released: Released) -> list[Vector]:
     """Keys and unrounded aggregates, by slot index; GROUPING of the keys from the end."""
-    estimates = (estimate(each, released.values) for each in release.estimates)
-    return [*released.keys, *estimates, *release.levels.groupings()]
+    found = [*released.keys, *(estimate(each, released.values) for each in release.estimates)]
+    for levels in release.told.levels:
+        found += levels.groupings()
+    return found
 
 
 def whole_slots(release: Release, released: Released) -> dict[Slot, tuple[int, ...] | None]:

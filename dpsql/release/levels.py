@@ -29,7 +29,7 @@ from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Event
 from dpsql.core.grants import grant
 from dpsql.core.loss import Allowance, PrivacyLoss
-from dpsql.core.measurement import Exact, Found, Laws, Said
+from dpsql.core.measurement import Exact, Found, Laws, Said, Told
 from dpsql.core.mechanisms import CubeLaplace, Noise, Reach, SplitLaplace
 from dpsql.core.reach import reach_of_level
 from dpsql.core.sensitivity import Analysis
@@ -140,8 +140,8 @@ class Levels(Said):
         return tuple(level.event for level in self.measured)
 
     @property
-    def levels(self) -> tuple[Levels, ...]:
-        return (self,)
+    def told(self) -> Told:
+        return Told(levels=(self,))
 
     @property
     def asked(self) -> tuple[str, object]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,7 +22,7 @@ from dpsql.core.events import Event, Pure
 from dpsql.core.exact import ExactPlan, ExactTable
 from dpsql.core.goal import Goal
 from dpsql.core.loss import Allowance
-from dpsql.core.measurement import ALL_SHOWN, Exact, Found, Measurement, Share, ShownGroups, measured
+from dpsql.core.measurement import ALL_SHOWN, Exact, Found, Measurement, Share, ShownGroups, Told, measured
 from dpsql.core.mechanisms import INDEPENDENT, NO_REACH, DiscreteGaussian, Noise, Reach
 from dpsql.core.sensitivity import Analysis
 from dpsql.plan.expressions import Vector
@@ -82,29 +83,35 @@ class Release:
     """The error that was asked for, where epsilon was found for it."""
 
     @cached_property
+    def told(self) -> Told:
+        """What its measurements say of themselves, one after the other."""
+        each = zip(*[one.told for one in self.measurements], strict=True)
+        return Told(*map(tuple, map(chain.from_iterable, each)))
+
+    @cached_property
     def shares(self) -> tuple[Share, ...]:
         """Its noise vectors, none where nothing private is measured, the one that chooses groups first."""
-        return tuple(share for each in self.measurements for share in each.shares)
+        return self.told.shares
 
-    @cached_property
+    @property
     def draws(self) -> tuple[Draw, ...]:
         """The values that it chooses."""
-        return tuple(draw for each in self.measurements for draw in each.draws)
+        return self.told.draws
 
-    @cached_property
+    @property
     def selection(self) -> ShownGroups:
         """Which groups it shows."""
-        return next((one for each in self.measurements for one in each.selections), ALL_SHOWN)
+        return next(iter(self.told.selections), ALL_SHOWN)
 
-    @cached_property
+    @property
     def levels(self) -> Levels:
         """The levels of a query with grouping sets, which have noise of their own in place of `shares`; else none."""
-        return next((one for each in self.measurements for one in each.levels), NO_LEVELS)
+        return next(iter(self.told.levels), NO_LEVELS)
 
-    @cached_property
+    @property
     def searches(self) -> Searches:
         """How bounds are chosen that are still to be chosen; all else then stands for the widest ones."""
-        return next((one for each in self.measurements for one in each.searching), NO_SEARCHES)
+        return next(iter(self.told.searches), NO_SEARCHES)
 
     @property
     def provisional(self) -> bool:
@@ -114,17 +121,18 @@ class Release:
     @property
     def plans(self) -> tuple[ExactPlan, ...]:
         """What an executor is asked for, one after the other."""
-        return (*(plan for each in self.measurements for plan in each.plans), self.exact)
+        return (*self.told.plans, self.exact)
 
     @cached_property
     def sections(self) -> tuple[tuple[Release, slice], ...]:
         """The rows of the answer by the law of their noise: all of one, or those of each level. What the release is to
         them, and which they are."""
-        return tuple((self.at_level(keys), rows) for keys, rows in self.levels.rows()) or ((self, slice(None)),)
+        each = [(self.at_level(keys), rows) for levels in self.told.levels for keys, rows in levels.rows()]
+        return tuple(each) or ((self, slice(None)),)
 
     def settled(self, bounds: tuple[Interval, ...]) -> Release:
         """The release with bounds for its columns; itself where none are to be chosen. Costs what this one does."""
-        if not self.provisional:
+        if not self.told.searches:
             return self
         made: Release
         made, held = self.searches.settle(bounds)
@@ -235,7 +243,7 @@ class Release:
         release itself are known."""
         bounds: tuple[Interval, ...] = ()
         for each in self.measurements:
-            for plan in each.plans:
+            for plan in each.told.plans:
                 table = execute(plan)
                 exact = Exact(table, np.zeros((0, table.groups), dtype=np.int64), plan.keys)
                 bounds += measured([each], exact).bounds

@@ -17,8 +17,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import optimize
 
+from dpsql.accuracy import hierarchies
 from dpsql.accuracy.hierarchies import GroupingSet, allocation, consistent, variances_of
-from dpsql.core import hierarchies
 from tests.accuracy.grouping_sets import cube_sets, rollup_sets
 
 SEED = 20_240_229
