@@ -27,14 +27,14 @@ class Plain:
         """The words of a release. Columns whose bounds are to be chosen stand as if there were none."""
         chosen = [(each.column, each.held) for each in release.bounds]
         chosen += [(search.column, widest(search.column)) for search in release.searches.searches]
-        found: dict[Expr, Expr] = {clamped(column, held): column for column, held in chosen}
+        columns: dict[Expr, Expr] = {clamped(column, held): column for column, held in chosen}
         pairs = {}
         for measured in release.analysis.measured:
             for each in measured.aggregation.arguments if measured.other is not None else ():
                 parts = value_where(each)
                 if parts is not None:
-                    pairs[each] = (rebuild(parts[0], found), rebuild(parts[1], found))
-        return cls(found, pairs)
+                    pairs[each] = (rebuild(parts[0], columns), rebuild(parts[1], columns))
+        return cls(columns, pairs)
 
     def expr(self, expr: Expr) -> Expr:
         """An expression of the plan."""

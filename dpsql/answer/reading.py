@@ -222,13 +222,13 @@ def _places(release: Release, estimate: Estimate) -> list[int]:
 
 def _noise(release: Release, sums: tuple[Sum, ...]) -> tuple[Noise, ...]:
     alone = len(release.shares) + len(release.draws) == 1
-    found = []
+    noises = []
     for share in release.shares:
         price = Price(share.epsilon)
         if release.allowed.rho is not None:
             price = Price(rho=release.allowed.rho if alone else share.cost.rho)
-        found.append(Noise(share.noise.name, tuple(sums[place] for place in share.places), price))
-    return tuple(found)
+        noises.append(Noise(share.noise.name, tuple(sums[place] for place in share.places), price))
+    return tuple(noises)
 
 
 def _levels(release: Release, plain: Plain) -> tuple[Levels, ...]:

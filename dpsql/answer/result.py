@@ -58,11 +58,11 @@ class Result:
         """The clip bounds that the query chose itself, by the column's name, with its table's (`orders.total`) where
         two tables have one of that name; empty where they are declared."""
         names = [each.column.name for each in self._release.bounds]
-        found = {}
+        ranges = {}
         for name, each in zip(names, self._release.bounds, strict=True):
             shown = each.column.shown if names.count(name) > 1 else ""
-            found[f"{shown}.{name}" if shown else name] = (each.held.lower, each.held.upper)
-        return found
+            ranges[f"{shown}.{name}" if shown else name] = (each.held.lower, each.held.upper)
+        return ranges
 
     @property
     def explanation(self) -> Explanation:
@@ -118,12 +118,12 @@ class Result:
             level, given = self._release.for_all(level, released.groups), replace(given, ranked=())
         if len(self._release.sections) == 1:
             released, groups = released.at(groups), np.arange(len(groups))
-        found = {}
+        ends = {}
         for name, expr in zip(self._answer.names, self._answer.exprs, strict=True):
             bounds = None if expr is None else interval(self._release, released, expr, level, given)
             if bounds is not None:
-                found[name] = (bounds[0][groups], bounds[1][groups])
-        return found
+                ends[name] = (bounds[0][groups], bounds[1][groups])
+        return ends
 
     def item(self) -> Any:
         """The one value of a one-row, one-column answer; None for NULL."""

@@ -27,21 +27,21 @@ _SMALL = 2.0**-4
 
 def warnings_of(release: Release, released: Released) -> tuple[str, ...]:
     """Short sentences, most important first; empty when there is nothing to say."""
-    found = []
+    sentences = []
     if (release.cost.epsilon or release.allowed.pure) > LARGE_EPSILON:
-        found.append("epsilon above 10 protects little: one person can change the odds of an answer e^10 times.")
+        sentences.append("epsilon above 10 protects little: one person can change the odds of an answer e^10 times.")
     if release.cost.delta > LARGE_DELTA:
-        found.append("delta above 1/1000: it should be far below 1 divided by the number of people.")
+        sentences.append("delta above 1/1000: it should be far below 1 divided by the number of people.")
     if len(release.estimates) > _MANY:
-        found.append(f"{len(release.estimates)} aggregates share one epsilon; fewer are more exact each.")
+        sentences.append(f"{len(release.estimates)} aggregates share one epsilon; fewer are more exact each.")
     if _drowned(release, released):
-        found.append("the noise is larger than some counts; use larger groups or more epsilon.")
+        sentences.append("the noise is larger than some counts; use larger groups or more epsilon.")
     if unfound := ", ".join(str(each.column) for each in release.bounds if _unfound(each)):
-        found.append(
+        sentences.append(
             f"too few rows to find bounds for {unfound} at this epsilon: answers made of it mean nothing, unless all "
             "its values are that small."
         )
-    return tuple(found)
+    return tuple(sentences)
 
 
 def unread_choices(release: Release, released: Released, answer: Answer) -> tuple[str, ...]:
@@ -75,11 +75,11 @@ def too_large(answer: Answer) -> tuple[str, ...]:
 
 def without_interval(release: Release, answer: Answer) -> tuple[str, ...]:
     """The outputs that are made of noisy values, and have no interval. (Of values that were drawn there is a line.)"""
-    one, found = of_one_level(release), []
+    one, names = of_one_level(release), []
     for name, kind, expr in zip(answer.names, answer.types, answer.exprs, strict=True):
         if name in answer.noisy and (kind.numeric or kind.temporal) and not _speaks(one, expr):
-            found.append(name)
-    return tuple(found)
+            names.append(name)
+    return tuple(names)
 
 
 def _speaks(one: Release, expr: Expr | None) -> bool:

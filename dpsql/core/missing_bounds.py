@@ -24,12 +24,12 @@ def missing_bounds(
     arguments that are planned otherwise than the text has them."""
     loose = [each for each in columns(expr) if _has_range(each) and not fact(each, known).limited]
     why = _why(aggregation)
-    shown, held = aggregation.rebuilt(written), rebuild(expr, written)
+    shown, argument = aggregation.rebuilt(written), rebuild(expr, written)
     if not loose or not _helps(expr, loose, known):
         return MissingBounds(
-            f"{shown} has no bounds: {held} can be as large as {_how_far(expr, known)}.",
+            f"{shown} has no bounds: {argument} can be as large as {_how_far(expr, known)}.",
             span=aggregation.span,
-            hint=f"{why}Limit it, for example {_clamped(shown, held)}.",
+            hint=f"{why}Limit it, for example {_clamped(shown, argument)}.",
         )
     column = loose[0]
     of_sub_query = column.table not in {scan.name for scan in scans_of(source)}

@@ -179,15 +179,15 @@ def _between_bounds(column: Column, known: Known) -> bool:
 
 def _counted(expr: Expr, known: Known) -> Domain | None:
     """Booleans, and whole numbers and dates in a bounded range of at most so many."""
-    held = fact(expr, known)
-    if not expr.type.discrete or not held.range.bounded:
+    limits = fact(expr, known)
+    if not expr.type.discrete or not limits.range.bounded:
         return None
-    lower, upper = int(held.range.lower), int(held.range.upper)
+    lower, upper = int(limits.range.lower), int(limits.range.upper)
     if upper - lower >= _most(expr, known) or max(-lower, upper + 1) > 2**63:
         return None
     boolean = expr.type is Type.BOOLEAN
     values: list[Key] = [bool(value) if boolean else value for value in range(lower, upper + 1)]
-    return (*values, None) if held.nullable else tuple(values)
+    return (*values, None) if limits.nullable else tuple(values)
 
 
 def _evaluated(expr: Expr, used: Sequence[Column], sets: Sequence[Domain]) -> Domain | None:

@@ -185,16 +185,16 @@ def _to_decimal(_kind: Type, vectors: Sequence[Vector]) -> Vector:
 def _decimal_fact(facts: Sequence[Fact]) -> Fact:
     """From end to end: what the kernel computes never falls. No value lies beyond the digits."""
     digits, scale = decimal_digits(facts[1:]) or (MOST_DIGITS, 0)
-    held = facts[0].range.intersect(INTEGERS) or INTEGERS if facts[0].whole else facts[0].range
+    before = facts[0].range.intersect(INTEGERS) or INTEGERS if facts[0].whole else facts[0].range
     limit = Interval(-(10 ** (digits - scale)), 10 ** (digits - scale))
-    inside = held.intersect(limit)
+    inside = before.intersect(limit)
     if inside is None:
         return Fact(limit, nullable=True).meaning(facts[0].range)
     given = np.array([inside.lower, inside.upper], dtype=np.int64 if facts[0].whole else np.float64)
     rounded, fits = _decimal(given, digits, scale)
     ends = np.where(fits, rounded, given.astype(np.float64))
     result = intervals.as_floats(inside) if facts[0].whole else Interval(float(ends[0]), float(ends[1]))
-    return Fact(result, facts[0].nullable or inside != held or not fits.all()).meaning(
+    return Fact(result, facts[0].nullable or inside != before or not fits.all()).meaning(
         open_ends(result, math.isinf(facts[0].range.lower), math.isinf(facts[0].range.upper))
     )
 
