@@ -461,6 +461,23 @@ def take_rho_for_epsilon(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Allowance, "pure", property(lambda self: honest.__get__(self) * 2))
 
 
+def calibrate_to_half_of_the_reach(patch: pytest.MonkeyPatch) -> None:
+    """The law's loss for the whole reach is then more than it was calibrated to."""
+    honest = CubeLaplace.calibrate.__func__  # type: ignore[attr-defined]
+
+    def halved(cls: type[CubeLaplace], reach: Reach, epsilon: F) -> CubeLaplace:
+        made: CubeLaplace = honest(cls, replace(reach, cube_sensitivity=reach.cube_sensitivity // 2), epsilon)
+        return made
+
+    patch.setattr(CubeLaplace, "calibrate", classmethod(halved))
+
+
+def say_what_was_asked_for_whatever_the_reach(patch: pytest.MonkeyPatch) -> None:
+    """The same, of a law that hides it."""
+    calibrate_to_half_of_the_reach(patch)
+    patch.setattr(CubeLaplace, "loss", lambda self, _reach: Cost.of(self.epsilon))
+
+
 def choose_groups_for_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Allowance, "rest", lambda self, _own: self.pure)
 
@@ -483,6 +500,9 @@ def forget_the_l2_norm_of_several_groups(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reach, "_groups", lambda bound, present: honest(replace(bound, groups=1), present))
 
 
+COUNTED = "SELECT COUNT(*) FROM e"
+FOUR_ROWS = {"max_rows": 4}
+LAPLACE = {"mechanism": "laplace"}
 TWO_GROUPS = {"max_groups": 2, "max_rows_per_group": 1}
 BY_K = "SELECT k, COUNT(*) FROM e GROUP BY k"
 CHOSEN = f"{CLAUSE} (group_selection_strategy = TRUNCATED_GEOMETRIC) {CITIES}"
@@ -496,6 +516,8 @@ CHOSEN = f"{CLAUSE} (group_selection_strategy = TRUNCATED_GEOMETRIC) {CITIES}"
             take_rho_for_epsilon,
             lambda: check_by_rho("SELECT COUNT(*) FROM e", {"max_rows": 3}, {"strategy": "split"}, U),
         ),
+        (calibrate_to_half_of_the_reach, lambda: check_by_rho(COUNTED, FOUR_ROWS, LAPLACE, U)),
+        (say_what_was_asked_for_whatever_the_reach, lambda: check_by_rho(COUNTED, FOUR_ROWS, LAPLACE, U)),
         (choose_groups_for_nothing, lambda: check_by_rho(CHOSEN, {"max_rows": 3}, {"mechanism": "gaussian"}, U)),
         (hide_groups_for_nothing, lambda: check_covered(ROWS, COUNTS, "laplace", U, "epsilon")),
         (hide_groups_for_nothing, lambda: check_covered(UNITS, KEYS, "laplace", U, "rho")),
@@ -506,7 +528,11 @@ CHOSEN = f"{CLAUSE} (group_selection_strategy = TRUNCATED_GEOMETRIC) {CITIES}"
     ids=lambda each: each.__name__,
 )
 def test_a_lie_about_charges_is_caught(lie: Lie, check: Check):
-    refused = (charge_half_of_the_rho, give_the_noise_the_whole_delta)  # the law is worth more than it is granted
+    refused = (  # the law is worth more than it is granted
+        charge_half_of_the_rho,
+        calibrate_to_half_of_the_reach,
+        give_the_noise_the_whole_delta,
+    )
     by = InternalError if lie in refused else AssertionError
     assert_caught(lie, check, by=by)
 
