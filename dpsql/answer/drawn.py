@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dpsql.answer.plain import Plain
 from dpsql.answer.tree import FREE, Drawn, FarOff, Gaps, Price
-from dpsql.plan.aggregates import AggregateKind, Aggregation
+from dpsql.plan.aggregates import Aggregation
 from dpsql.release.choices import EXACT, Draw
 from dpsql.release.parts import Chosen
 from dpsql.release.release import Release, Released
@@ -35,12 +35,16 @@ def far_off(release: Release, draw: Draw, released: Released | None = None) -> F
     those are (near what was `released`); None of one that is exact."""
     if draw.mechanism == EXACT:
         return None
-    ranked = draw.kind in (AggregateKind.MIN, AggregateKind.MAX)
     chosen = (each.chosen for each in release.estimates)
     partial = [each for each in chosen if each is not None and each.place in draw.places and each.partial]
     gaps = _gaps(partial, released) if partial else None
     return FarOff(
-        draw.rows_off(_LEVEL), draw.kind, draw.rank if ranked else None, len(draw.wanted) > 1, bool(partial), gaps
+        draw.rows_off(_LEVEL),
+        draw.kind,
+        None if draw.kind.end is None else draw.rank,
+        len(draw.wanted) > 1,
+        bool(partial),
+        gaps,
     )
 
 

@@ -11,7 +11,6 @@ from dpsql.answer.reading import LEVEL, estimate_of, explained, of_one_level
 from dpsql.answer.tree import Bounds, Expected, Explained, Groups, Protected, Sum, Width
 from dpsql.answer.writer import explanation
 from dpsql.core.ledger.filters import Remaining
-from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.query import Output, format_plan
 from dpsql.release.auto_bounds import SURE
 from dpsql.release.expected_error import reference
@@ -141,7 +140,7 @@ def _width(one: Release, output: Output) -> Width | None:
     """For groups of each size; of what depends on more than that, for those whose values are spread evenly."""
     estimate = estimate_of(one, output)
     worst: tuple[float, ...] = ()
-    if estimate is not None and estimate.kind is AggregateKind.AVG:
+    if estimate is not None and estimate.kind.mean:
         worst = tuple(average_at_worst(one, estimate, size, LEVEL) for size in _SIZES)
     half = constant_half_width(one, output.expr, LEVEL)
     if half is not None:

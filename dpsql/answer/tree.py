@@ -11,7 +11,8 @@ from typing import Literal
 from dpsql.core.cost import Cost
 from dpsql.core.goal import Goal
 from dpsql.core.unit import ContributionBound, Neighbours, Sensitivity
-from dpsql.plan.aggregates import AggregateKind, Aggregation
+from dpsql.plan.aggregates import Aggregation
+from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.expressions import Column, Expr
 from dpsql.plan.query import Stage
 from dpsql.release.auto_bounds import Bounded
@@ -157,7 +158,7 @@ class FarOff:
     and MAX; `several` values are drawn at once; other values lie between the points where the grid is `partial`."""
 
     rows: int
-    kind: AggregateKind
+    kind: AggregateFunction
     rank: int | None
     several: bool
     partial: bool
@@ -184,7 +185,7 @@ class Formula:
     """How an aggregate follows from sums: centre * count + total, of an average divided by the count. No sum: it is
     absent; several: they add up to it. `by`: from second moments, or as it was drawn, or else an expression."""
 
-    kind: AggregateKind
+    kind: AggregateFunction
     by: Literal["sums", "moments", "draw"]
     centre: float = 0.0
     total: tuple[Label, ...] = ()

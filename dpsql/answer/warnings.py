@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.answer.reading import of_one_level
-from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.expressions import Expr, IntervalEnd, Report, walk
 from dpsql.release.auto_bounds import Bounded
 from dpsql.release.finish import Answer
@@ -106,7 +105,7 @@ def _drowned(release: Release, released: Released) -> bool:
 def _widths_of_counts(release: Release) -> list[tuple[int, Floats]]:
     """The features that are counts, with their half-widths: in each group of the levels, or of any group."""
     groups = max(rows.stop or 1 for _, rows in release.sections)
-    counts = {each.count: each for each in release.estimates if each.kind is AggregateKind.COUNT}
+    counts = {each.count: each for each in release.estimates if each.kind.counts}
     return [
         (place, linear_half_widths(release, each, 0.95, groups)) for place, each in counts.items() if place is not None
     ]

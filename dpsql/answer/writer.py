@@ -25,7 +25,6 @@ from dpsql.answer.tree import (
 )
 from dpsql.core.loss import show
 from dpsql.core.unit import Neighbours
-from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.expressions import Expr, Literal
 from dpsql.release.labels import Label
 from dpsql.release.laws import Choice
@@ -216,16 +215,12 @@ def _draw(draw: Drawn) -> Step:
 def _formula(formula: Formula | Expr) -> str:
     if not isinstance(formula, Formula):
         return str(formula)
-    if formula.by != "sums":
-        return "as chosen" if formula.by == "draw" else f"{formula.kind} from these"
-    total, count, centre = _feature(formula.total), _feature(formula.count), f"{formula.centre:g}"
-    if formula.kind is AggregateKind.COUNT:
-        return count
-    if not total:
-        return f"{centre} * {count}" if formula.kind is AggregateKind.SUM else centre
-    if formula.kind is AggregateKind.AVG:
-        return f"{centre} + {total} / {count}" if formula.centre else f"{total} / {count}"
-    return f"{total} + {centre} * {count}" if count and formula.centre else total
+    if formula.by == "draw":
+        return "as chosen"
+    words = formula.kind.formula
+    if words is None:
+        return f"{formula.kind} from these"
+    return words(_feature(formula.total), _feature(formula.count), formula.centre)
 
 
 def _feature(labels: tuple[Label, ...]) -> str:
@@ -277,8 +272,7 @@ def far_off_in_words(off: FarOff) -> str:
     """How far off a drawn value may be, and how far apart the values are that can be drawn."""
     rows = numbered(off.rows, "row")
     if off.rank is not None:
-        end = "least" if off.kind is AggregateKind.MIN else "largest"
-        place = f"value number {off.rank} from the {end} one"
+        place = f"value number {off.rank} from the {off.kind.end} one"
         told = f"{place}, give or take {rows} (95 %), so that it is hardly ever beyond all; of fewer rows any value"
     else:
         best = "the best of these" if off.partial else "the right one"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dpsql.errors import MissingBounds
-from dpsql.plan.aggregates import PAIRS, RANKED, SPREADS, AggregateKind, Aggregation
+from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Column, Expr, Literal, Slot, call, columns, rebuild
 from dpsql.plan.facts import Known, fact
 from dpsql.plan.functions import FUNCTIONS
@@ -45,10 +45,9 @@ def missing_bounds(
 
 
 def _why(aggregation: Aggregation) -> str:
-    kind = aggregation.kind
-    if kind in RANKED:
+    if aggregation.kind.ranked:
         return "The answer is drawn from a grid over the range of the values; without bounds there is none.\n"
-    return _SCALED.format("sums that it is made of" if kind in SPREADS | PAIRS else "sum")
+    return _SCALED.format("sums that it is made of" if aggregation.kind.second_moments else "sum")
 
 
 def _helps(expr: Expr, loose: list[Column], known: Known) -> bool:
@@ -90,6 +89,6 @@ def _clamped(aggregation: Aggregation, part: Expr) -> str:
     lower, upper = _ends(part.type)
     held: dict[Expr, Expr] = {part: Slot(0, f"CLAMP({part}, {lower}, {upper})", part.type)}
     arguments = [str(rebuild(each, held)) for each in aggregation.arguments]
-    if aggregation.kind is AggregateKind.QUANTILE and aggregation.at is not None and aggregation.word != "MEDIAN":
-        arguments.append(f"{float(aggregation.at):g}")
+    if aggregation.said_at is not None:
+        arguments.append(f"{float(aggregation.said_at):g}")
     return f"{aggregation.word}({', '.join(arguments)})"

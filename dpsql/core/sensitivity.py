@@ -15,7 +15,7 @@ from dpsql.core.contribution import Bounds, bounds_of
 from dpsql.core.missing_bounds import missing_bounds
 from dpsql.core.stability import stability
 from dpsql.core.unit import ONE_ROW, ContributionBound, Neighbours
-from dpsql.plan.aggregates import CHOSEN, PAIRS, SPREADS, AggregateKind, Aggregation
+from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Expr, Fact, call
 from dpsql.plan.expressions import Literal as ExprLiteral
 from dpsql.plan.facts import Known, fact, known_of
@@ -115,19 +115,19 @@ def _of_units(row: Measured, plan: Aggregate, bounds: Bounds, *, averages: bool)
     each, limit = row.aggregation, bounds.rows.linf
     if each.of_units:
         return replace(row, bound=bounds.units, of="presence")
-    if each.kind in CHOSEN:
+    if each.kind.chosen:
         return replace(row, bound=bounds.rows, of="choice")
     if each.per_unit is not None:
-        if each.kind is AggregateKind.AVG:
+        if each.kind.mean:
             own = replace(row.argument, range=each.per_unit)
             return replace(row, argument=own, bound=bounds.units, of="mean")
         return _total(row, each.per_unit, bounds)
     row = replace(row, bound=bounds.rows)
     if not bounds.declared or limit == 1:
         return row
-    if each.kind is AggregateKind.AVG:
+    if each.kind.mean:
         return replace(row, bound=bounds.units, of="mean") if averages else row
-    if each.kind not in (AggregateKind.COUNT, AggregateKind.SUM) or not _clips(plan, bounds, averages=averages):
+    if not each.kind.linear or not _clips(plan, bounds, averages=averages):
         return row
     of_row = row.count if row.sum is None else row.sum
     return _total(row, Interval(min(0, of_row.range.lower) * limit, max(0, of_row.range.upper) * limit), bounds)
@@ -137,8 +137,8 @@ def _clips(plan: Aggregate, bounds: Bounds, *, averages: bool) -> bool:
     """Whether COUNT and SUM clip a unit's total rather than leave out rows of it, by the rule of `_of_units`."""
     if not bounds.enforced or bounds.rows.l1 < bounds.rows.most_groups * bounds.rows.linf:
         return False
-    by_row = SPREADS | PAIRS | {AggregateKind.DISTINCT} | (set() if averages else {AggregateKind.AVG})
-    return not any(other.kind in by_row and not other.of_units for other in plan.aggregations)
+    asked = [each.kind for each in plan.aggregations if not each.of_units]
+    return all(kind.chosen or kind.linear or (averages and kind.mean) for kind in asked)
 
 
 def _total(row: Measured, clip: Interval, bounds: Bounds) -> Measured:
@@ -167,9 +167,9 @@ def _measure(aggregation: Aggregation, rows: _Rows) -> Measured:
     argument = fact(aggregation.argument, rows.known)
     sure = rows.reaches and not argument.nullable
     count = Contribution(point(1), sure)
-    if aggregation.kind is AggregateKind.DISTINCT:  # a row adds a value, or one that is there already
+    if aggregation.kind.distinct:  # a row adds a value, or one that is there already
         return Measured(aggregation, argument, Contribution(point(1), sure=False), None)
-    if aggregation.kind in (AggregateKind.COUNT, AggregateKind.MODE, AggregateKind.TOP_K):
+    if not aggregation.kind.ranged:
         return Measured(aggregation, argument, count, None)
     if aggregation.per_unit is not None:
         return Measured(aggregation, argument, count, Contribution(aggregation.per_unit, sure=False))

@@ -34,7 +34,6 @@ from dpsql.core.measurement import Exact, Found, Laws, Said, Told
 from dpsql.core.reach import assert_limited, of_one_group
 from dpsql.core.sensitivity import Analysis
 from dpsql.core.unit import Neighbours
-from dpsql.plan.aggregates import CHOSEN, RANKED, AggregateKind
 from dpsql.plan.expressions import Call, Column, Expr, Literal, call, call_of
 from dpsql.plan.facts import Known, fact
 from dpsql.plan.functions import FUNCTIONS
@@ -56,7 +55,6 @@ up to so many groups."""
 _FINE = 1_000
 _HIGHEST = 124
 """Bounds go up to 2^62, in half octaves."""
-_UNSUMMED = frozenset({AggregateKind.COUNT, AggregateKind.DISTINCT}) | (CHOSEN - RANKED)
 
 
 @lru_cache(maxsize=2)
@@ -224,7 +222,7 @@ def loose_columns(query: Query, known: Known) -> tuple[Column, ...]:
     tables = {scan.name: scan.table for scan in scans_of(query.plan.input)}
     found: dict[Column, None] = {}
     for each in query.plan.aggregations:
-        if each.kind in _UNSUMMED or each.per_unit is not None:
+        if not each.kind.ranged or each.per_unit is not None:
             continue
         for argument in each.arguments:
             if fact(argument, known).limited:
@@ -255,7 +253,7 @@ def clipped(query: Query, bounds: dict[Column, Interval]) -> Query:
             argument=None if each.argument is None else _values_clipped(each.argument, held),
             second=None if each.second is None else _values_clipped(each.second, held),
         )
-        if each.kind not in _UNSUMMED
+        if each.kind.ranged
         else each
         for each in query.plan.aggregations
     )

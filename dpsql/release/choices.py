@@ -35,7 +35,8 @@ from dpsql.core.reach import reach_of_counts
 from dpsql.core.sensitivity import Analysis, Measured
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidPrivacyParameter, UnsupportedSQL
-from dpsql.plan.aggregates import MOST_POINTS, RANKED, AggregateKind
+from dpsql.plan.aggregates import MOST_POINTS
+from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.query import Aggregate, GroupKey
 from dpsql.release.parts import Chosen, Estimate
 from dpsql.release.points import Points
@@ -63,7 +64,7 @@ class Draw(Said):
     drawn one after the other; `grid`: the place among the plan's grids; `places`: where the results stand among the
     released values."""
 
-    kind: AggregateKind
+    kind: AggregateFunction
     grid: int
     points: int
     places: tuple[int, ...]
@@ -88,7 +89,7 @@ class Draw(Said):
     def rate(self) -> Fraction:
         """The exponent of one row's difference, of MIN, MAX, MODE and APPROX_TOP_K. The spread of counts is 1 for a row
         added or removed (all move the same way) and 2 for one that is changed."""
-        if self.kind in RANKED:
+        if self.kind.ranked:
             return self.epsilon / (fixed_rank_spread(self.bounded, self.one_group) * self.rows)
         return self.epsilon / (len(self.places) * spread_of_counts(self.rows, self.bounded))
 
@@ -101,7 +102,7 @@ class Draw(Said):
         """How many rows the drawn value's rank, or its count, may be off from the best one's, with this probability
         and whatever the data are: the utility theorem of the exponential mechanism, exactly (see `extreme_rank`)."""
         beta = Fraction(1) - Fraction(repr(level))
-        if self.kind is AggregateKind.QUANTILE:
+        if self.kind.quantile:
             return rows_off(
                 self.points,
                 self.wanted,
@@ -121,7 +122,7 @@ class Draw(Said):
         if self.mechanism == EXACT:
             found = self._best(counts)
             return np.where(counts.any(axis=1), found, -1)
-        if self.kind is AggregateKind.QUANTILE:
+        if self.kind.quantile:
             found = quantiles(
                 counts,
                 self.wanted,
@@ -132,8 +133,8 @@ class Draw(Said):
                 one_group=self.one_group,
             )
             return found.T
-        if self.kind in RANKED:
-            gaps = rank_gaps_at(counts, self.rank, self.kind is AggregateKind.MAX)
+        if self.kind.ranked:
+            gaps = rank_gaps_at(counts, self.rank, self.kind.end == "largest")
             return self.chooser(gaps, self.rate)[None]
         if len(self.places) == 1:
             return self.chooser(gaps_of(counts), self.rate)[None]
@@ -143,11 +144,11 @@ class Draw(Said):
 
     def _best(self, counts: NDArray[Any]) -> NDArray[Any]:
         """The best points, as they are asked of nobody's rows."""
-        if self.kind is AggregateKind.QUANTILE:
+        if self.kind.quantile:
             return np.stack([rank_gaps(counts, q).argmin(axis=1) for q in self.wanted])
-        if self.kind is AggregateKind.MIN:
+        if self.kind.end == "least":
             return np.asarray((counts > 0).argmax(axis=1)[None])
-        if self.kind is AggregateKind.MAX:
+        if self.kind.end == "largest":
             return np.asarray((self.points - 1 - (counts[:, ::-1] > 0).argmax(axis=1))[None])
         return _largest(counts, len(self.places))
 
@@ -213,7 +214,7 @@ def families(measured: Sequence[Measured]) -> list[tuple[int, ...]]:
     found: dict[object, list[int]] = {}
     for place, m in enumerate(measured):
         if m.of == "choice" and m.aggregation.epsilon is None:
-            together = m.aggregation.kind is AggregateKind.QUANTILE
+            together = m.aggregation.kind.quantile
             found.setdefault(m.aggregation.argument if together else place, []).append(place)
     return [tuple(places) for places in found.values()]
 
@@ -252,16 +253,16 @@ class _Question:
     def of(cls, family: Family, analysis: Analysis, plan: Aggregate) -> _Question:
         measured = tuple(analysis.measured[place] for place in family.places)
         wanted = tuple(sorted({_at(m) for m in measured}))
-        several = measured[0].aggregation.kind is AggregateKind.QUANTILE and len(wanted) > 1
+        several = measured[0].aggregation.kind.quantile and len(wanted) > 1
         return cls(measured, wanted, *_grid_of(measured[0], plan, several=several))
 
     @property
-    def kind(self) -> AggregateKind:
+    def kind(self) -> AggregateFunction:
         return self.measured[0].aggregation.kind
 
     @property
     def top(self) -> bool:
-        return self.kind is AggregateKind.TOP_K
+        return self.kind.several
 
     @property
     def many(self) -> int:
@@ -271,7 +272,7 @@ class _Question:
     def estimates(self, places: tuple[int, ...]) -> Iterator[Estimate]:
         """What the points at these places of the released values mean for each aggregation."""
         for m in self.measured:
-            own = places[self.wanted.index(_at(m))] if self.kind is AggregateKind.QUANTILE else places[0]
+            own = places[self.wanted.index(_at(m))] if self.kind.quantile else places[0]
             chosen = self.chosen.at(own, self.many if own == places[0] else 1)
             yield Estimate(self.kind, None, None, 0.0, point(0), whole=False, chosen=chosen)
 
@@ -302,7 +303,7 @@ class _Question:
 
     def check(self, draw: Draw, groups: int) -> None:
         """Refuse a draw that would say nothing, or take too long. Raises InvalidPrivacyParameter, UnsupportedSQL."""
-        if self.kind in RANKED and draw.rank > _LARGEST_RANK:
+        if self.kind.ranked and draw.rank > _LARGEST_RANK:
             raise InvalidPrivacyParameter(
                 f"{self.kind} would be asked for by a rank beyond any table's rows: epsilon is too small for how much "
                 "one person adds.",
@@ -326,7 +327,7 @@ def _grid_of(m: Measured, plan: Aggregate, *, several: bool) -> tuple[GridCounts
     expr, kind = argument_of(m), argument_of(m).type
     values = m.aggregation.values
     if values is not None:
-        many = m.aggregation.kind is AggregateKind.TOP_K
+        many = m.aggregation.kind.several
         return GridCounts(GroupKey(expr, values, listed=True), len(values)), Chosen(
             0, kind=kind, values=values, listed=many
         )

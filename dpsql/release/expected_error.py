@@ -14,7 +14,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.plan.aggregates import AggregateKind
 from dpsql.release.estimate import estimate
 from dpsql.release.parts import Estimate, Lattice
 
@@ -72,10 +71,10 @@ def reference(each: Estimate, rows: float) -> dict[int, float]:
 
 def _gradient(each: Estimate, features: Mapping[int, float]) -> dict[int, float]:
     """How an aggregation moves with each of its features, by central differences."""
-    if each.kind is AggregateKind.COUNT or not features:
-        return dict.fromkeys(features, 1.0)
-    if each.kind is AggregateKind.SUM:
-        return {place: each.centre if place == each.count else 1.0 for place in features}
+    if each.terms is not None:
+        return each.terms
+    if not features:
+        return {}
     places = sorted(features)
     size = dict.fromkeys(places, _ROWS)
     if each.sum is not None:

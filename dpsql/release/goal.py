@@ -10,7 +10,6 @@ from fractions import Fraction
 from dpsql.core.goal import Goal
 from dpsql.core.loss import LARGEST_EPSILON, SMALLEST_EPSILON, show
 from dpsql.errors import DPSQLError, InvalidArgument, InvalidPrivacyParameter, QueryRefused, UnsupportedSQL
-from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.expressions import Call, Expr, Report, Slot, walk
 from dpsql.plan.query import Query
 from dpsql.release.intervals.intervals import constant_half_width
@@ -21,7 +20,6 @@ _DIGITS = Context(prec=4, rounding=ROUND_CEILING)
 """An epsilon that is found has so many digits, the last one rounded up."""
 _STEPS = 40
 _CLOSE = 1 + 1e-5
-_SUMS = frozenset({AggregateKind.COUNT, AggregateKind.SUM})
 _PRODUCTS = ("multiply", "divide", "int_divide", "modulo")
 _LEAST, _MOST = float(SMALLEST_EPSILON), float(LARGEST_EPSILON)
 
@@ -135,16 +133,16 @@ def _refusal(release: Release, name: str, expr: Expr) -> UnsupportedSQL:
     keys = len(release.query.plan.keys)
     slots = [part.index - keys for part in walk(expr) if isinstance(part, Slot) and part.index >= keys]
     kinds = {slot: release.estimates[slot].kind for slot in slots}
-    blamed = next((slot for slot in slots if kinds[slot] not in _SUMS), slots[0])
+    blamed = next((slot for slot in slots if not kinds[slot].linear), slots[0])
     why, hint = (
         "it depends on private counts",
         "Ask for COUNT and SUM within an error and divide them, or give an epsilon.",
     )
     if any(release.estimates[slot].chosen is not None for slot in slots):
         why, hint = "how far off a value is that is chosen depends on the rows", "Give an epsilon."
-    elif set(kinds.values()) - _SUMS - {AggregateKind.AVG}:
+    elif not all(kind.linear or kind.mean for kind in kinds.values()):
         hint = "Give an epsilon."
-    elif kinds[blamed] in _SUMS and not any(_of_private_size(part, keys) for part in walk(expr)):
+    elif kinds[blamed].linear and not any(_of_private_size(part, keys) for part in walk(expr)):
         why = "only sums and differences of COUNT and SUM have noise of a public size"
         hint = "Ask for these within an error and compute the rest from the answers, or give an epsilon."
     return UnsupportedSQL(

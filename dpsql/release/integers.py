@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.plan.aggregates import AggregateKind
 from dpsql.release.parts import Estimate, Lattice
 from dpsql.schema.frozen import dataclass
 
@@ -67,21 +66,21 @@ def _is_large(each: Estimate, features: Floats, largest: float) -> bool:
 def is_integer(estimate: Estimate) -> bool:
     """Whether it is a whole number, a combination of noisy sums."""
     whole = estimate.whole or estimate.unrounded
-    return whole and estimate.chosen is None and estimate.kind in (AggregateKind.COUNT, AggregateKind.SUM)
+    return whole and estimate.kind.linear
 
 
 def _largest(each: Estimate, features: Floats) -> float:
     """The largest term of any group: the sum of two may be small, and yet be no more exact than they are."""
     if not features.shape[1]:
         return 0.0
-    scale = abs(each.centre) if each.kind is AggregateKind.SUM else 1.0
+    scale = 1.0 if each.kind.counts else abs(each.centre)
     terms = [(each.sum, 1.0), (each.count, max(1.0, scale))]
     return max(float(np.abs(features[place]).max()) * scale for place, scale in terms if place is not None)
 
 
 def _exactly(lattice: Lattice, each: Estimate) -> _Exactly:
     weights: dict[int, Fraction] = {}
-    centre = each.exact_centre if each.kind is AggregateKind.SUM else Fraction(1)
+    centre = Fraction(1) if each.kind.counts else each.exact_centre
     for feature, scale in ((each.sum, Fraction(1)), (each.count, centre)):
         for place, factor in lattice.weights(feature):
             worth = scale * Fraction(factor) * lattice.coordinates[place].worth

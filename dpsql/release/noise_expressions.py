@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.expressions import Call, Expr, Literal, Slot
 from dpsql.release.intervals.widths import Chords, half_widths, shares_of
 from dpsql.release.release import Release, Released
@@ -113,13 +112,8 @@ def _of_slot(release: Release, slot: Slot) -> Linear | None:
     place = slot.index - len(release.query.plan.keys)
     if place < 0:
         return None
-    each = release.estimates[place]
-    if each.kind is AggregateKind.COUNT and each.count is not None:
-        return Linear({each.count: 1.0})
-    if each.kind is not AggregateKind.SUM:
-        return None
-    weights = {} if each.sum is None else {each.sum: 1.0}
-    return Linear(weights if each.count is None else {**weights, each.count: each.centre})
+    terms = release.estimates[place].terms
+    return None if terms is None else Linear(terms)
 
 
 def form_interval(form: Linear | Ratio, release: Release, released: Released, level: float) -> Bounds:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from dpsql.core.exact import Part
 from dpsql.core.mechanisms import Reach
-from dpsql.plan.aggregates import AggregateKind
+from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.release.labels import Label
 from dpsql.release.points import Points
 from dpsql.schema.columns import Key, Type
@@ -97,7 +97,7 @@ class Estimate:
     centred sum that is always 0). `range` holds the average. `chosen`: what was drawn, of an aggregation that chooses.
     """
 
-    kind: AggregateKind
+    kind: AggregateFunction
     sum: int | None
     count: int | None
     centre: float
@@ -109,6 +109,14 @@ class Estimate:
     unrounded: bool = False
     """The exact answer is an integer, and what is shown has the fractions of an estimate, save where doubles would be
     too coarse."""
+
+    @property
+    def terms(self) -> dict[int, float] | None:
+        """The features of a COUNT or SUM with their weights; None of what is no sum of features."""
+        if not self.kind.linear:
+            return None
+        parts = ((self.sum, 1.0), (self.count, 1.0 if self.kind.counts else self.centre))
+        return {place: weight for place, weight in parts if place is not None}
 
     @property
     def exact_centre(self) -> Fraction:

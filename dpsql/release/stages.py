@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial, reduce
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.plan.aggregates import AggregateKind, Aggregation
+from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import DTYPES, Column, Expr, Slot, Vector, blank, columns, walk
 from dpsql.plan.order import order_of
 from dpsql.plan.query import Finish, Stage
@@ -146,12 +145,9 @@ def _aggregate(each: Aggregation, rows: Answer, codes: NDArray[np.int64], size: 
     """One exact aggregate, a cell for each group; NULL where a group has no value, save for COUNT."""
     argument = each.argument
     groups = _cells_of_groups(argument, rows, codes, size)
-    if each.kind in (AggregateKind.COUNT, AggregateKind.DISTINCT):
-        counted = [set(group) if each.kind is AggregateKind.DISTINCT else group for group in groups]
-        return Vector(np.array([len(group) for group in counted], dtype=np.int64))
-    assert argument is not None  # only COUNT has none
-    kind = _type_of(each.kind, argument.type)
-    found = [_of_group(each.kind, group, kind) if group else None for group in groups]
+    function, kind = each.kind, each.exact_type
+    assert function.of_cells is not None  # others are refused over answers
+    found = [function.of_cells(group, kind) if group else function.of_nothing for group in groups]
     cells: list[Any] = [blank(kind) if cell is None else cell for cell in found]
     values: Any = as_array(tuple(cells)) if kind is Type.INTEGER else np.array(cells, dtype=DTYPES[kind])
     valid = np.array([cell is not None for cell in found], dtype=bool)
@@ -166,25 +162,3 @@ def _cells_of_groups(argument: Expr | None, rows: Answer, codes: NDArray[np.int6
         if cell is not None:
             groups[code].append(cell)
     return groups
-
-
-def _type_of(kind: AggregateKind, of: Type) -> Type:
-    """The type of an aggregate of values of a type."""
-    if kind is AggregateKind.SUM:
-        return Type.REAL if of is Type.REAL else Type.INTEGER
-    return Type.REAL if kind is AggregateKind.AVG else of
-
-
-def _of_group(kind: AggregateKind, group: list[Any], wanted: Type) -> Any:
-    if kind is AggregateKind.MIN:
-        return min(group)
-    if kind is AggregateKind.MAX:
-        return max(group)
-    if wanted is Type.INTEGER:
-        return sum(group)
-    try:
-        total = math.fsum(group)
-    except (OverflowError, ValueError):  # beyond the largest float, or infinities of both signs
-        total = sum(group)
-    value = total / len(group) if kind is AggregateKind.AVG else total
-    return None if math.isnan(value) else value

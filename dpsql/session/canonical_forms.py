@@ -28,7 +28,8 @@ from dpsql.core.loss import Allowance
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SharedLaplace, SplitLaplace
 from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.core.unit import ContributionBound, Neighbours
-from dpsql.plan.aggregates import AggregateKind, Aggregation
+from dpsql.plan.aggregates import AGGREGATES, Aggregation
+from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.expressions import Call, Column, Function, Literal
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Union
@@ -49,6 +50,13 @@ def _name_of(function: Function) -> str:
     if FUNCTIONS.get(function.name) is not function:
         raise NotCanonical(f"the language has another function {function.name}, or none")
     return function.name
+
+
+def _tag_of(aggregate: AggregateFunction) -> str:
+    """The tag of an aggregate function. Raises NotCanonical for one that the language does not have by its name."""
+    if AGGREGATES.get(aggregate.name) is not aggregate:
+        raise NotCanonical(f"the language has another aggregate {aggregate.name}, or none")
+    return aggregate.tag
 
 
 _TABLES: dict[type, Form] = {
@@ -84,6 +92,7 @@ _NODES: dict[type, Form] = {
         *("kind", "argument", "epsilon", "per-unit=per_unit", "second", "at", "of-units=of_units", "values"),
         apart=["span"],
     ),
+    AggregateFunction: Form("aggregate function", {}, frozenset(), enough=True, name=_tag_of),
     GroupKey: form("key", "expression=expr", "values", "listed", apart=["span"]),
 }
 _PARTS: dict[type, Form] = {
@@ -154,23 +163,4 @@ NAMES: dict[Enum, str] = {
     Type.OTHER: "other",
     Neighbours.UNBOUNDED: "unbounded",
     Neighbours.BOUNDED: "bounded",
-    AggregateKind.COUNT: "count",
-    AggregateKind.SUM: "sum",
-    AggregateKind.AVG: "average",
-    AggregateKind.MIN: "least",
-    AggregateKind.MAX: "largest",
-    AggregateKind.DISTINCT: "count of different",
-    AggregateKind.VAR_POP: "variance",
-    AggregateKind.VAR_SAMP: "variance of a sample",
-    AggregateKind.STDDEV_POP: "deviation",
-    AggregateKind.STDDEV_SAMP: "deviation of a sample",
-    AggregateKind.COVAR_POP: "covariance",
-    AggregateKind.COVAR_SAMP: "covariance of a sample",
-    AggregateKind.CORR: "correlation",
-    AggregateKind.REGR_SLOPE: "slope",
-    AggregateKind.REGR_INTERCEPT: "intercept",
-    AggregateKind.REGR_R2: "determination",
-    AggregateKind.QUANTILE: "quantile",
-    AggregateKind.MODE: "mode",
-    AggregateKind.TOP_K: "most frequent",
 }

@@ -37,6 +37,8 @@ class Form:
     later: Mapping[str, object] | None = None
     enough: bool = False
     """The words identify the value, whatever fields it has."""
+    name: Callable[[Any], str] | None = None
+    """Of what is one of a list: it is written as its name alone, as members of enumerations are."""
 
     def unlisted(self, kind: type) -> list[str]:
         """Fields of a class that this form knows nothing of."""
@@ -113,6 +115,8 @@ class Writer:
         form = self._forms.get(type(value))
         if form is None:
             raise NotCanonical(f"{type(value).__name__} has no form")
+        if form.name is not None:
+            return b"word " + form.name(value).encode()
         before = form.later or {}
         pairs = [(word, read(value)) for word, read in form.words.items()]
         pairs = [(word, each) for word, each in pairs if word not in before or each != before[word]]

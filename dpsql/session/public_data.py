@@ -18,7 +18,7 @@ from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.executors.pandas.groups import key_codes
 from dpsql.executors.pandas.inner_aggregates import renumber
 from dpsql.executors.pandas.joining import key_of
-from dpsql.plan.aggregates import AggregateKind, Aggregation
+from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.domains import MOST_TEXT, cells_of
 from dpsql.plan.expressions import Expr, Vector
 from dpsql.plan.nodes import Source
@@ -60,8 +60,8 @@ class PublicData:
             rows = self._database.relation(source).settled()
             if kind is Type.TEXT and aggregation.argument is not None:
                 cells = [cell for cell in cells_of(evaluated(aggregation.argument, rows), kind) if cell is not None]
-                chosen = min if aggregation.kind is AggregateKind.MIN else max
-                return chosen(map(str, cells), default=None)
+                exact = aggregation.kind.of_cells
+                return exact([*map(str, cells)], kind) if cells and exact is not None else None
             found = aggregated(aggregation, rows, np.zeros(rows.rows, dtype=np.int64), 1, kind)
         return cells_of(found, kind)[0]
 

@@ -7,7 +7,8 @@ from fractions import Fraction
 from sqlglot import exp
 
 from dpsql.errors import SQLSyntaxError, TypeMismatch, UnsupportedSQL
-from dpsql.plan.aggregates import CHOSEN, EXACT, PAIRS, SPREADS, AggregateKind, Aggregation
+from dpsql.plan.aggregates import Aggregation
+from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.expressions import Column, Expr, Literal, Report, Slot
 from dpsql.plan.options import AggregateOptions
 from dpsql.schema.columns import Type
@@ -20,8 +21,6 @@ from dpsql.sql.scalars import ScalarBinder
 
 MOST_AGGREGATES = 100
 REPORT_LEVEL = 0.95
-WITHOUT_INTERVAL = CHOSEN | {AggregateKind.REGR_INTERCEPT, AggregateKind.REGR_R2}
-"""How far off a value is that was chosen is private; of the others no interval is known."""
 PARTS = 10**6
 """Quantiles are read to the nearest millionth. With one denominator for all of them the integers that ranks are
 compared by have one size, so that how long that takes does not tell how many rows there are."""
@@ -32,7 +31,8 @@ MOST_CHOSEN = 100
 class AggregateBinder:
     """Binds calls of aggregates. Subclasses say which there are and what may be asked of them."""
 
-    kinds: frozenset[AggregateKind] = EXACT
+    exact = True
+    """Only what is computed exactly too."""
 
     def __init__(self, sql: str, inner: ScalarBinder) -> None:
         self.sql = sql
@@ -59,7 +59,7 @@ class AggregateBinder:
         condition = self._filter(node) if isinstance(node, exp.Filter) else None
         call = written(inner, self.sql)
         kind = call.kind
-        if kind not in self.kinds:
+        if self.exact and kind.of_cells is None:
             raise UnsupportedSQL(
                 f"{name_of(node, self.sql)} is supported over people's rows, where the answer is made.",
                 span=span_of(self.sql, node),
@@ -81,9 +81,9 @@ class AggregateBinder:
         where = node.expression.this
         return self.condition(self.inner.bind(where), where, "FILTER")
 
-    def _reports(self, kind: AggregateKind, options: AggregateOptions, node: exp.Expr) -> bool:
+    def _reports(self, kind: AggregateFunction, options: AggregateOptions, node: exp.Expr) -> bool:
         """Whether the noise interval is asked for beside the value. Raises UnsupportedSQL where there is none."""
-        if options.report_format is not None and kind in WITHOUT_INTERVAL:
+        if options.report_format is not None and kind.without_interval:
             raise UnsupportedSQL(
                 f"{name_of(node, self.sql)} has no noise interval to report.", span=options.places.get("report_format")
             )
@@ -107,7 +107,7 @@ class AggregateBinder:
         value = literal.value if isinstance(literal, Literal) and literal.type.numeric else None
         if value is None or isinstance(value, bool) or not isinstance(value, int | float):
             value = None
-        if call.kind is AggregateKind.TOP_K:
+        if call.kind.several:
             if not isinstance(value, int) or not 1 <= value <= MOST_CHOSEN:
                 raise SQLSyntaxError(
                     f"APPROX_TOP_K takes how many values, a whole number from 1 to {MOST_CHOSEN}.",
@@ -125,7 +125,7 @@ class AggregateBinder:
 
     def bounded(
         self,
-        kind: AggregateKind,  # noqa: ARG002
+        kind: AggregateFunction,  # noqa: ARG002
         argument: Expr | None,  # noqa: ARG002
         options: AggregateOptions,  # noqa: ARG002
         node: exp.Expr,
@@ -133,7 +133,7 @@ class AggregateBinder:
         """The argument within an aggregate's own contribution bounds."""
         raise UnsupportedSQL("named arguments belong to aggregates of people's rows.", span=span_of(self.sql, node))
 
-    def per_unit(self, kind: AggregateKind, options: AggregateOptions | None) -> Interval | None:  # noqa: ARG002
+    def per_unit(self, kind: AggregateFunction, options: AggregateOptions | None) -> Interval | None:  # noqa: ARG002
         """The bounds of what one privacy unit adds to a group, where the text gives some."""
         return None
 
@@ -151,37 +151,28 @@ class AggregateBinder:
 
     def slot_type(self, aggregation: Aggregation) -> Type:
         """The type of an exact aggregate."""
-        argument = aggregation.argument
-        if aggregation.kind in (AggregateKind.COUNT, AggregateKind.DISTINCT) or argument is None:
-            return Type.INTEGER
-        if aggregation.kind is AggregateKind.AVG or aggregation.kind in SPREADS or aggregation.kind in PAIRS:
-            return Type.REAL
-        if aggregation.kind is AggregateKind.TOP_K:
-            return Type.TEXT
-        if aggregation.kind is AggregateKind.SUM:
-            return Type.INTEGER if argument.type in (Type.INTEGER, Type.BOOLEAN) else Type.REAL
-        return argument.type
+        return aggregation.exact_type
 
     def argument(self, call: Written, condition: Expr | None) -> Expr | None:
         """What is aggregated; rows where the FILTER is not true have NULL there. None: all rows are counted."""
         kind, node, inner, word = call.kind, call.node, call.operand, name_of(call.node, self.sql)
         if isinstance(inner, exp.Distinct):
-            if kind is AggregateKind.DISTINCT and len(inner.expressions) != 1:
+            if kind.distinct and len(inner.expressions) != 1:
                 raise SQLSyntaxError("COUNT(DISTINCT ...) takes one argument.", span=span_of(self.sql, node))
-            if kind is not AggregateKind.DISTINCT:
+            if not kind.distinct:
                 raise UnsupportedSQL(
                     f"DISTINCT inside {word} is not supported. COUNT(DISTINCT x) is.", span=span_of(self.sql, node)
                 )
             inner = inner.expressions[0]
         if inner is None:
             raise SQLSyntaxError(f"{word} takes one argument.", span=span_of(self.sql, node))
-        if isinstance(node, exp.CountIf):
+        if call.condition:
             bound = self.condition(self.inner.bind(inner), inner, "COUNT_IF")
             condition = bound if condition is None else self.inner.apply("and", node, [condition, bound])
             expr: Expr = Literal(1, Type.INTEGER)
         elif isinstance(inner, exp.Star):
-            if kind is not AggregateKind.COUNT:
-                star = "DISTINCT *" if kind is AggregateKind.DISTINCT and word == "COUNT" else "*"
+            if not kind.counts:
+                star = "DISTINCT *" if kind.distinct and word == "COUNT" else "*"
                 raise SQLSyntaxError(f"{word}({star}) is not a thing; only COUNT(*) is.", span=span_of(self.sql, node))
             expr = Literal(1, Type.INTEGER)
         else:
@@ -189,21 +180,20 @@ class AggregateBinder:
             self.check_argument(kind, expr, inner)
         if condition is not None:
             expr = self.inner.apply("case", node, [condition, expr, Literal(None, Type.INTEGER)])
-        if kind is AggregateKind.COUNT:
+        if kind.counts:
             return None if isinstance(expr, Literal) and expr.value is not None else expr
         return expr
 
-    def check_argument(self, kind: AggregateKind, expr: Expr, node: exp.Expr) -> None:
-        summed = kind in (AggregateKind.SUM, AggregateKind.AVG) or kind in SPREADS or kind in PAIRS
-        if summed and not expr.type.numeric and expr.type is not Type.BOOLEAN:
-            name = expr.name if isinstance(expr, Column) else str(expr)
-            raise TypeMismatch(
-                f'{kind}({expr}): "{name}" is {expr.type}.',
-                span=span_of(self.sql, node),
-                hint=f"Did you mean COUNT({expr}) or GROUP BY {expr}?",
-            )
-        if kind is AggregateKind.QUANTILE and not expr.type.ordered_number and expr.type is not Type.BOOLEAN:
-            raise TypeMismatch(f"a quantile of {expr}: it is {expr.type}.", span=span_of(self.sql, node))
+    def check_argument(self, kind: AggregateFunction, expr: Expr, node: exp.Expr) -> None:
+        accepts = kind.accepts_exact if self.exact else kind.accepts
+        if accepts is not None and not accepts(expr.type):
+            raise self.unfit(kind, expr, node, kind.hint)
+
+    def unfit(self, kind: AggregateFunction, expr: Expr, node: exp.Expr, hint: str = "") -> TypeMismatch:
+        """What is said of an argument of the wrong type."""
+        name = expr.name if isinstance(expr, Column) else str(expr)
+        said, more = (text.format(kind=kind, expr=expr, name=name, type=expr.type) for text in (kind.refusal, hint))
+        return TypeMismatch(said, span=span_of(self.sql, node), hint=more)
 
 
 def _without_options(node: exp.Expr) -> tuple[exp.Expr, Named | None]:

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from dpsql.errors import Span, UnsupportedSQL
-from dpsql.plan.aggregates import PAIRS, AggregateKind
+from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.options import AggregateOptions
 from dpsql.schema.intervals import Interval
 from dpsql.sql.same_unit import Rows
 
 
-def clip_of(kind: AggregateKind, options: AggregateOptions, *, unit_is_row: bool) -> Interval | None:
+def clip_of(kind: AggregateFunction, options: AggregateOptions, *, unit_is_row: bool) -> Interval | None:
     """What each value is clipped to; bounds per group are those per row where each row is one unit. None where nothing
     is to be clipped. Raises UnsupportedSQL."""
     per_row, per_group = options.contribution_bounds_per_row, options.contribution_bounds_per_group
-    if kind is AggregateKind.DISTINCT and (per_row or per_group):
-        raise UnsupportedSQL(
-            "COUNT(DISTINCT ...) has no contribution bounds: a value counts once.", span=_first_place(options)
-        )
-    if kind in PAIRS and (per_row or per_group):
-        raise UnsupportedSQL(
-            f"{kind} has two arguments, and contribution bounds are for one.",
-            span=_first_place(options),
-            hint=f"Write {kind}(CLAMP(y, 0, 100), CLAMP(x, 0, 100)).",
-        )
+    if kind.unclipped is not None and (per_row or per_group):
+        why, hint = kind.unclipped
+        raise UnsupportedSQL(why, span=_first_place(options), hint=hint)
     if per_group is not None and not unit_is_row:
         return None
     bounds = per_row or per_group
-    if kind is not AggregateKind.COUNT or bounds is None:
+    if not kind.counts or bounds is None:
         return bounds
     if per_row is not None or 1 not in bounds:
         raise UnsupportedSQL(
@@ -35,7 +28,7 @@ def clip_of(kind: AggregateKind, options: AggregateOptions, *, unit_is_row: bool
     return None
 
 
-def bounds_of_a_unit(kind: AggregateKind, options: AggregateOptions, rows: Rows) -> Interval | None:
+def bounds_of_a_unit(kind: AggregateFunction, options: AggregateOptions, rows: Rows) -> Interval | None:
     """What one privacy unit adds to a group at least and at most; only where a unit may have several rows. Raises
     UnsupportedSQL."""
     bounds = options.contribution_bounds_per_group
@@ -47,7 +40,7 @@ def bounds_of_a_unit(kind: AggregateKind, options: AggregateOptions, rows: Rows)
         )
     if bounds is None or rows.unit_is_row:
         return None
-    if kind not in (AggregateKind.COUNT, AggregateKind.SUM, AggregateKind.AVG):
+    if not (kind.linear or kind.mean):
         raise UnsupportedSQL(
             f"{kind} is of single rows: it has contribution_bounds_per_row.", span=_first_place(options)
         )

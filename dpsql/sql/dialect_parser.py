@@ -9,13 +9,9 @@ from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokens import Token, TokenType
 
 from dpsql.sql.dialect_nodes import Named, Node, PrivacyClause, is_name, placed
+from dpsql.sql.spellings import AGGREGATE_NODES
 
-_CALLED = frozenset({
-    exp.Anonymous, exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Median, exp.Mode, exp.Quantile,
-    exp.PercentileCont, exp.PercentileDisc, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp,
-    exp.CovarPop, exp.CovarSamp, exp.Corr, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2, exp.ApproxTopK,
-    exp.ApproxDistinct, exp.Explode, exp.ReadCSV, exp.ReadParquet,
-})  # fmt: skip
+_CALLED = frozenset({*AGGREGATE_NODES, exp.Anonymous, exp.Explode, exp.ReadCSV, exp.ReadParquet})
 """What can have named arguments: aggregates, DuckDB's table functions and functions that sqlglot does not know.
 
 All are written as NAME(...). Other functions come out of the generator as operators, casts or sub-queries.
@@ -44,7 +40,8 @@ class PrivateParser(DuckDBParser):
         **DuckDBParser.FUNCTION_PARSERS,
         **{
             name: lambda self, node=node: self._parse_distinct_arg_function(node)
-            for node in (exp.Corr, exp.CovarPop, exp.CovarSamp, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2)
+            for node, spellings in AGGREGATE_NODES.items()
+            if spellings[0].aggregate.pairs and issubclass(node, exp.Func)
             for name in node.sql_names()
         },
     }

@@ -13,7 +13,7 @@ from sqlglot import exp
 from dpsql.plan.functions import dates
 from dpsql.schema.frozen import dataclass
 from dpsql.sql.dialect_nodes import Named, PrivacyClause
-from dpsql.sql.spellings import NODES
+from dpsql.sql.spellings import AGGREGATE_NODES, NODES
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,30 +127,6 @@ _OWN: dict[type[exp.Expr], Rule] = {
     exp.Pad: _rule("this expression fill_pattern is_left"),
     exp.Anonymous: _rule("this expressions"),  # names that the binder does not know are refused by it
     exp.Filter: _rule("this expression", "FILTER"),
-    exp.Count: _rule("this big_int"),  # big_int: COUNT is 64 bits wide, as everything here
-    exp.CountIf: _rule("this"),
-    exp.Sum: _rule("this"),
-    exp.Avg: _rule("this"),
-    exp.Min: _rule("this"),
-    exp.Max: _rule("this"),
-    exp.Variance: _rule("this"),
-    exp.VariancePop: _rule("this"),
-    exp.Stddev: _rule("this"),
-    exp.StddevSamp: _rule("this"),
-    exp.StddevPop: _rule("this"),
-    exp.CovarPop: _rule("this expression"),
-    exp.CovarSamp: _rule("this expression"),
-    exp.Corr: _rule("this expression"),
-    exp.RegrSlope: _rule("this expression"),
-    exp.RegrIntercept: _rule("this expression"),
-    exp.RegrR2: _rule("this expression"),
-    exp.Median: _rule("this"),
-    exp.Quantile: _rule("this quantile"),
-    exp.PercentileCont: _rule("this expression"),
-    exp.PercentileDisc: _rule("this expression"),
-    exp.Mode: _rule("this"),
-    exp.ApproxTopK: _rule("this expression"),
-    exp.ApproxDistinct: _rule("this"),
     exp.WithinGroup: _rule("this expression", "WITHIN GROUP"),
     PrivacyClause: _rule("expressions", "WITH DIFFERENTIAL_PRIVACY OPTIONS"),
     Named: _rule("this expressions"),
@@ -161,13 +137,15 @@ _OWN: dict[type[exp.Expr], Rule] = {
 _OWN.update({getattr(exp, name): _rule("this") for name in dates.NODES})
 
 
-def _of_functions() -> dict[type[exp.Expr], Rule]:
+def _of_records() -> dict[type[exp.Expr], Rule]:
     rules = {}
     for node, spelling in NODES.items():
         listed = frozenset({spelling.rest}) if spelling.rest else frozenset()
         switches = frozenset(_SWITCHES.get(node, "").split())
         rules[node] = Rule(frozenset(spelling.args) | listed | switches, tuple(_OPERATORS.get(node, "").split()))
+    for node, spellings in AGGREGATE_NODES.items():
+        rules[node] = Rule(frozenset(spellings[0].args))
     return rules
 
 
-RULES: Mapping[type[exp.Expr], Rule] = {**_of_functions(), **_OWN}
+RULES: Mapping[type[exp.Expr], Rule] = {**_of_records(), **_OWN}

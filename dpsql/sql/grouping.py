@@ -9,7 +9,6 @@ from itertools import combinations, product
 from sqlglot import exp
 
 from dpsql.errors import SQLSyntaxError, UnknownGroups, UnsupportedSQL
-from dpsql.plan.aggregates import CHOSEN, AggregateKind
 from dpsql.plan.query import Aggregate
 from dpsql.sql.parse import span_of
 
@@ -83,7 +82,7 @@ def check_sets(plan: Aggregate, group: exp.Expr, sql: str, *, public: bool) -> N
         )
     _check_groups(plan, group, sql)
     for each in plan.aggregations:
-        if each.kind in CHOSEN or each.kind is AggregateKind.DISTINCT or each.epsilon is not None:
+        if not each.kind.moments or each.epsilon is not None:
             what = f"{each.word} does not add up" if each.epsilon is None else f"{each.word} has its own epsilon"
             raise UnsupportedSQL(
                 f"{what} over grouping sets.",

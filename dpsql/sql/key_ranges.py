@@ -9,20 +9,17 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from dpsql.plan.aggregates import CHOSEN, RANKED, AggregateKind, Aggregation
+from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.domains import Domains
 from dpsql.plan.expressions import Call, Expr, Literal, call, call_of, columns
 from dpsql.plan.facts import fact
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.schema.columns import Type
 
-_UNRANGED = frozenset({AggregateKind.COUNT, AggregateKind.DISTINCT}) | (CHOSEN - RANKED)
-"""Kinds that need no range."""
-
 
 def within_keys(each: Aggregation, domains: Domains) -> Aggregation:
     """The aggregation over arguments that are clipped to what their texts' declared keys come to."""
-    if each.kind in _UNRANGED or each.per_unit is not None or each.argument is None:
+    if not each.kind.ranged or each.per_unit is not None or each.argument is None:
         return each
     second = None if each.second is None else _ranged(each.second, domains)
     return replace(each, argument=_ranged(each.argument, domains), second=second)

@@ -8,7 +8,8 @@ from typing import NoReturn
 from sqlglot import exp
 
 from dpsql.errors import RawColumn, Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL
-from dpsql.plan.aggregates import CHOSEN, MOST_POINTS, AggregateKind, Aggregation
+from dpsql.plan.aggregates import MOST_POINTS, Aggregation
+from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.domains import Domains
 from dpsql.plan.expressions import Column, Expr, IntervalEnd, Literal, Report, Slot, rebuild, walk
 from dpsql.plan.facts import known_of
@@ -18,7 +19,6 @@ from dpsql.plan.query import Aggregate, GroupKey, Query
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
 from dpsql.sql.aggregate_calls import called
-from dpsql.sql.aggregates import WITHOUT_INTERVAL
 from dpsql.sql.contribution_bounds import bounds_of_a_unit, clip_of
 from dpsql.sql.grouping import check_sets
 from dpsql.sql.joins import assembled
@@ -42,7 +42,7 @@ INTERVAL_ENDS = {"DP_INTERVAL_LOW": False, "DP_INTERVAL_HIGH": True}
 class PrivateSelect(SelectBinder):
     """An aggregating SELECT over people's rows."""
 
-    kinds = frozenset(AggregateKind)
+    exact = False
     levels = True
 
     def __init__(self, whole: Statementwide, select: exp.Select, people: People, member: Membership) -> None:
@@ -92,7 +92,7 @@ class PrivateSelect(SelectBinder):
     def _with_values(self, each: Aggregation, domains: Domains, source: Source) -> Aggregation:
         """MODE and APPROX_TOP_K with the public values that they choose among, NULL apart; others within the ranges of
         keys."""
-        if each.kind not in (AggregateKind.MODE, AggregateKind.TOP_K) or each.argument is None:
+        if each.kind.chosen_by != "count" or each.argument is None:
             return within_keys(each, domains)
         values = public_values(each.argument, source, self.whole.public)
         values = domains.of(each.argument) if values is None else values
@@ -169,8 +169,8 @@ class PrivateSelect(SelectBinder):
                 hint=f"Name an output: SELECT COUNT(*) AS n, {name}(n) ...",
             )
         for each, slot in self.aggregations.items():
-            if each.kind in WITHOUT_INTERVAL and slot in walk(expr):
-                why = "its value is chosen" if each.kind in CHOSEN else f"ask for one of {AggregateKind.REGR_SLOPE}"
+            why = each.kind.without_interval
+            if why and slot in walk(expr):
                 raise UnsupportedSQL(f"{each} has no noise interval: {why}.", span=span_of(self.sql, node))
         if any(isinstance(part, IntervalEnd | Report) for part in walk(expr)):
             raise SQLSyntaxError(f"{name} is about an aggregate itself, not an interval.", span=span_of(self.sql, node))
@@ -193,7 +193,7 @@ class PrivateSelect(SelectBinder):
         return self.released(named[0]) if named else None
 
     def bounded(
-        self, kind: AggregateKind, argument: Expr | None, options: AggregateOptions, node: exp.Expr
+        self, kind: AggregateFunction, argument: Expr | None, options: AggregateOptions, node: exp.Expr
     ) -> Expr | None:
         """The argument clipped to its contribution bounds; where they are of a unit, `per_unit` has them."""
         bounds = clip_of(kind, options, unit_is_row=self.rows.unit_is_row)
@@ -210,33 +210,18 @@ class PrivateSelect(SelectBinder):
         ]
         return self.inner.apply("clamp", node, [argument, *ends])
 
-    def per_unit(self, kind: AggregateKind, options: AggregateOptions | None) -> Interval | None:
+    def per_unit(self, kind: AggregateFunction, options: AggregateOptions | None) -> Interval | None:
         return None if options is None else bounds_of_a_unit(kind, options, self.rows)
 
     def slot_type(self, aggregation: Aggregation) -> Type:
         """Noisy values are rounded only when they are shown; values that are chosen are those of their column."""
-        if aggregation.kind not in CHOSEN:
-            return Type.REAL
-        return super().slot_type(aggregation)
+        return super().slot_type(aggregation) if aggregation.kind.chosen else Type.REAL
 
     def slot_of(self, aggregation: Aggregation, node: exp.Expr) -> Slot:
-        if aggregation.kind is AggregateKind.DISTINCT:
+        if aggregation.kind.distinct:
             units = (column for how, column in self.rows.handles if how == OWN)
             aggregation = replace(aggregation, of_units=any(aggregation.argument == column for column in units))
         return super().slot_of(aggregation, node)
-
-    def check_argument(self, kind: AggregateKind, expr: Expr, node: exp.Expr) -> None:
-        if kind in (AggregateKind.MIN, AggregateKind.MAX) and not expr.type.ordered_number:
-            raise TypeMismatch(
-                f"{kind}({expr}): {expr} is {expr.type}.",
-                span=span_of(self.sql, node),
-                hint=f"{kind} is of numbers, dates and times. MODE({expr}) gives the most frequent value.",
-            )
-        if kind in (AggregateKind.DISTINCT, AggregateKind.MODE, AggregateKind.TOP_K) and expr.type is Type.OTHER:
-            raise TypeMismatch(
-                f"{kind} of {expr}: values of its type cannot be compared.", span=span_of(self.sql, node)
-            )
-        super().check_argument(kind, expr, node)
 
     def raw_column(self, column: Column) -> Exception:
         if any(mark.column == column for mark in self.marks):

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dpsql.plan.aggregates import CHOSEN, AggregateKind
 from dpsql.plan.expressions import Column, Expr, Fact, Slot, between_integers
 from dpsql.plan.query import Output, Query, Stage
 from dpsql.schema.calendar import DAYS, MICROSECONDS
@@ -46,13 +45,7 @@ def shown_type(query: Query, expr: Expr) -> Type:
     """The type of an output as it is shown: COUNT and sums of whole numbers are integers again."""
     if query.stages or not isinstance(expr, Slot) or expr.index < len(query.plan.keys) or query.plan.sets:
         return expr.type
-    aggregation = query.plan.aggregations[expr.index - len(query.plan.keys)]
-    argument = aggregation.argument
-    whole = argument is not None and argument.type in (Type.INTEGER, Type.BOOLEAN)
-    counted = aggregation.kind in (AggregateKind.COUNT, AggregateKind.DISTINCT)
-    if aggregation.kind in CHOSEN:
-        return expr.type
-    return Type.INTEGER if counted or (whole and aggregation.kind is AggregateKind.SUM) else expr.type
+    return query.plan.aggregations[expr.index - len(query.plan.keys)].exact_type
 
 
 class ReleasedSelect(SelectBinder):

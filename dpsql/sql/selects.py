@@ -15,7 +15,7 @@ from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.plan.expressions import Call, Column, Expr, Literal, Slot, columns, rebuild, walk
 from dpsql.plan.query import Finish, Order, Output
 from dpsql.schema.columns import Type
-from dpsql.sql.aggregate_calls import AGGREGATES, called, is_aggregate, name_of
+from dpsql.sql.aggregate_calls import called, is_aggregate, name_of
 from dpsql.sql.aggregates import AggregateBinder
 from dpsql.sql.dialect import Private
 from dpsql.sql.grouping import SEVERAL, GroupingSet, grouping_sets
@@ -25,6 +25,7 @@ from dpsql.sql.same_unit import People
 from dpsql.sql.scalars import ScalarBinder
 from dpsql.sql.scopes import Scope, Statementwide
 from dpsql.sql.select_list import aggregate_in, fresh
+from dpsql.sql.spellings import AGGREGATE_NODES
 
 MOST_ROWS = 10**18
 _DIALECT = Private()
@@ -290,6 +291,6 @@ class SelectBinder(AggregateBinder):
             return f"{_PLAINLY_NAMED[type(node)]}({inner.name})"
         written: str = node.sql(dialect=_DIALECT, comments=False, unsupported_level=ErrorLevel.IGNORE)
         call = type(called(node))
-        if call not in AGGREGATES or call in _PLAINLY_NAMED:
+        if call not in AGGREGATE_NODES or call in _PLAINLY_NAMED:
             return written
         return name_of(node, self.sql) + written[written.index("(") :]  # one node may have several names

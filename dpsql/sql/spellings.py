@@ -1,4 +1,5 @@
-"""How functions are written: the parser's nodes and names that stand for each record of `plan/functions`."""
+"""How functions and aggregates are written: the parser's nodes and names that stand for each record of `plan/functions`
+and `plan/aggregates`."""
 
 from __future__ import annotations
 
@@ -7,10 +8,13 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from dpsql.plan.aggregates import AGGREGATES
+from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.schema.frozen import dataclass
 
 _SYNTAX = re.compile(r"(\w+)\((.*)\)")
+_AGGREGATE = re.compile(r"(\w+)\(([A-Z]* ?)([a-z_, ]+)\)( WITHIN GROUP)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,33 @@ NODES: Mapping[type[exp.Expr], Spelling]
 NAMES: Mapping[str, str]
 """Names of functions that the parser has no node for, in capitals."""
 NODES, NAMES = _read()
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateSpelling:
+    """A parser node's aggregate, and the node's arguments, that of the value first. `mark`: the word that makes the
+    value a list of DISTINCT, or a condition (IF); `ordered`: it may stand WITHIN GROUP."""
+
+    aggregate: AggregateFunction
+    args: tuple[str, ...]
+    mark: str
+    ordered: bool
+
+
+def _read_aggregates() -> dict[type[exp.Expr], tuple[AggregateSpelling, ...]]:
+    nodes: dict[type[exp.Expr], tuple[AggregateSpelling, ...]] = {}
+    for aggregate in AGGREGATES.values():
+        for written in aggregate.syntax:
+            match = _AGGREGATE.fullmatch(written)
+            assert match is not None, written
+            spelling = AggregateSpelling(aggregate, tuple(match[3].split(", ")), match[2].strip(), bool(match[4]))
+            node = getattr(exp, match[1])
+            nodes[node] = (*nodes.get(node, ()), spelling)
+    return nodes
+
+
+AGGREGATE_NODES: Mapping[type[exp.Expr], tuple[AggregateSpelling, ...]] = _read_aggregates()
+"""Parser nodes that are aggregates, the plain spelling first."""
 
 
 def written_names() -> list[str]:

@@ -10,14 +10,14 @@ import math
 
 from sqlglot import exp
 
-from dpsql.errors import TypeMismatch, UnsupportedSQL
-from dpsql.plan.aggregates import AggregateKind, Aggregation
+from dpsql.errors import UnsupportedSQL
+from dpsql.plan.aggregates import Aggregation
+from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.domains import Domains
 from dpsql.plan.expressions import Column, Expr, Fact, between_integers, rebuild
 from dpsql.plan.facts import Known, fact, known_of
 from dpsql.plan.nodes import Filter, PerUnit, Source
 from dpsql.schema.columns import Type
-from dpsql.schema.intervals import INFINITY, Interval
 from dpsql.sql.joins import assembled
 from dpsql.sql.key_ranges import within_keys
 from dpsql.sql.marks import with_marks
@@ -124,9 +124,9 @@ class UnitSelect(SelectBinder):
             columns.append(Column(fresh(named.get(slot) or str(written), taken), slot.type, held, place))
         return columns
 
-    def check_argument(self, kind: AggregateKind, expr: Expr, node: exp.Expr) -> None:
-        if kind in (AggregateKind.MIN, AggregateKind.MAX) and expr.type in (Type.TEXT, Type.OTHER):
-            raise TypeMismatch(f"{kind}({expr}): {expr} is {expr.type}.", span=span_of(self.sql, node))
+    def check_argument(self, kind: AggregateFunction, expr: Expr, node: exp.Expr) -> None:
+        if kind.ranked and expr.type in (Type.TEXT, Type.OTHER):
+            raise self.unfit(kind, expr, node)
         super().check_argument(kind, expr, node)
 
 
@@ -136,13 +136,4 @@ def _handles(pairs: frozenset[tuple[Kind, Expr]]) -> frozenset[Handle]:
 
 def _fact_of(each: Aggregation, known: Known) -> Fact:
     """What is known of an aggregate of one group inside a unit, which has a row at least and may have any number."""
-    if each.kind in (AggregateKind.COUNT, AggregateKind.DISTINCT):
-        some = each.argument is None or (each.kind is AggregateKind.COUNT and not fact(each.argument, known).nullable)
-        return Fact(Interval(1 if some else 0, INFINITY), nullable=False)
-    assert each.argument is not None  # only COUNT(*) has none
-    values = fact(each.argument, known)
-    if each.kind is not AggregateKind.SUM:
-        return values
-    lower = values.range.lower if values.range.lower >= 0 else -INFINITY
-    upper = values.range.upper if values.range.upper <= 0 else INFINITY
-    return Fact(Interval(lower, upper), values.nullable)
+    return each.kind.fact_of(Fact(nullable=False) if each.argument is None else fact(each.argument, known))

@@ -23,7 +23,6 @@ from dpsql.core.loss import Allowance
 from dpsql.core.mechanisms import DiscreteGaussian
 from dpsql.core.unit import Neighbours
 from dpsql.errors import BudgetExceeded, DPSQLError
-from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.expressions import Vector
 from dpsql.release.laws import crossover
 from dpsql.release.release import Release
@@ -98,8 +97,8 @@ def standard_errors(made: Release, draws: int) -> list[float]:
         noise = np.zeros(draws)
         if each.sum is not None:
             noise = noise + values[each.sum]
-        if each.count is not None and each.kind is not AggregateKind.AVG:
-            noise = noise + values[each.count] * (1 if each.kind is AggregateKind.COUNT else each.centre)
+        if each.count is not None and not each.kind.mean:
+            noise = noise + values[each.count] * (1 if each.kind.counts else each.centre)
         found.append(float(np.sqrt((noise**2).mean())))
     return found
 
@@ -111,8 +110,8 @@ def expected_errors(made: Release) -> list[float]:
         factors = {}
         if each.sum is not None:
             factors[each.sum] = 1.0
-        if each.count is not None and each.kind is not AggregateKind.AVG:
-            factors[each.count] = 1.0 if each.kind is AggregateKind.COUNT else each.centre
+        if each.count is not None and not each.kind.mean:
+            factors[each.count] = 1.0 if each.kind.counts else each.centre
         worth: dict[int, float] = {}
         for feature, factor in factors.items():
             for place, weight in made.lattice.weights(feature):

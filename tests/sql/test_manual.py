@@ -19,7 +19,7 @@ from sqlglot import exp
 import dpsql
 from dpsql.errors import DPSQLError, QueryRefused, UnsupportedSQL
 from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.plan.aggregates import EXACT, MOST_POINTS, PAIRS, SPREADS
+from dpsql.plan.aggregates import AGGREGATES, MOST_POINTS
 from dpsql.plan.expressions import Call, Expr, Function, walk
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.functions.dates import NODES as PART_NODES
@@ -28,13 +28,12 @@ from dpsql.plan.options import AggregateOptions, Options
 from dpsql.plan.query import MOST_DERIVED_CELLS, Query
 from dpsql.session.public_tables import public_data, resolved
 from dpsql.sql import plan_of
-from dpsql.sql.aggregate_calls import AGGREGATES
 from dpsql.sql.aggregates import MOST_AGGREGATES, MOST_CHOSEN
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.parse import MOST_CHARACTERS, MOST_NESTING, MOST_TOKENS
 from dpsql.sql.refusals import CLAUSES, NAMED
 from dpsql.sql.released import shown_type
-from dpsql.sql.spellings import NAMES, NODES
+from dpsql.sql.spellings import AGGREGATE_NODES, NAMES, NODES
 from dpsql.sql.worded import RULES
 from tests.test_units_page import shop
 
@@ -374,11 +373,16 @@ def test_every_aggregate_has_a_row():
     def listed(rows: list[Row], column: str) -> set[str]:
         return {name for row in rows for name in row.codes(column)}
 
-    exact = {name for node, kind in AGGREGATES.items() if kind in EXACT for name in node.sql_names()}
-    assert listed(AGGREGATE_ROWS, "Aggregate") == ALSO_CALLED.union(*(node.sql_names() for node in AGGREGATES))
+    exact = {
+        name
+        for node, spellings in AGGREGATE_NODES.items()
+        if any(each.aggregate.of_cells is not None for each in spellings)
+        for name in node.sql_names()
+    }
+    assert listed(AGGREGATE_ROWS, "Aggregate") == ALSO_CALLED.union(*(node.sql_names() for node in AGGREGATE_NODES))
     assert listed(OUTER_ROWS, "Aggregate over an answer") == exact
     assert listed(INNER_ROWS, "Aggregate per person") == exact
-    statistics = {*map(str, SPREADS | PAIRS)}
+    statistics = {each.name for each in AGGREGATES.values() if each.second_moments}
     assert listed(under("Statistic"), "Statistic") == statistics
 
 

@@ -14,7 +14,7 @@ from dpsql.executors.pandas.encoding import Encoded
 from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.executors.pandas.exact_values import ranks
 from dpsql.executors.pandas.groups import key_codes
-from dpsql.executors.pandas.inner_aggregates import aggregate, renumber
+from dpsql.executors.pandas.inner_aggregates import KERNELS, aggregate, aggregate_cells, renumber
 from dpsql.executors.pandas.joining import KeyColumn, lookup
 from dpsql.executors.pandas.made import Made, MadeColumns, encoded_texts, joined_texts
 from dpsql.executors.pandas.pairing import (
@@ -28,7 +28,7 @@ from dpsql.executors.pandas.pairing import (
     with_presence,
 )
 from dpsql.executors.pandas.relations import Part, Places, Relation, Units, merged_units, rows_alone, units_of_codes
-from dpsql.plan.aggregates import AggregateKind, Aggregation
+from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import DTYPES, Column, Expr, Vector
 from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Source, Union, inputs_of, scans_of
 from dpsql.plan.query import GroupKey
@@ -292,9 +292,12 @@ def aggregated(each: Aggregation, rows: Relation, groups: Places, size: int, kin
     argument = each.argument
     if argument is None:
         return aggregate("COUNT", groups, size, None, kind)
-    if each.kind is AggregateKind.DISTINCT:
+    if each.kind.distinct:
         keys = key_codes(GroupKey(argument, None), rows)
         codes = keys.read(0, rows.rows)
         valid = keys.values.where_valid()[codes]
         return aggregate("COUNT_DISTINCT", groups, size, Vector(codes, valid), kind)
-    return aggregate(str(each.kind), groups, size, evaluated(argument, rows), kind)
+    vector = evaluated(argument, rows)
+    if each.kind.counts or each.kind.name in KERNELS:
+        return aggregate("COUNT" if each.kind.counts else each.kind.name, groups, size, vector, kind)
+    return aggregate_cells(each.kind, groups, size, vector, kind)

@@ -13,6 +13,7 @@ import numpy as np
 
 from dpsql.executors.pandas.cells import LARGEST_INTEGER
 from dpsql.executors.pandas.joining import Numbers, combine, dense_ranks, shifted, stable_order, whole_numbers
+from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.expressions import DTYPES, Array, Bools, Vector, blank
 from dpsql.schema.columns import Type
 
@@ -52,11 +53,28 @@ def aggregate(kind: str, groups: Numbers, n: int, vector: Vector | None, result:
         return Vector(counts)
     if kind == "COUNT_DISTINCT":
         return Vector(_distinct(groups, n, values))
-    cells = _KERNELS[kind](groups, counts, values)
+    cells = KERNELS[kind](groups, counts, values)
     present = (counts > 0) & ~np.isnan(cells) if cells.dtype.kind == "f" else counts > 0
     nothing: Any = blank(result)
     typed: Array = np.where(present, cells, nothing).astype(DTYPES[result], copy=False)
     return Vector(typed, None if present.all() else present)
+
+
+def aggregate_cells(kind: AggregateFunction, groups: Numbers, n: int, vector: Vector, result: Type) -> Vector:
+    """What has no kernel here: the function's own value of each group's cells, numbers in ascending order."""
+    assert kind.of_cells is not None  # others are refused
+    groups, values = _present(groups, vector)
+    values = _comparable(values)
+    cells: list[list[Any]] = [[] for _ in range(n)]
+    for place in np.lexsort((values, groups)).tolist():
+        cells[groups[place]].append(values[place].item())
+    found = [kind.of_cells(each, result) if each else kind.of_nothing for each in cells]
+    if result is Type.INTEGER:
+        found = [each and max(-LARGEST_INTEGER, min(LARGEST_INTEGER, each)) for each in found]
+    valid = np.array([each is not None and each == each for each in found], dtype=bool)  # noqa: PLR0124 - NaN is not
+    nothing: Any = blank(result)
+    typed: Array = np.array([nothing if each is None else each for each in found], dtype=DTYPES[result])
+    return Vector(typed, None if valid.all() else valid)
 
 
 def _present(groups: Numbers, vector: Vector | None) -> tuple[Numbers, Array]:
@@ -151,7 +169,7 @@ def _comparable(values: Array) -> Array:
     return values + 0.0 if values.dtype.kind == "f" else values.astype(np.int64, copy=False)
 
 
-_KERNELS: Mapping[str, Callable[[Numbers, Numbers, Array], Array]] = {
+KERNELS: Mapping[str, Callable[[Numbers, Numbers, Array], Array]] = {
     "SUM": _sum,
     "AVG": _average,
     "MIN": _least,

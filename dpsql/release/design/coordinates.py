@@ -20,7 +20,6 @@ from dpsql.core.exact import (
 )
 from dpsql.core.reach import change_of
 from dpsql.core.sensitivity import Analysis, Measured
-from dpsql.plan.aggregates import PAIRS, SPREADS, AggregateKind
 from dpsql.release.design.grids import FURTHER_OUT, MOST_OF_UNITS, Fineness, Grid, far
 from dpsql.release.design.subcounts import around_the_count
 from dpsql.release.labels import Label
@@ -66,9 +65,7 @@ class Builder:
         """The lattice; None where integers have no common multiple of reasonable size."""
         measured = self.analysis.measured
         by_row = [m for m in measured if m.of == "rows"]
-        counted: set[Part] = {
-            count_of(m) for m in by_row if m.aggregation.kind not in (AggregateKind.SUM, AggregateKind.DISTINCT)
-        }
+        counted: set[Part] = {count_of(m) for m in by_row if "n" in m.aggregation.kind.moments}
         selecting = self._selecting()
         if self.selects:
             counted.add(selecting)
@@ -106,7 +103,7 @@ class Builder:
             return CountRows(None)
         asked_for_units = any(m.of == "presence" and not m.argument.nullable for m in self.analysis.measured)
         for m in self.analysis.measured if not asked_for_units else ():
-            if m.aggregation.kind is AggregateKind.COUNT and count_of(m) == CountRows(None) and not self.of_units:
+            if m.aggregation.kind.counts and count_of(m) == CountRows(None) and not self.of_units:
                 if m.of == "rows":
                     return CountRows(None)
                 if m.count.range.lower == 0:
@@ -120,21 +117,21 @@ class Builder:
         kind = m.aggregation.kind
         if m.of != "rows":
             return self._estimate_of_units(m)
-        if kind is AggregateKind.DISTINCT:
-            return Estimate(AggregateKind.COUNT, None, self._distinct(m), 0.0, point(0), whole=True)
+        if kind.distinct:
+            return Estimate(kind.estimated_as or kind, None, self._distinct(m), 0.0, point(0), whole=True)
         count = count_of(m)
         if m.sum is None:
             return Estimate(kind, None, self._counted(count), 0.0, point(0), whole=True)
         held = m.argument.range
-        whole = kind is AggregateKind.SUM and is_whole(argument_of(m))
+        whole = kind.linear and is_whole(argument_of(m))
         public = self.analysis.public_count and m.count.sure
-        if kind is AggregateKind.SUM and count not in counted and not self.centre_all and not public:
+        if kind.linear and count not in counted and not self.centre_all and not public:
             return Estimate(kind, self._raw_sum(m), None, 0.0, held, whole)
         place = self._counted(count)
         if self._too_wide_for_a_grid(m):
             return Estimate(kind, self._raw_sum(m), place, 0.0, held, whole)
         centred = self._centred_sum(self.grids[grid_key(m)], count)
-        if kind in SPREADS or kind in PAIRS:
+        if kind.second_moments:
             return Estimate(kind, centred, place, middle(held), held, whole, self._moments(m, count))
         return Estimate(kind, centred, place, middle(held), held, whole)
 
@@ -147,10 +144,10 @@ class Builder:
         varies = own.part.most > 0 and other.part.most > 0
         return Moments(
             half(m.argument.range),
-            self._square(own, count) if kind in (AggregateKind.CORR, AggregateKind.REGR_R2) else None,
+            self._square(own, count) if "q" in kind.moments else None,
             self._product(own, other) if varies else None,
             self._centred_sum(other, count),
-            self._square(other, count) if kind not in (AggregateKind.COVAR_POP, AggregateKind.COVAR_SAMP) else None,
+            self._square(other, count) if "r" in kind.moments else None,
             middle(m.other.range),
             half(m.other.range),
         )
@@ -186,7 +183,7 @@ class Builder:
         if m.of == "presence":
             argument = m.aggregation.argument
             units = CountUnits(argument if m.argument.nullable else None)
-            return Estimate(AggregateKind.COUNT, None, self._counted(units), 0.0, point(0), whole=True)
+            return Estimate(kind.estimated_as or kind, None, self._counted(units), 0.0, point(0), whole=True)
         if m.of == "mean":
             grid = self.grids[grid_key(m)]
             count = CountUnits(argument_of(m) if m.argument.nullable else None)
@@ -245,7 +242,7 @@ class Builder:
     def _too_wide_for_a_grid(self, m: Measured) -> bool:
         """Whether whole numbers of nobody's rows are summed as they are, since grids would be too coarse for what is
         said to be exact. (Noise of people's rows goes with the range, and so may the grid.)"""
-        if self.analysis.private or m.aggregation.kind not in (AggregateKind.SUM, AggregateKind.AVG):
+        if self.analysis.private or m.aggregation.kind.second_moments:
             return False
         most = self.fineness.most_exact()
         return is_whole(argument_of(m)) and most < m.argument.range.magnitude <= LARGEST_WHOLE

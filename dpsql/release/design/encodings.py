@@ -14,16 +14,12 @@ from itertools import product
 
 from dpsql.core.exact import SHARE_STEPS, LatticeShare, LatticeSum
 from dpsql.core.sensitivity import Analysis, Measured
-from dpsql.plan.aggregates import PAIRS, SPREADS, AggregateKind
 from dpsql.plan.expressions import Expr, Fact
 from dpsql.release.labels import Label
 from dpsql.release.parts import Coordinate, Estimate, Feature, Lattice, Moments
 from dpsql.release.values import count_of, half, middle
 from dpsql.schema.intervals import Interval, point
 
-_SQUARES = frozenset({AggregateKind.CORR, AggregateKind.REGR_R2})
-_SLOPES = frozenset({AggregateKind.REGR_SLOPE, AggregateKind.REGR_INTERCEPT}) | _SQUARES
-_LINEAR = frozenset({AggregateKind.COUNT, AggregateKind.SUM, AggregateKind.AVG}) | SPREADS | PAIRS
 _U = {1: (-1, 1), 2: (-1, 0, 1)}
 """u = 2 y - 1 in Bernstein's polynomials of each degree."""
 _SQUARE = (1, -3, 1)
@@ -50,7 +46,7 @@ def encoded(analysis: Analysis) -> list[Lattice]:
 def _follows(m: Measured, sides: Collection[Expr]) -> bool:
     """Whether an aggregate follows from the shares of these two columns."""
     arguments = m.aggregation.arguments
-    if m.of != "rows" or m.aggregation.kind not in _LINEAR:
+    if m.of != "rows" or not m.aggregation.kind.moments:
         return False
     if m.sum is not None and not all(each in sides for each in arguments):
         return False
@@ -65,9 +61,9 @@ class _Design:
         squared: set[Expr] = set()
         for m in analysis.measured:
             arguments = m.aggregation.arguments
-            if m.aggregation.kind in SPREADS or m.aggregation.kind in _SQUARES:
-                squared.update(arguments)
-            elif m.aggregation.kind in _SLOPES:
+            if "q" in m.aggregation.kind.moments:
+                squared.add(arguments[0])
+            if "r" in m.aggregation.kind.moments:
                 squared.add(arguments[1])
         self.exprs = list(sides)
         self.degrees = tuple(2 if expr in squared else 1 for expr in self.exprs)
@@ -115,8 +111,8 @@ class _Design:
         if m.other is not None:
             other = arguments[1]
             squares = (
-                places[own, "square"] if kind in _SQUARES else None,
-                places[other, "square"] if kind in _SLOPES else None,
+                places[own, "square"] if "q" in kind.moments else None,
+                places[other, "square"] if "r" in kind.moments else None,
             )
             moments = Moments(
                 half(held),
@@ -127,7 +123,7 @@ class _Design:
                 middle(m.other.range),
                 half(m.other.range),
             )
-        elif kind in SPREADS:
+        elif kind.second_moments:
             moments = Moments(half(held), places[own, "square"])
         return Estimate(kind, places[own], count, middle(held), held, whole=False, moments=moments)
 

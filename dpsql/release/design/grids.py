@@ -8,7 +8,6 @@ from fractions import Fraction
 
 from dpsql.core.exact import LARGEST_STEP_COUNT, LatticeSum
 from dpsql.core.sensitivity import Measured
-from dpsql.plan.aggregates import PAIRS, SPREADS
 from dpsql.plan.expressions import Fact
 from dpsql.release.values import GridKey, grid_key, is_whole
 from dpsql.schema.frozen import dataclass
@@ -47,7 +46,7 @@ class Fineness:
                 if each is not None:
                     key = grid_key(m, second=second)
                     held[key] = each
-                    power = 2 if m.aggregation.kind in SPREADS or m.aggregation.kind in PAIRS else 1
+                    power = 2 if m.aggregation.kind.second_moments else 1
                     powers[key] = max(power, powers.get(key, 1))
         sizes: dict[GridKey, int] = {}
         common = 1

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from dpsql.core.measurement import Share
 from dpsql.core.mechanisms import Noise
 from dpsql.core.reach import never_negative
-from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Call, Column, Expr, IntervalEnd, Literal, Report, Slot, Vector, call, walk
 from dpsql.plan.functions import FUNCTIONS
@@ -120,7 +119,7 @@ def _of_average(release: Release, condition: Call, args: Sequence[Expr | None]) 
     if bound is None or place < 0:
         return []
     each = release.estimates[place]
-    if each.kind is not AggregateKind.AVG or each.chosen is not None or each.sum is None or each.count is None:
+    if not each.kind.mean or each.chosen is not None or each.sum is None or each.count is None:
         return []
     if not each.range.lower < bound < each.range.upper:
         return []

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.plan.aggregates import SPREADS, AggregateKind
 from dpsql.plan.expressions import Call, Expr, Fact, IntervalEnd, Literal, Report, Slot, walk
 from dpsql.release.integers import around, outward
 from dpsql.release.intervals.averages import average_interval
@@ -90,7 +89,7 @@ def _estimate(release: Release, atom: Expr) -> Estimate | None:
 def _is_known(release: Release, estimate: Estimate) -> bool:
     if estimate.chosen is not None:
         return False
-    return estimate.kind is AggregateKind.AVG or estimate.moments is None or is_known(release, estimate)
+    return estimate.moments is None or is_known(release, estimate)
 
 
 def constant_half_width(release: Release, expr: Expr, level: float) -> float | None:
@@ -105,7 +104,7 @@ def _constant(release: Release, expr: Expr, level: float) -> float | None:
     if isinstance(expr, Slot):
         place = expr.index - len(release.query.plan.keys)
         each = release.estimates[place] if place >= 0 else None
-        if each is not None and each.whole and each.kind in (AggregateKind.COUNT, AggregateKind.SUM):
+        if each is not None and each.whole and each.kind.linear:
             return float(of_whole(linear_half_width(release, each, level)))
     form = form_of(release, expr)
     return form.half_width(release, level) if isinstance(form, Linear) else None
@@ -166,7 +165,7 @@ def _made_of(release: Release, atom: Expr) -> tuple[Weights | None, frozenset[in
         estimate = release.estimates[atom.index - len(release.query.plan.keys)]
         if estimate.chosen is not None:
             return None, frozenset()
-        features = linear_features(estimate)
+        features = estimate.terms
         if features is None:
             return None, coordinates_of(release, estimate.places)
         weights = weights_of(release, features)
@@ -196,16 +195,11 @@ def _truncated(release: Release, released: Released, atom: Expr, level: float, s
 
 def _anything(release: Release, atom: Expr) -> Bounds:
     """All that there can be."""
-    kind = EVERYTHING
+    values = EVERYTHING
     if isinstance(atom, Slot):
         estimate = release.estimates[atom.index - len(release.query.plan.keys)]
-        if estimate.kind is AggregateKind.AVG:
-            kind = estimate.range
-        elif estimate.kind is AggregateKind.COUNT or estimate.kind in SPREADS:
-            kind = Interval(0, EVERYTHING.upper)
-        elif estimate.kind is AggregateKind.CORR:
-            kind = Interval(-1, 1)
-    return np.array([float(kind.lower)]), np.array([float(kind.upper)])
+        values = estimate.range if estimate.kind.values is None else estimate.kind.values
+    return np.array([float(values.lower)]), np.array([float(values.upper)])
 
 
 def _plain(release: Release, released: Released, atom: Expr, level: float) -> Bounds | None:
@@ -236,7 +230,7 @@ def aggregate_interval(release: Release, released: Released, index: int, level: 
     estimate = release.estimates[index]
     if not _is_known(release, estimate):
         return None
-    if estimate.kind is AggregateKind.AVG:
+    if estimate.kind.mean:
         return average_interval(release, released, estimate, level)
     if estimate.moments is not None:
         return moments_interval(release, released, estimate, level)
@@ -252,18 +246,9 @@ def _linear_value(estimate: Estimate, values: Floats) -> Floats:
     total: Floats = np.zeros(values.shape[1]) if estimate.sum is None else values[estimate.sum]
     if estimate.count is None:
         return total
-    scale = estimate.centre if estimate.kind is AggregateKind.SUM else 1.0
+    scale = 1.0 if estimate.kind.counts else estimate.centre
     centred: Floats = total + values[estimate.count] * scale
     return centred
-
-
-def linear_features(estimate: Estimate) -> dict[int, float] | None:
-    """The features of a COUNT or SUM with their weights; None for what is no sum of features."""
-    if estimate.kind not in (AggregateKind.COUNT, AggregateKind.SUM):
-        return None
-    scale = estimate.centre if estimate.kind is AggregateKind.SUM else 1.0
-    parts = ((estimate.sum, 1.0), (estimate.count, scale))
-    return {place: weight for place, weight in parts if place is not None}
 
 
 def linear_half_widths(release: Release, estimate: Estimate, level: float, groups: int) -> Floats:
@@ -276,6 +261,6 @@ def linear_half_widths(release: Release, estimate: Estimate, level: float, group
 
 def linear_half_width(release: Release, estimate: Estimate, level: float) -> float:
     """The half-width of a COUNT or SUM, the same for every group."""
-    scale = estimate.centre if estimate.kind is AggregateKind.SUM else 1.0
+    scale = 1.0 if estimate.kind.counts else estimate.centre
     weights = np.array([[1.0], [scale]])
     return float(half_widths(release, (estimate.sum, estimate.count), weights, level)[0])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.expressions import Expr, Slot
 from dpsql.release.noise_expressions import Linear, form_of
 from dpsql.release.release import Release, Released
@@ -33,7 +32,7 @@ def _terms(release: Release, released: Released, atom: Expr) -> Floats | None:
     """The sum of the sizes of the terms of COUNT, SUM, AVG, and combinations and quotients of these."""
     if isinstance(atom, Slot):
         estimate = release.estimates[atom.index - len(release.query.plan.keys)]
-        if estimate.kind is AggregateKind.AVG and estimate.chosen is None:
+        if estimate.kind.mean:
             return np.full(released.groups, abs(estimate.centre) + float(estimate.range.magnitude))
     form = form_of(release, atom)
     if form is None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.plan.aggregates import SPREADS, AggregateKind
 from dpsql.release.intervals.widths import half_widths
 from dpsql.release.parts import Estimate, Moments
 from dpsql.release.release import Release, Released
@@ -17,42 +16,29 @@ Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]
 
 
-_KNOWN = (*SPREADS, AggregateKind.COVAR_POP, AggregateKind.COVAR_SAMP, AggregateKind.CORR)
-
-
 def is_known(release: Release, estimate: Estimate) -> bool:
     """Whether an aggregation of second moments has an interval: of nobody's rows the answer is exact."""
     moments, kind = estimate.moments, estimate.kind
     assert moments is not None  # these kinds have them
-    slope = kind is AggregateKind.REGR_SLOPE and bool(moments.other_half or not moments.half)
-    return release.noise is not None and (kind in _KNOWN or slope)
+    divides = not kind.is_ratio or bool(moments.other_half or not moments.half)
+    return release.noise is not None and kind.interval is not None and divides
 
 
 def moments_interval(release: Release, released: Released, estimate: Estimate, level: float) -> Bounds | None:
     """The interval of an aggregation of second moments, for every released group; None where none is known."""
-    from dpsql.accuracy import statistics as known  # only these aggregates need it
-
-    moments, kind = estimate.moments, estimate.kind
-    assert moments is not None  # these kinds have them
-    if not is_known(release, estimate):
+    moments, interval = estimate.moments, estimate.kind.interval
+    if moments is None or interval is None or not is_known(release, estimate):
         return None
-    read = _Reader(release, released, estimate, moments)
-    sample = kind in (AggregateKind.VAR_SAMP, AggregateKind.STDDEV_SAMP, AggregateKind.COVAR_SAMP)
-    if kind in SPREADS:
-        low, high = read.run(known.variance_interval, "nsq", level, sample)
-        if kind in (AggregateKind.STDDEV_POP, AggregateKind.STDDEV_SAMP):
-            return np.sqrt(low) * moments.half, np.sqrt(high) * moments.half
-        return low * moments.half**2, high * moments.half**2
-    if kind in (AggregateKind.COVAR_POP, AggregateKind.COVAR_SAMP):
-        low, high = read.run(known.covariance_interval, "nstp", level, sample)
-        return low * (moments.half * moments.other_half), high * (moments.half * moments.other_half)
-    if kind is AggregateKind.CORR:
-        return read.run(known.correlation_interval, "nsqtrp", level)
-    if not moments.half:  # the slope of one value on anything
+    if estimate.kind.is_ratio and not moments.half:  # the slope of one value on anything
         return np.zeros(released.groups), np.zeros(released.groups)
-    low, high = read.run(known.slope_interval, "ntrsp", level)  # of y = u on x = v
-    ratio = moments.half / moments.other_half
-    return low * ratio, high * ratio
+    read = _Reader(release, released, estimate, moments)
+
+    def solve(equation: str, letters: str, *sample: bool) -> Bounds:
+        from dpsql.accuracy import statistics  # only these aggregates need it
+
+        return read.run(getattr(statistics, f"{equation}_interval"), letters, level, *sample)
+
+    return interval(solve, moments.half, moments.other_half)
 
 
 class _Reader:

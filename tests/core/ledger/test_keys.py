@@ -23,7 +23,8 @@ import dpsql
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.unit import Neighbours
 from dpsql.plan import functions
-from dpsql.plan.aggregates import AggregateKind
+from dpsql.plan.aggregates import AGGREGATES
+from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.nodes import Filter, Scan
 from dpsql.release.release import Release
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
@@ -219,7 +220,9 @@ def test_the_questions_are_of_all_kinds():
     missing = [kind.__name__ for kind in FORMS if kind not in set(map(type, every))]
     assert not missing, f"no question with {missing}"
     members = {each for each in every if isinstance(each, Enum)}
-    assert set(NAMES) - members <= {Type.OTHER, AggregateKind.VAR_SAMP}
+    assert set(NAMES) - members <= {Type.OTHER}
+    functions = {each for each in every if isinstance(each, AggregateFunction)}
+    assert set(AGGREGATES.values()) - functions <= {AGGREGATES["VAR_SAMP"]}
 
 
 def test_forms_list_every_field():
@@ -434,9 +437,21 @@ def test_a_class_that_is_like_another_has_no_part_in_its_form():
 
 
 def test_a_member_without_a_tag_has_no_key(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delitem(canonical_forms.NAMES, AggregateKind.AVG)
+    monkeypatch.delitem(canonical_forms.NAMES, Type.REAL)
     made = replace(release_of(QUESTIONS["average"]))
     assert canonical.canonical(made, None, None) is None
+
+
+def test_an_aggregate_that_the_language_does_not_have_has_no_key(monkeypatch: pytest.MonkeyPatch):
+    """Its tag tells nothing of it: the language may have another one by its name."""
+    made = replace(release_of(QUESTIONS["average"]))
+    monkeypatch.setitem(AGGREGATES, "AVG", replace(AGGREGATES["AVG"], tag="another"))
+    assert canonical.canonical(made, None, None) is None
+
+
+def test_tags_of_aggregates_are_their_own():
+    tags = [each.tag for each in AGGREGATES.values()]
+    assert len(set(tags)) == len(tags)
 
 
 def test_what_has_no_key_is_answered_and_paid_each_time(monkeypatch: pytest.MonkeyPatch):
