@@ -79,7 +79,7 @@ def _gradient(each: Estimate, features: Mapping[int, float]) -> dict[int, float]
     size = dict.fromkeys(places, _ROWS)
     if each.sum is not None:
         half = float(each.range.upper) / 2 - float(each.range.lower) / 2
-        size[each.sum] *= half if each.moments is None else each.moments.half or 1.0
+        size[each.sum] *= (half if each.moments is None else each.moments.half) or 1.0
     if each.moments is not None and each.moments.sum is not None:
         size[each.moments.sum] *= each.moments.other_half or 1.0
     values = np.zeros((max(places) + 1, 2 * len(places)))

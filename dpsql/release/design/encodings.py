@@ -38,8 +38,8 @@ def encoded(analysis: Analysis) -> list[Lattice]:
     count = count_of(pairs[0])
     if not all(_follows(m, sides) and count_of(m) == count for m in measured):
         return []
-    if len(sides) < 2 or any(half(side.range) == 0 for side in sides.values()):
-        return []
+    if len(sides) < 2 or any(float(side.range.lower) == float(side.range.upper) for side in sides.values()):
+        return []  # there is nothing to divide, at least for doubles
     return [_Design(analysis, sides, pairs[0]).lattice()]
 
 

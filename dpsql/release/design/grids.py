@@ -67,6 +67,8 @@ class Fineness:
             return Grid(part, float(held.lower), 1.0)
         size = self.real_steps() if key[2] is None else min(self.real_steps(), MOST_OF_UNITS)
         lower_end, upper_end = float(held.lower), float(held.upper)
+        if lower_end == upper_end:  # integers that doubles do not tell apart: as good as one value
+            return Grid(LatticeSum(expr, lower_end, upper_end, lower_end, 1.0, 0, 0, whole=False), lower_end, 1.0)
         scale = size / (upper_end - lower_end)
         part = LatticeSum(expr, lower_end, upper_end, lower_end, scale, 0, size, whole=False)
         return Grid(part, lower_end, (upper_end - lower_end) / size)
