@@ -27,10 +27,11 @@ from numpy.typing import NDArray
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Event
 from dpsql.core.exact import Edges, ExactPlan, ExactTable, GridCounts
-from dpsql.core.exponential import Chooser, exponential, permute_and_flip, spread_of_counts
+from dpsql.core.exponential import Chooser, Choosing, exponential, permute_and_flip, spread_of_counts
 from dpsql.core.grants import grant
 from dpsql.core.loss import Allowance
 from dpsql.core.measurement import Exact, Found, Laws, Said, Told
+from dpsql.core.paid import Drawing
 from dpsql.core.reach import assert_limited, of_one_group
 from dpsql.core.sensitivity import Analysis
 from dpsql.core.unit import Neighbours
@@ -203,6 +204,14 @@ class Searches(Said):
     def reach(self) -> tuple[int, ...]:
         """By how much the counts beyond two bounds can move apart, in each search."""
         return tuple(search.spread for search in self.searches)
+
+    @property
+    def drawings(self) -> tuple[Drawing, ...]:
+        """What chooses, to be seen to be paid for."""
+        return tuple(
+            Drawing(Choosing(each.mechanism, each.epsilon), None, each.rows, each.bounded, False, each.cost)
+            for each in self.searches
+        )
 
     def run(self, exact: Exact, found: Found) -> Found:
         return replace(found, bounds=self.choose(exact.table))

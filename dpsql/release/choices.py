@@ -25,11 +25,12 @@ from dpsql.accuracy.widths import half_width
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Event
 from dpsql.core.exact import Edges, Grid, GridCounts, LatticeSum
-from dpsql.core.exponential import Chooser, exponential, gaps_of, permute_and_flip, spread_of_counts, top_k
+from dpsql.core.exponential import Chooser, Choosing, exponential, gaps_of, permute_and_flip, spread_of_counts, top_k
 from dpsql.core.grants import Grant, grant
 from dpsql.core.loss import Allowance
 from dpsql.core.measurement import Exact, Found, Laws, Said, Told
 from dpsql.core.mechanisms import Noise
+from dpsql.core.paid import Drawing
 from dpsql.core.quantiles import extreme_rank, fixed_rank_spread, quantiles, rank_gaps, rank_gaps_at, rows_off
 from dpsql.core.reach import reach_of_counts
 from dpsql.core.sensitivity import Analysis, Measured
@@ -169,6 +170,13 @@ class Draw(Said):
     def reach(self) -> int:
         """How many rows of a unit there are; how far each moves scores apart is for the law to know."""
         return self.rows
+
+    @property
+    def drawings(self) -> tuple[Drawing, ...]:
+        """What chooses, to be seen to be paid for."""
+        draws = len(self.places) if self.kind is AggregateKind.TOP_K else len(self.wanted).bit_length()
+        law = None if self.mechanism == EXACT or self.noise else Choosing(self.mechanism, self.epsilon, draws)
+        return (Drawing(law, self.noise, self.rows, self.bounded, self.one_group, self.cost),)
 
     @property
     def events(self) -> tuple[Event, ...]:

@@ -31,6 +31,7 @@ from dpsql.core.grants import grant
 from dpsql.core.loss import Allowance, PrivacyLoss
 from dpsql.core.measurement import Exact, Found, Laws, Said, Told
 from dpsql.core.mechanisms import CubeLaplace, Noise, Reach, SplitLaplace
+from dpsql.core.paid import NoisyVector
 from dpsql.core.reach import reach_of_level
 from dpsql.core.sensitivity import Analysis
 from dpsql.plan.domains import vector_of
@@ -159,6 +160,11 @@ class Levels(Said):
 
     def within(self, most: int) -> Levels:
         return replace(self, sizes=tuple(min(size, most) for size in self.sizes))
+
+    @property
+    def vectors(self) -> tuple[NoisyVector, ...]:
+        """The noise of each measured level, to be seen to be paid for."""
+        return tuple(NoisyVector(self.noisy, level.noise, level.cost, level.keys) for level in self.measured)
 
     def run(self, exact: Exact, found: Found) -> Found:
         """All rows of the answer, level after level."""

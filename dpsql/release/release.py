@@ -24,6 +24,7 @@ from dpsql.core.goal import Goal
 from dpsql.core.loss import Allowance
 from dpsql.core.measurement import ALL_SHOWN, Exact, Found, Measurement, Share, ShownGroups, Told, measured
 from dpsql.core.mechanisms import INDEPENDENT, NO_REACH, DiscreteGaussian, Noise, Reach
+from dpsql.core.paid import Asked, assert_paid
 from dpsql.core.sensitivity import Analysis
 from dpsql.plan.expressions import Vector
 from dpsql.plan.query import Query
@@ -251,9 +252,8 @@ class Release:
 
     def privatise(self, table: ExactTable) -> Released:
         """Measure the exact integers, and decode what is found."""
-        exact = Exact(table, self.coordinate_steps(table.parts), self.exact.keys)
         noisy = [place for place, each in enumerate(self.coordinates) if each.noisy]
-        return self._decoded(measured(self.measurements, exact, noisy))
+        return self._decoded(self.asked.measured(self.measurements, table, noisy))
 
     def _decoded(self, found: Found) -> Released:
         """What is found, in the answer's units."""
@@ -277,21 +277,22 @@ class Release:
         return np.stack(sums)
 
     def coordinate_steps(self, parts: NDArray[Any]) -> NDArray[Any]:
-        """The exact coordinates, (coordinates, groups), from the exact parts; integers in lattice steps.
+        """The exact coordinates, (coordinates, groups), from the exact parts; integers in lattice steps."""
+        return self.asked.steps(parts)
 
-        Python integers take over where 64 bits could be too few, which follows the number of rows but changes nothing.
-        """
-        groups = parts.shape[1]
-        largest = max((int(abs(part).max()) for part in parts), default=0) if groups else 0
-        weight = max((sum(abs(f) for _, f in each.terms) for each in self.coordinates), default=0)
-        wide = parts.dtype == object or max(1, largest) * weight >= 2**61
-        held = parts.astype(object) if wide else parts
-        steps = np.zeros((len(self.coordinates), groups), dtype=held.dtype)
-        for row, coordinate in enumerate(self.coordinates):
-            for part, factor in coordinate.terms:
-                steps[row] += held[part] * factor
-        return steps
+    @cached_property
+    def asked(self) -> Asked:
+        """What is measured of which integers."""
+        return Asked(self.exact, self.analysis, tuple(each.terms for each in self.coordinates))
+
+    def assert_paid(self) -> None:
+        """Raises InternalError where it is worth more than it costs (`core.paid`)."""
+        self.once(_assert_paid)
 
     def chance_shown(self, units: int) -> float | None:
         """The chance that a group of so many privacy units is shown; None when all groups are."""
         return self.selection.chance(units)
+
+
+def _assert_paid(release: Release) -> None:
+    assert_paid(release.asked, release.measurements, release.cost, [bounded.cost for bounded in release.bounds])

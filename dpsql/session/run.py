@@ -38,6 +38,7 @@ def run(release: Release, stores: Mapping[str, Store], *, paid: bool = True) -> 
         settled = release.settled(bounds)
         if settled is not release:  # planned anew, so tried anew; by what is released, and no row
             tried(settled, {name.casefold(): store.schema for name, store in stores.items()}, public_stores(stores))
+        settled.assert_paid()
         released = settled.privatise(executor.execute(settled.exact, fresh_key()))
         released = replace(released, bounds=bounds)
     except Exception as error:  # noqa: BLE001 - whatever it is, it may have seen a row

@@ -43,7 +43,8 @@ Tables = Mapping[str, TableSchema]
 def tried(release: Release, tables: Tables, public: Mapping[str, ColumnStore]) -> None:
     """Run a release over made-up rows. tables: the schemas by folded name; public: the stores of public tables.
 
-    Raises InternalError where anything fails."""
+    What it measures is seen to be paid for first (`core.paid`). Raises InternalError where anything fails."""
+    release.assert_paid()
     failed = ""
     step = _Step("its plan")
     try:
