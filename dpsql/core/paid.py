@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,6 +42,7 @@ from dpsql.core.stability import Stability, stability
 from dpsql.core.unit import ONE_ROW, Neighbours
 from dpsql.errors import InternalError
 from dpsql.plan.facts import known_of
+from dpsql.schema.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)
