@@ -41,6 +41,7 @@ from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.query import Aggregate, GroupKey
 from dpsql.release.parts import Chosen, Estimate
 from dpsql.release.points import Points
+from dpsql.release.points import dense as _dense
 from dpsql.release.values import argument_of
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import point
@@ -198,15 +199,6 @@ class Draw(Said):
 def _largest(counts: NDArray[Any], many: int) -> NDArray[Any]:
     """The places of the largest counts of each group, in their order, shape (many, groups)."""
     return np.argsort(-counts, axis=1, kind="stable")[:, :many].T
-
-
-def _dense(grid: Grid, groups: NDArray[Any], points: int) -> NDArray[np.int64]:
-    counts = np.zeros((len(groups), points), dtype=np.int64)
-    first = np.searchsorted(grid.groups, groups, side="left")
-    last = np.searchsorted(grid.groups, groups, side="right")
-    for row, (start, stop) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
-        counts[row, grid.points[start:stop]] = grid.counts[start:stop]
-    return counts
 
 
 @dataclass(frozen=True)

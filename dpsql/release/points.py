@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.core.exact import Grid
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Number
 
@@ -90,3 +91,13 @@ def _edges(of: Points) -> tuple[float, ...]:
     before, behind = points[:-1], points[1:]
     middle = before + (behind - before) / 2
     return tuple(np.where(middle < behind, middle, before).tolist())
+
+
+def dense(grid: Grid, groups: NDArray[Any], points: int) -> NDArray[np.int64]:
+    """The counts of these groups at all points, shape (groups, points)."""
+    counts = np.zeros((len(groups), points), dtype=np.int64)
+    first = np.searchsorted(grid.groups, groups, side="left")
+    last = np.searchsorted(grid.groups, groups, side="right")
+    for row, (start, stop) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+        counts[row, grid.points[start:stop]] = grid.counts[start:stop]
+    return counts

@@ -21,11 +21,12 @@ from dpsql.core.cost import Cost
 from dpsql.core.events import Event, Pure
 from dpsql.core.exact import ExactPlan, ExactTable
 from dpsql.core.goal import Goal
-from dpsql.core.loss import Allowance
+from dpsql.core.loss import Allowance, PrivacyLoss
 from dpsql.core.measurement import ALL_SHOWN, Exact, Found, Measurement, Share, ShownGroups, Told, measured
 from dpsql.core.mechanisms import INDEPENDENT, NO_REACH, DiscreteGaussian, Noise, Reach
 from dpsql.core.paid import Asked, assert_paid
 from dpsql.core.sensitivity import Analysis
+from dpsql.errors import InternalError
 from dpsql.plan.expressions import Vector
 from dpsql.plan.query import Query
 from dpsql.release.auto_bounds import NO_SEARCHES, Bounded, Searches
@@ -295,4 +296,8 @@ class Release:
 
 
 def _assert_paid(release: Release) -> None:
-    assert_paid(release.asked, release.measurements, release.cost, [bounded.cost for bounded in release.bounds])
+    cost, allowed = release.cost, release.allowed
+    pair = allowed.rho is None and not cost.within(PrivacyLoss(allowed.pure, allowed.delta))
+    if pair or cost.delta > allowed.delta or (allowed.rho is not None and cost.rho > allowed.rho):
+        raise InternalError("a release would cost more than it may")
+    assert_paid(release.asked, release.measurements, cost, [bounded.cost for bounded in release.bounds])

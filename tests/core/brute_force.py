@@ -221,11 +221,9 @@ def check_neighbours(made: Release, one: Integers, other: Integers, where: str) 
 
 def check_total(made: Release, sql: str) -> None:
     """All measurements together cost what is charged, and that is what was allowed."""
-    each = [made.levels] if made.levels is not None else list(made.measurements)
-    if made.searches is not None:
-        each.append(made.searches)
-    finite = [one.cost.epsilon for one in each if one is not None]
-    delta, rho = sum(one.cost.delta for one in each), sum(one.cost.rho for one in each)  # type: ignore[union-attr]
+    each = made.measurements
+    finite = [one.cost.epsilon for one in each]
+    delta, rho = sum(one.cost.delta for one in each), sum(one.cost.rho for one in each)
     if made.cost.epsilon is not None:
         assert None not in finite, f"{sql}: {finite} of {made.cost}"
         assert sum(finite) <= made.cost.epsilon, f"{sql}: {finite} of {made.cost}"  # type: ignore[arg-type]
@@ -492,8 +490,7 @@ class Met:
     kinds: dict[str, int] = field(default_factory=dict)
 
     def note(self, made: Release) -> None:
-        each = [*made.measurements, *([made.searches] if made.searches is not None else [])]
-        for one in each:
+        for one in made.measurements:
             name = type(one).__name__ + (f" {one.noise.name}" if isinstance(one, Share) else "")
             self.kinds[name] = self.kinds.get(name, 0) + 1
 
@@ -521,7 +518,7 @@ def neighbours_of(
 
 
 def run(session: Session, made: Release, key: bytes, bounds: tuple[Interval, ...]) -> tuple[Integers | None, Integers]:
-    searched = None if made.searches is None else integers(session, made.searches.exact, key)
+    searched = integers(session, made.told.plans[0], key) if made.provisional else None
     return searched, integers(session, made.settled(bounds).exact, key)
 
 
@@ -552,14 +549,14 @@ def ask(rng: random.Random, met: Met, *, texts: int = 8, tables: int = 2) -> Non
         for one, other, key, a, b in pairs:
             where = f"{sql} | {relation} {terms} {world.limits} {world.columns} {world.unit}\n{a}\n{b}"
             (found, here), (searched, there) = run(one, made, key, bounds), run(other, made, key, bounds)
-            if made.searches is not None and found is not None and searched is not None:
+            if found is not None and searched is not None:
                 check_searches(made.searches, found, searched, where)
             check_neighbours(settled, here, there, where)
             met.pairs += 1
 
 
 def _some_bounds(made: Release, rng: random.Random) -> tuple[Interval, ...]:
-    if made.searches is None:
+    if not made.provisional:
         return ()
     ends: Callable[[], int] = lambda: rng.choice([0, 1, 2, 4, 2**20, 2**62])  # noqa: E731
     return tuple(Interval(-ends(), max(1, ends())) for _ in made.searches.searches)
