@@ -175,7 +175,7 @@ class Draw(Said):
     @property
     def drawings(self) -> tuple[Drawing, ...]:
         """What chooses, to be seen to be paid for."""
-        draws = len(self.places) if self.kind is AggregateKind.TOP_K else len(self.wanted).bit_length()
+        draws = len(self.wanted).bit_length() if self.kind.quantile else len(self.places)
         law = None if self.mechanism == EXACT or self.noise else Choosing(self.mechanism, self.epsilon, draws)
         return (Drawing(law, self.noise, self.rows, self.bounded, self.one_group, self.cost),)
 

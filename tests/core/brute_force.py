@@ -23,7 +23,6 @@ from dpsql.core.measurement import GroupsByChance, GroupsByThreshold, Share
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SplitLaplace
 from dpsql.errors import InternalError
 from dpsql.executors.base import executor_of
-from dpsql.plan.aggregates import AggregateKind
 from dpsql.plan.domains import cells_of
 from dpsql.release.auto_bounds import Searches
 from dpsql.release.choices import Draw
@@ -140,11 +139,11 @@ def scores_of(draw: Draw, q: Fraction, grid: Mapping[int, int], at: Sequence[int
     total, found = sum(grid.values()), []
     for place in at:
         count, below = grid.get(place, 0), sum(each for point, each in grid.items() if point < place)
-        low, high = (total - below - count, total - below) if draw.kind is AggregateKind.MAX else (below, below + count)
-        if draw.kind in (AggregateKind.MODE, AggregateKind.TOP_K):
+        low, high = (total - below - count, total - below) if draw.kind.end == "largest" else (below, below + count)
+        if not (draw.kind.quantile or draw.kind.ranked):
             found.append(F(count))
         else:
-            target = q * total if draw.kind is AggregateKind.QUANTILE else F(draw.rank)
+            target = q * total if draw.kind.quantile else F(draw.rank)
             found.append(-max(low - target, target - high, F(0)))
     return found
 
@@ -162,14 +161,14 @@ def check_draw(draw: Draw, plan: ExactPlan, one: Integers, other: Integers, wher
             spread += max(moved) - min(moved)
     if draw.noise is not None:
         return pays(draw.cost, *worth(draw.noise, vectors, most=1), where)
-    if draw.kind is AggregateKind.QUANTILE:
+    if draw.kind.quantile:
         one_way, both = q in (0, 1), draw.bounded
         step = F(1) if one_way else 2 * max(q, 1 - q)
         each = (F(1) if one_way else F(2)) if both and not plan.keys else step * (2 if both else 1)
         levels = len(draw.wanted).bit_length()
         epsilon, draws = draw.epsilon / levels / (draw.rows * each) * spread, levels
     else:
-        draws = len(draw.places) if draw.kind is AggregateKind.TOP_K else 1
+        draws = len(draw.places)
         epsilon = draw.rate * spread
     if draw.mechanism == "exponential":
         assert draws * epsilon**2 / 8 <= draw.cost.rho, f"worth {float(epsilon)} {draws} times: {draw.cost}: {where}"
