@@ -244,7 +244,7 @@ class Release:
         """Choose the bounds that are still to be chosen: what is measured of integers of its own, before those of the
         release itself are known."""
         bounds: tuple[Interval, ...] = ()
-        for each in self.measurements:
+        for each in self.measurements if self.told.plans else ():  # most have none
             for plan in each.told.plans:
                 table = execute(plan)
                 exact = Exact(table, np.zeros((0, table.groups), dtype=np.int64), plan.keys)
