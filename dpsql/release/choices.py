@@ -100,20 +100,17 @@ class Draw(Said):
         """The rank of MIN from the bottom and of MAX from the top."""
         return extreme_rank(self.points, self.rate)
 
+    @property
+    def _neighbours(self) -> dict[str, Any]:
+        """How neighbours can differ, for the law of quantiles."""
+        return {"rows": self.rows, "bounded": self.bounded, "one_group": self.one_group}
+
     def rows_off(self, level: float) -> int:
         """How many rows the drawn value's rank, or its count, may be off from the best one's, with this probability
         and whatever the data are: the utility theorem of the exponential mechanism, exactly (see `extreme_rank`)."""
         beta = Fraction(1) - Fraction(repr(level))
         if self.kind.quantile:
-            return rows_off(
-                self.points,
-                self.wanted,
-                self.epsilon,
-                rows=self.rows,
-                bounded=self.bounded,
-                beta=beta,
-                one_group=self.one_group,
-            )
+            return rows_off(self.points, self.wanted, self.epsilon, beta=beta, **self._neighbours)
         if self.noise is not None:  # no count is off by more than that, so none taken is behind by twice as much
             return 2 * math.ceil(half_width(self.noise, float(1 - beta / self.points)))
         return extreme_rank(self.points, self.rate, beta)
@@ -125,16 +122,7 @@ class Draw(Said):
             found = self._best(counts)
             return np.where(counts.any(axis=1), found, -1)
         if self.kind.quantile:
-            found = quantiles(
-                counts,
-                self.wanted,
-                self.epsilon,
-                rows=self.rows,
-                bounded=self.bounded,
-                chooser=self.chooser,
-                one_group=self.one_group,
-            )
-            return found.T
+            return quantiles(counts, self.wanted, self.epsilon, chooser=self.chooser, **self._neighbours).T
         if self.kind.ranked:
             gaps = rank_gaps_at(counts, self.rank, self.kind.end == "largest")
             return self.chooser(gaps, self.rate)[None]
