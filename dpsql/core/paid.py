@@ -91,11 +91,11 @@ class Asked:
         largest = max((int(abs(part).max()) for part in parts), default=0) if groups else 0
         weight = max((sum(abs(factor) for _, factor in terms) for terms in self.coordinates), default=0)
         wide = parts.dtype == object or max(1, largest) * weight >= 2**61
-        held = parts.astype(object) if wide else parts
-        steps = np.zeros((len(self.coordinates), groups), dtype=held.dtype)
+        exact = parts.astype(object) if wide else parts
+        steps = np.zeros((len(self.coordinates), groups), dtype=exact.dtype)
         for row, terms in enumerate(self.coordinates):
             for part, factor in terms:
-                steps[row] += held[part] * factor
+                steps[row] += exact[part] * factor
         return steps
 
     def terms(self, places: Iterable[int]) -> list[Terms]:

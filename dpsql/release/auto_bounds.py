@@ -218,18 +218,18 @@ class Searches(Said):
 
     def choose(self, table: ExactTable) -> tuple[Interval, ...]:
         """Bounds for each column, from the exact counts."""
-        found = []
+        intervals = []
         for search, grid in zip(self.searches, table.grids, strict=True):
             counts = np.zeros(search.grid.points, dtype=np.int64)
             counts[grid.points] = grid.counts
-            found.append(search.choose(counts))
-        return tuple(found)
+            intervals.append(search.choose(counts))
+        return tuple(intervals)
 
 
 def loose_columns(query: Query, known: Known) -> tuple[Column, ...]:
     """The columns without bounds that aggregates of a query need some for, and that are declared "auto"."""
     tables = {scan.name: scan.table for scan in scans_of(query.plan.input)}
-    found: dict[Column, None] = {}
+    loose: dict[Column, None] = {}
     for each in query.plan.aggregations:
         if not each.kind.ranged or each.per_unit is not None:
             continue
@@ -238,10 +238,10 @@ def loose_columns(query: Query, known: Known) -> tuple[Column, ...]:
                 continue
             for column in _of_values(argument):
                 table = tables.get(column.table)
-                said = table.by_name.get(column.name.casefold()) if table is not None else None
-                if said is not None and said.auto and not fact(column, known).limited:
-                    found[column] = None
-    return tuple(found)
+                column_schema = table.by_name.get(column.name.casefold()) if table is not None else None
+                if column_schema is not None and column_schema.auto and not fact(column, known).limited:
+                    loose[column] = None
+    return tuple(loose)
 
 
 def _of_values(expr: Expr) -> Iterator[Column]:
@@ -255,12 +255,12 @@ def _of_values(expr: Expr) -> Iterator[Column]:
 
 def clipped(query: Query, bounds: dict[Column, Interval]) -> Query:
     """The query with columns clipped to bounds inside its aggregates."""
-    held: dict[Expr, Expr] = {column: clamped(column, interval) for column, interval in bounds.items()}
+    clamps: dict[Expr, Expr] = {column: clamped(column, interval) for column, interval in bounds.items()}
     aggregations = tuple(
         replace(
             each,
-            argument=None if each.argument is None else _values_clipped(each.argument, held),
-            second=None if each.second is None else _values_clipped(each.second, held),
+            argument=None if each.argument is None else _values_clipped(each.argument, clamps),
+            second=None if each.second is None else _values_clipped(each.second, clamps),
         )
         if each.kind.ranged
         else each
@@ -308,7 +308,7 @@ def searches_of(
     rows = whole.bounds.rows
     paid = grant(allowed).part(SHARE / len(loose)).choice()
     groups = min(plan.public_cells or 1, _MOST_GROUPS) if plan.keys else 1
-    found = tuple(
+    searches = tuple(
         Search.of(
             column,
             paid.law.epsilon,
@@ -321,9 +321,9 @@ def searches_of(
         for column in loose
     )
     limits = rows if whole.bounds.enforced else None
-    exact = ExactPlan(plan.input, (), every_cell=False, parts=(), limits=limits, grids=tuple(s.grid for s in found))
+    exact = ExactPlan(plan.input, (), every_cell=False, parts=(), limits=limits, grids=tuple(s.grid for s in searches))
     assert_limited(exact, whole)
-    return Searches(found, (exact,), paid.cost.times(len(found)), (paid.event,) * len(found), settle)
+    return Searches(searches, (exact,), paid.cost.times(len(searches)), (paid.event,) * len(searches), settle)
 
 
 def _chosen_already(_bounds: tuple[Interval, ...]) -> Any:

@@ -200,14 +200,14 @@ def _finite(values: NDArray[np.float64]) -> Vector:
 
 def _reports(vector: Vector, bounds: tuple[Any, Any], level: float, *, whole: bool) -> Vector:
     """Values with their noise intervals, in the form of GoogleSQL's report_format JSON."""
-    made = []
+    texts = []
     cells = zip(vector.values.tolist(), vector.where_valid().tolist(), *(ends.tolist() for ends in bounds), strict=True)
     for value, valid, low, high in cells:
         shown = None if not valid else round(value) if whole else value
         lower, upper = (end if math.isfinite(end) else None for end in (low, high))
         ends = {"lower_bound": lower, "upper_bound": upper, "confidence_level": level}
-        made.append(json.dumps({"result": {"value": shown, "noise_confidence_interval": ends}}))
-    return Vector(np.array(made, dtype=object))
+        texts.append(json.dumps({"result": {"value": shown, "noise_confidence_interval": ends}}))
+    return Vector(np.array(texts, dtype=object))
 
 
 def shown_output(

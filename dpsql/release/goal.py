@@ -32,16 +32,16 @@ def reached(query: Query, make: Callable[[Fraction, str], Release], goal: Goal, 
     def made_with(law: str) -> Callable[[Fraction], Release]:
         return lambda epsilon: make(epsilon, law)
 
-    found: list[Release] = []
+    releases: list[Release] = []
     refused: list[DPSQLError] = []
     for law in laws:
         try:
-            found.append(_reached(made_with(law), goal))
+            releases.append(_reached(made_with(law), goal))
         except (QueryRefused, InvalidArgument, InvalidPrivacyParameter) as error:
             refused.append(error)
-    if not found:
+    if not releases:
         raise refused[0]
-    return min(found, key=lambda release: release.allowed.pure)
+    return min(releases, key=lambda release: release.allowed.pure)
 
 
 def _reached(make: Callable[[Fraction], Release], goal: Goal) -> Release:
@@ -99,12 +99,12 @@ def _check_own(query: Query) -> None:
 def _noisy(release: Release) -> list[tuple[str, Expr]]:
     """The outputs that are more than keys and constants, with their names."""
     first = len(release.query.plan.keys)
-    found: list[tuple[str, Expr]] = []
+    outputs: list[tuple[str, Expr]] = []
     for output in release.query.finish.outputs:
         expr = output.expr.expr if isinstance(output.expr, Report) else output.expr
         if any(isinstance(part, Slot) and part.index >= first for part in walk(expr)):
-            found.append((output.name, expr))
-    return found
+            outputs.append((output.name, expr))
+    return outputs
 
 
 def _check(release: Release, outputs: list[tuple[str, Expr]]) -> None:

@@ -45,13 +45,13 @@ class _Exactly:
 def integers_of(lattice: Lattice, steps: NDArray[Any], features: Floats) -> dict[int, tuple[int, ...]]:
     """Those aggregations that are whole numbers and too large for doubles, in any group. steps: (coordinates, groups),
     noisy, integers or Fractions; features: the same in the answer's units."""
-    found = {}
+    integers = {}
     for place, each in enumerate(lattice.estimates):
         if _is_large(each, features, LARGEST_IN_DOUBLES):
             exactly = _exactly(lattice, each)
             if exactly.weights:
-                found[place] = exactly.values(steps)
-    return found
+                integers[place] = exactly.values(steps)
+    return integers
 
 
 def are_large(lattice: Lattice, features: Floats, largest: float) -> bool:

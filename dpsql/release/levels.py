@@ -202,14 +202,14 @@ class Levels(Said):
     def estimates(self, measured: Measured, *, exactly: bool = False) -> NDArray[Any]:
         """The coordinates of all rows of the answer, (coordinates, rows), as doubles; with `exactly` as Fractions."""
         noisy, dtype = measured.noisy, object if exactly else np.float64
-        found = consistent(noisy, self._variances(), self.wanted, exactly=exactly) if noisy else {}
+        levels = consistent(noisy, self._variances(), self.wanted, exactly=exactly) if noisy else {}
         width = len(self.noisy) + len(next(iter(measured.known.values()), ()))
         known = [place for place in range(width) if place not in self.noisy]
         out: NDArray[Any] = np.zeros((width, sum(rows.stop - rows.start for _, rows in self.rows())), dtype)
         for keys, rows in self.rows():
             out[known, rows] = measured.known[keys]
             if noisy:
-                out[list(self.noisy), rows] = found[keys].reshape(len(self.noisy), rows.stop - rows.start)
+                out[list(self.noisy), rows] = levels[keys].reshape(len(self.noisy), rows.stop - rows.start)
         return out
 
     def _summed(self, steps: NDArray[Any], keys: GroupingSet) -> NDArray[Any]:

@@ -61,17 +61,17 @@ class Ratio:
 
 def form_of(release: Release, expr: Expr) -> Linear | Ratio | None:
     """An expression as one of these, if it is one and all its noise is of one vector."""
-    found: Linear | Ratio | None = _linear(release, expr)
-    if found is None and isinstance(expr, Call) and expr.function.name == "divide":
+    form: Linear | Ratio | None = _linear(release, expr)
+    if form is None and isinstance(expr, Call) and expr.function.name == "divide":
         above, below = (_linear(release, arg) for arg in expr.args)
-        found = None if above is None or below is None else Ratio(above, below)
-    if found is None:
+        form = None if above is None or below is None else Ratio(above, below)
+    if form is None:
         return None
-    parts = (found,) if isinstance(found, Linear) else (found.above, found.below)
+    parts = (form,) if isinstance(form, Linear) else (form.above, form.below)
     places = [place for part in parts for place in part.weights]
     if not all(math.isfinite(each) for part in parts for each in (part.constant, *part.weights.values())):
         return None
-    return found if places and len(shares_of(release, places)) <= 1 else None
+    return form if places and len(shares_of(release, places)) <= 1 else None
 
 
 def _linear(release: Release, expr: Expr) -> Linear | None:

@@ -82,13 +82,13 @@ class _Plans:
         """The release with chosen bounds, and these. Conditions and bounds can contradict each other, so that an
         expression loses a range that it had; then they are widened, which depends on what is public by now, up to those
         of `first`."""
-        for held in _wider(bounds, self.limits):
+        for intervals in _wider(bounds, self.limits):
             try:
-                after = self.of(held, law)
+                after = self.of(intervals, law)
             except (QueryRefused, InvalidPrivacyParameter):
                 continue
             if after.cost.join(first.cost) == first.cost:
-                return after, held
+                return after, intervals
         return first, self.limits
 
 

@@ -57,16 +57,16 @@ def _values(of: Points) -> NDArray[Any]:
         octaves = min(_OCTAVES, max(1.0, float(np.log2(reach)))) if of.whole else _OCTAVES
         away = reach * 2.0 ** (-octaves / geometric * np.arange(geometric))
         parts.append(_rounded(nearest + (away if end > nearest else -away), away * (octaves / geometric * np.log(2))))
-    found = _once(parts, of)
-    even = max(2, of.most - len(found))
+    points = _once(parts, of)
+    even = max(2, of.most - len(points))
     part = np.arange(even) / (even - 1)
     spacing = np.full(even, 16 * (sixteenth / (even - 1)))
-    found = _once([found, _rounded(low * (1 - part) + high * part, spacing)], of)
+    points = _once([points, _rounded(low * (1 - part) + high * part, spacing)], of)
     if of.whole:  # floats beyond 2^53 are whole, and the ends as declared lie before the next ones
-        found = np.minimum(found, np.nextafter(2.0**63, 0)).astype(np.int64)
-        found[0], found[-1] = int(of.lower), int(of.upper)
-    found.setflags(write=False)
-    return found
+        points = np.minimum(points, np.nextafter(2.0**63, 0)).astype(np.int64)
+        points[0], points[-1] = int(of.lower), int(of.upper)
+    points.setflags(write=False)
+    return points
 
 
 def _once(parts: list[NDArray[np.float64]], of: Points) -> NDArray[Any]:

@@ -136,13 +136,13 @@ class Release:
         """The release with bounds for its columns; itself where none are to be chosen. Costs what this one does."""
         if not self.told.searches:
             return self
-        made: Release
-        made, held = self.searches.settle(bounds)
+        release: Release
+        release, held = self.searches.settle(bounds)
         searches = zip(self.searches.searches, held, bounds, strict=True)
         found = tuple(
             Bounded(search.column, each, search.cost, search.clipped_at_most(drawn)) for search, each, drawn in searches
         )
-        return replace(made, cost=self.cost, allowed=self.allowed, events=self.events, bounds=found)
+        return replace(release, cost=self.cost, allowed=self.allowed, events=self.events, bounds=found)
 
     @cached_property
     def _derived(self) -> dict[Any, Any]:
@@ -227,13 +227,13 @@ class Release:
         return bool(self._sources(some) & self._sources(others))
 
     def _sources(self, places: Iterable[int]) -> set[tuple[int, int]]:
-        found = set()
+        sources = set()
         for place in places:
             for number, share in enumerate(self.shares):
                 if place in share.places:
                     joint = not isinstance(share.noise, INDEPENDENT)
-                    found.add((number, -1 if joint else place))
-        return found
+                    sources.add((number, -1 if joint else place))
+        return sources
 
     def noise_of(self, estimate: Estimate) -> Noise | None:
         """The noise of an aggregation."""

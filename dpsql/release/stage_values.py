@@ -23,11 +23,11 @@ def value(expr: Expr, at: At, size: int) -> Vector:
     """An expression's values. A column alone is as it was shown, however large its numbers are."""
     if isinstance(expr, Column | Slot):
         return at(expr)
-    found = evaluate(expr, lambda leaf: held(at(leaf), limits_of(leaf)), size)
+    vector = evaluate(expr, lambda leaf: held(at(leaf), limits_of(leaf)), size)
     lost = [_beyond(at(leaf), limits_of(leaf)) for leaf in _computed_with(expr)]
     if not any(each.any() for each in lost):
-        return found
-    return Vector(found.values, found.where_valid() & ~np.logical_or.reduce(lost))
+        return vector
+    return Vector(vector.values, vector.where_valid() & ~np.logical_or.reduce(lost))
 
 
 def too_large(expr: Expr, at: At) -> frozenset[str]:

@@ -40,9 +40,9 @@ def _run(release: Release, answer: Answer, stage: Stage) -> Answer:
         given = ranked(release, given, finish, len(places), answer.meaning)
         vectors = tuple(computed(each.expr, size=len(answer)) for each in finish.outputs)
         noisy = frozenset(each.name for each in finish.outputs if _reads(each.expr, answer.noisy))
-        made = _select(stage, vectors, answer.groups, _carried(answer, stage))
+        following = _select(stage, vectors, answer.groups, _carried(answer, stage))
         by = [computed(term.expr, size=len(answer)) for term in finish.order]
-        return arranged(replace(made, given=given, noisy=noisy, too_large=large), finish, places, [], by)
+        return arranged(replace(following, given=given, noisy=noisy, too_large=large), finish, places, [], by)
     rows = answer.at(places)
     codes, keys, size = _grouped(rows, stage.keys)
     slots = [*keys, *(_aggregate(each, rows, codes, size) for each in stage.aggregations)]
@@ -54,9 +54,11 @@ def _run(release: Release, answer: Answer, stage: Stage) -> Answer:
     alone = partial(value, at=of_slot, size=size)
     large = large.union(*(too_large(each, of_slot) for each in _expressions(finish)))
     vectors = tuple(alone(each.expr) for each in finish.outputs)
-    made = _select(stage, vectors, np.arange(size), (None,) * len(finish.outputs))
-    made = replace(made, noisy=_noisy_groups(release, answer, stage), too_large=large)
-    return arranged(made, finish, kept(finish.having, alone, size), keys, [alone(term.expr) for term in finish.order])
+    following = _select(stage, vectors, np.arange(size), (None,) * len(finish.outputs))
+    following = replace(following, noisy=_noisy_groups(release, answer, stage), too_large=large)
+    return arranged(
+        following, finish, kept(finish.having, alone, size), keys, [alone(term.expr) for term in finish.order]
+    )
 
 
 def _expressions(finish: Finish) -> list[Expr]:

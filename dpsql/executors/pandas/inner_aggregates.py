@@ -68,12 +68,12 @@ def aggregate_cells(kind: AggregateFunction, groups: Numbers, n: int, vector: Ve
     cells: list[list[Any]] = [[] for _ in range(n)]
     for place in np.lexsort((values, groups)).tolist():
         cells[groups[place]].append(values[place].item())
-    found = [kind.of_cells(each, result) if each else kind.of_nothing for each in cells]
+    answers = [kind.of_cells(each, result) if each else kind.of_nothing for each in cells]
     if result is Type.INTEGER:
-        found = [each and max(-LARGEST_INTEGER, min(LARGEST_INTEGER, each)) for each in found]
-    valid = np.array([each is not None and each == each for each in found], dtype=bool)  # noqa: PLR0124 - NaN is not
+        answers = [each and max(-LARGEST_INTEGER, min(LARGEST_INTEGER, each)) for each in answers]
+    valid = np.array([each is not None and each == each for each in answers], dtype=bool)  # noqa: PLR0124 - NaN is not
     nothing: Any = blank(result)
-    typed: Array = np.array([nothing if each is None else each for each in found], dtype=DTYPES[result])
+    typed: Array = np.array([nothing if each is None else each for each in answers], dtype=DTYPES[result])
     return Vector(typed, None if valid.all() else valid)
 
 

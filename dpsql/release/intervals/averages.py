@@ -96,12 +96,12 @@ def _inversion(sums: Floats, counts: Floats, reach: float, quantile: Any) -> Bou
 
     fits = np.abs(sums[:, None] - grid * counts[:, None]) <= limits
     guess = np.clip(sums / np.where(counts == 0, 1, counts), -reach, reach)
-    found = inside(guess)
+    fitting = inside(guess)
     largest = np.where(fits.any(axis=1), grid[_GRID - 1 - np.argmax(fits[:, ::-1], axis=1)], -np.inf)
     smallest = np.where(fits.any(axis=1), grid[np.argmax(fits, axis=1)], np.inf)
     largest, smallest = (
-        np.where(found, np.maximum(largest, guess), largest),
-        np.where(found, np.minimum(smallest, guess), smallest),
+        np.where(fitting, np.maximum(largest, guess), largest),
+        np.where(fitting, np.minimum(smallest, guess), smallest),
     )
     empty = ~np.isfinite(largest)
     step = grid[1] - grid[0]

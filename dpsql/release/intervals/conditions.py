@@ -34,15 +34,15 @@ _FARTHEST = 2.0**62
 
 def sources(release: Release, expr: Expr, meaning: Meaning) -> frozenset[int]:
     """The noisy coordinates that an expression depends on. (Values that were drawn have chance of their own.)"""
-    found: frozenset[int] = frozenset()
+    places: frozenset[int] = frozenset()
     for part in walk(expr):
         held = meaning(part) if isinstance(part, Column) else part
         if held is None:
             return frozenset(place for place, each in enumerate(release.coordinates) if each.noisy)
         for leaf in walk(held):
             inner = leaf.expr if isinstance(leaf, IntervalEnd | Report) else leaf
-            found |= frozenset[int]().union(*(_of_slot(release, each) for each in walk(inner)))
-    return found
+            places |= frozenset[int]().union(*(_of_slot(release, each) for each in walk(inner)))
+    return places
 
 
 def is_noisy(release: Release, expr: Expr) -> bool:

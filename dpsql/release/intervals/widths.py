@@ -84,10 +84,10 @@ class Chords:
 
 def in_coordinates(release: Release, places: Sequence[int | None], weights: Floats) -> dict[int, Floats]:
     """The same combinations in terms of coordinates, in their steps; those without noise, or weight, left out."""
-    found: dict[int, Floats] = {}
+    combinations: dict[int, Floats] = {}
     for place, row in zip(places, weights, strict=True):
         for coordinate, factor in release.lattice.weights(place):
             each = release.coordinates[coordinate]
             if each.noisy:
-                found[coordinate] = found.get(coordinate, np.zeros(len(row))) + row * (factor * each.unit)
-    return {place: row for place, row in found.items() if row.any()}
+                combinations[coordinate] = combinations.get(coordinate, np.zeros(len(row))) + row * (factor * each.unit)
+    return {place: row for place, row in combinations.items() if row.any()}
