@@ -8,6 +8,8 @@ rank among people's rows and found where rows are exact.
 from __future__ import annotations
 
 import ast
+import copy
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -131,7 +133,8 @@ def test_without_its_record_it_is_refused():
 FRESH = """
 from dpsql.plan.aggregates import AGGREGATES, pairs
 AGGREGATES["REGR_AVGX"] = pairs._pair(
-    "REGR_AVGX", "average of x", "RegrAvgx", "nstp", lambda sums: (sums.other_centre + sums.t / sums.n, sums.count >= 1)
+    "REGR_AVGX", "average of x", "RegrAvgx", "nstp",
+    lambda sums: (sums.other_centre + sums.t / sums.n, sums.count >= 1), without_interval="it is a toy",
 )
 import dpsql, pandas as pd
 table = dpsql.Table(pd.DataFrame({"y": [1.0] * 9, "x": [2.0] * 9}), bounds={"x": (0, 2), "y": (0, 5)})
@@ -154,11 +157,18 @@ def test_nothing_but_the_record_is_needed_where_the_package_is_loaded_with_it():
     ]
 
 
-@pytest.mark.parametrize("wrong", [{"moments": "qn"}, {"moments": "nq"}, {"chosen_by": "rank"}, {"estimate": None}])
+@pytest.mark.parametrize(
+    "wrong", [{"moments": "qn"}, {"moments": "nq"}, {"chosen_by": "rank"}, {"estimate": None}, {"moments": "nsq"}]
+)
 def test_a_record_that_contradicts_itself_is_none(wrong: dict[str, object]):
     said: dict[str, object] = {"moments": "n", "estimate": lambda sums: (sums.count, None), **wrong}
     with pytest.raises(ValueError, match="TOY"):
         AggregateFunction("TOY", "toy", (), **said)  # type: ignore[arg-type]
+
+
+def test_a_record_is_one_object_wherever_it_goes():
+    for record in AGGREGATES.values():
+        assert pickle.loads(pickle.dumps(record)) is copy.deepcopy(record) is record
 
 
 FAMILIES = "dpsql.plan.aggregates."

@@ -190,6 +190,8 @@ class AggregateFunction:
             raise ValueError(f"{self.name} has moments and an estimate, or counts different values, or chooses one")
         if self.moments not in ("", "n", "s") and (self.moments != moments or not moments.startswith("ns")):
             raise ValueError(f"{self.name}: there are no moments {self.moments}")
+        if (chosen or len(moments) > 2) and (self.interval is None) != bool(self.without_interval):
+            raise ValueError(f"{self.name} has an interval, or says why there is none")
         self._says(chosen=chosen, ranked=ranked, quantile=ranked and not self.end, ranged=ranked or "s" in moments)
         self._says(linear=len(moments) == 1, counts=moments == "n", mean=moments == "ns")
         self._says(second_moments=len(moments) > 2, pairs="t" in moments)
