@@ -57,9 +57,9 @@ def test_a_search_without_its_limits_is_refused(sql: str, lie: str, monkeypatch:
         session().explain(sql, epsilon=1, delta=1e-6)
 
 
-def test_a_lie_about_rows_goes_unseen_where_nobody_looks(monkeypatch: pytest.MonkeyPatch):
-    """What stands against it is the one check: without it the plan would be run."""
+def test_a_lie_about_rows_is_seen_again_where_the_release_is_put_together(monkeypatch: pytest.MonkeyPatch):
     honest = auto_bounds.ExactPlan
     monkeypatch.setattr(auto_bounds, "assert_limited", lambda *_: None)
     monkeypatch.setattr(auto_bounds, "ExactPlan", lambda *args, **how: replace(honest(*args, **how), limits=None))
-    assert session().explain(SQL[0], epsilon=1).release.plans[0].limits is None
+    with pytest.raises(InternalError, match="beyond a person's limits"):
+        session().explain(SQL[0], epsilon=1)
