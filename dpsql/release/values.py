@@ -6,7 +6,8 @@ from fractions import Fraction
 
 from dpsql.core.exact import CountRows
 from dpsql.core.sensitivity import Measured
-from dpsql.plan.expressions import Expr
+from dpsql.plan.expressions import Expr, Literal, call
+from dpsql.plan.functions import FUNCTIONS
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
 
@@ -36,6 +37,14 @@ def count_of(m: Measured) -> CountRows:
 def is_whole(expr: Expr) -> bool:
     """Whether values are integers."""
     return expr.type in (Type.INTEGER, Type.BOOLEAN)
+
+
+def or_zero(expr: Expr) -> Expr:
+    """What a row adds to the sum of an expression: its value, or 0 where that is NULL."""
+    nothing = {Type.BOOLEAN: False, Type.INTEGER: 0}.get(expr.type, 0.0)
+    found = call(FUNCTIONS["coalesce"], expr, Literal(nothing, expr.type))
+    assert found is not None  # both have one type
+    return found
 
 
 def middle(held: Interval) -> float:

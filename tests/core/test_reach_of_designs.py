@@ -141,6 +141,8 @@ WRONG: list[tuple[Callable[[Patch], None], Callable[[], Any]]] = [
     (centre_sums_far_off, rule("SELECT AVG(x), COUNT(*) FROM t")),
     (centre_sums_far_off, rule("SELECT b, AVG(x) FROM t GROUP BY b", B)),
     (centre_sums_far_off, asks("SELECT COUNT(*), AVG(y) FROM e", R2)),
+    (centre_sums_far_off, rule("SELECT COUNT(*), SUM(y) FROM t")),
+    (centre_sums_far_off, asks("SELECT COUNT(*), SUM(y), AVG(y + 1) FROM e", R2)),
     (count_three_times, rule("SELECT VAR_POP(x), COUNT(*) FROM t")),
     (count_three_times, asks(BY_ROWS_AND_UNITS, R3)),
     (take_squares_as_they_are, rule("SELECT VAR_POP(x) FROM t")),

@@ -280,6 +280,11 @@ RULES = (
     Rule("SELECT COUNT(DISTINCT p) FROM t", B, (1,)),
     Rule("SELECT b, COUNT(DISTINCT p) FROM t GROUP BY b", B, (2,)),
     Rule("SELECT COUNT(DISTINCT s) FROM (SELECT s FROM t UNION ALL SELECT g FROM t)", U, (2,)),
+    Rule("SELECT COUNT(*), SUM(y) FROM t", U, (1, 2)),
+    Rule("SELECT COUNT(*), SUM(CLAMP(n, 1, 3)) FROM t", U, (1, 1.5)),
+    Rule("SELECT g, COUNT(*), SUM(y) FROM t GROUP BY g", U, (1, 2)),
+    Rule("SELECT g, COUNT(*), SUM(y) FROM t GROUP BY g", B, (2, 4)),
+    Rule("SELECT SUM(CLAMP(n, 0, 5)), SUM(CLAMP(y, 0, 3)) FROM t", U, (2.5, 1, 1.5)),
 )  # fmt: skip
 TIGHT: tuple[Row, ...] = (
     (-1.0, 3.0, 20, -4, True, 2, 0.0, "a", "u"),

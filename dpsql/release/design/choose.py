@@ -9,8 +9,10 @@ Coordinates are scaled by whole numbers to one common sensitivity (or just below
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
+from itertools import chain
 
 from dpsql.core.reach import reach_of
 from dpsql.core.sensitivity import Analysis
@@ -19,25 +21,63 @@ from dpsql.release.design.encodings import encoded
 from dpsql.release.design.subcounts import worth_a_count
 from dpsql.release.expected_error import mean_log_error
 from dpsql.release.parts import Lattice, l1_of
+from dpsql.schema.frozen import dataclass
 
 _EXACT = Fraction(2**20)
 """What is asked of nobody's rows is taken as exactly as at this epsilon."""
 
 
-def lower(analysis: Analysis, epsilon: Fraction, wanted: Wanted, *, law: str) -> Lattice:
-    """Lower an analysed plan's aggregations.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a design is for. law: "gaussian", "split" (Laplace noise, the budget split), else the joint Laplace law."""
 
-    A SUM whose count nobody asks for can be taken as it is, or centred beside a count of its own: whichever has less
-    error by public facts. law: "gaussian", "split" (Laplace noise, the budget split), else the joint Laplace law.
-    """
-    designs = [_lattice(analysis, epsilon, wanted)]
-    if any(each.count is None for each in designs[0].estimates):
-        designs.append(_lattice(analysis, epsilon, replace(wanted, centre_all=True)))
-    if law != "split" and worth_a_count(designs[0].parts, designs[0].coordinates):
-        designs += [_lattice(analysis, epsilon, replace(wanted, around=True))]
-    if law not in ("gaussian", "split") and not wanted.selects and not wanted.levels:
-        designs += encoded(analysis)
-    return designs[0] if len(designs) == 1 else min(designs, key=lambda lattice: _error(lattice, analysis, law))
+    analysis: Analysis
+    epsilon: Fraction
+    wanted: Wanted
+    law: str
+
+    def lattice(self, **more: bool) -> Lattice:
+        """The design by which sums and counts are taken as they are, save for what `more` is wanted of it."""
+        return _lattice(self.analysis, self.epsilon, replace(self.wanted, **more))
+
+
+Candidates = Callable[[Asked, Lattice], Iterable[Lattice]]
+"""Other designs for what is asked, beside the plain one."""
+
+
+def lower(analysis: Analysis, epsilon: Fraction, wanted: Wanted, *, law: str) -> Lattice:
+    """Lower an analysed plan's aggregations: by the design, of the plain one and all candidates, with the least error
+    by public facts."""
+    asked = Asked(analysis, epsilon, wanted, law)
+    plain = asked.lattice()
+    designs = [plain, *chain.from_iterable(each(asked, plain) for each in CANDIDATES)]
+    return plain if len(designs) == 1 else min(designs, key=lambda lattice: _error(lattice, analysis, law))
+
+
+def _sums(asked: Asked, plain: Lattice) -> Iterable[Lattice]:
+    """A SUM whose count nobody asks for can be taken as it is, beside a count of its own, or beside that of all rows,
+    whichever it is that the others are counted by."""
+    if any(each.count is None for each in plain.estimates):
+        yield asked.lattice(centre_all=True)
+        if asked.analysis.private:
+            yield from _around(asked, asked.lattice(on_all=True), on_all=True)
+
+
+def _around(asked: Asked, lattice: Lattice, **more: bool) -> Iterable[Lattice]:
+    """A design, where it is another than the plain one, and that with counts of some rows less half that of all."""
+    if more:
+        yield lattice
+    if asked.law != "split" and worth_a_count(lattice.parts, lattice.coordinates):
+        yield asked.lattice(around=True, **more)
+
+
+def _shares(asked: Asked, _plain: Lattice) -> Iterable[Lattice]:
+    """What follows from two columns together, from shares of each row."""
+    if asked.law not in ("gaussian", "split") and not asked.wanted.selects and not asked.wanted.levels:
+        yield from encoded(asked.analysis)
+
+
+CANDIDATES: list[Candidates] = [_sums, _around, _shares]
 
 
 def _lattice(analysis: Analysis, epsilon: Fraction, wanted: Wanted) -> Lattice:

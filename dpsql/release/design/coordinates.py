@@ -24,7 +24,7 @@ from dpsql.release.design.grids import FURTHER_OUT, MOST_OF_UNITS, Fineness, Gri
 from dpsql.release.design.subcounts import around_the_count
 from dpsql.release.labels import Label
 from dpsql.release.parts import Coordinate, Estimate, Lattice, Moments
-from dpsql.release.values import argument_of, count_of, grid_key, half, is_whole, middle
+from dpsql.release.values import argument_of, count_of, grid_key, half, is_whole, middle, or_zero
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval, point
 
@@ -36,12 +36,14 @@ _FINENESS = 2**20
 class Wanted:
     """`selects`: a count is needed to decide which groups are shown, and with `of_units` it has to be one of units.
     `levels`: sums of the coordinates over groups get noise too. `centre_all`: every sum beside a count of its own;
-    `around`: counts of some rows less half the count of all."""
+    `on_all`: sums that have no count of their own beside the count of all rows; `around`: counts of some rows less half
+    the count of all."""
 
     selects: bool = False
     of_units: bool = False
     levels: bool = False
     centre_all: bool = False
+    on_all: bool = False
     around: bool = False
 
 
@@ -57,6 +59,7 @@ class Builder:
         self.levels = wanted.levels
         self.of_units = wanted.of_units
         self.centre_all = wanted.centre_all
+        self.on_all = wanted.on_all
         self.around = wanted.around
         self.parts: dict[Part, int] = {}
         self.coordinates: list[Coordinate] = []
@@ -126,7 +129,7 @@ class Builder:
         whole = kind.linear and is_whole(argument_of(m))
         public = self.analysis.public_count and m.count.sure
         if kind.linear and count not in counted and not self.centre_all and not public:
-            return Estimate(kind, self._raw_sum(m), None, 0.0, held, whole)
+            return self._on_all(m) if self.on_all else Estimate(kind, self._raw_sum(m), None, 0.0, held, whole)
         place = self._counted(count)
         if self._too_wide_for_a_grid(m):
             return Estimate(kind, self._raw_sum(m), place, 0.0, held, whole)
@@ -225,19 +228,34 @@ class Builder:
         return self._add(name, terms, grid.step / 2)
 
     def _raw_sum(self, m: Measured) -> int:
+        part, step = self._from_zero(m)
+        return self._add(Label("sum", (part.value,)), ((self._part(part), 1),), step)
+
+    def _on_all(self, m: Measured) -> Estimate:
+        """2 S - (l + u) N of the sum S and the count N of all rows: a row adds a value of l..u to S, for a NULL adds 0,
+        which is one of them, so that it moves this by u - l at most, and S alone by the larger of |l| and |u|."""
+        part, step = self._from_zero(m)
+        least, most = min(0, part.least), max(0, part.most)
+        held = Interval(least, most) if part.whole else Interval(least * step, most * step)
+        kind, whole, centre = m.aggregation.kind, is_whole(part.value), (least + most) * step / 2
+        if not centre:
+            return Estimate(kind, self._raw_sum(m), None, 0.0, held, whole)
+        terms = ((self._part(part), 2), (self._part(CountRows(None)), -least - most))
+        place = self._add(Label("sum", (or_zero(part.value),), centre), terms, step / 2)
+        return Estimate(kind, place, self._counted(CountRows(None)), centre, held, whole)
+
+    def _from_zero(self, m: Measured) -> tuple[LatticeSum, float]:
+        """The sum of an argument on a lattice that holds 0, and the worth of a step."""
         argument, held = argument_of(m), m.argument.range
         whole = is_whole(argument) and held.magnitude <= self.fineness.most_exact()
         if whole or self._too_wide_for_a_grid(m):
             part = LatticeSum(argument, held.lower, held.upper, 0, 1.0, int(held.lower), int(held.upper), whole=True)
-            step = 1.0
-        else:
-            size = self.fineness.real_steps()
-            scale = size / held.magnitude if held.magnitude else 1.0
-            least = max(-size, math.floor(held.lower * scale))
-            most = min(size, math.ceil(held.upper * scale))
-            part = LatticeSum(argument, held.lower, held.upper, 0, scale, least, most, whole=False)
-            step = 1 / scale
-        return self._add(Label("sum", (argument,)), ((self._part(part), 1),), step)
+            return part, 1.0
+        size = self.fineness.real_steps()
+        scale = size / held.magnitude if held.magnitude else 1.0
+        least = max(-size, math.floor(held.lower * scale))
+        most = min(size, math.ceil(held.upper * scale))
+        return LatticeSum(argument, held.lower, held.upper, 0, scale, least, most, whole=False), 1 / scale
 
     def _too_wide_for_a_grid(self, m: Measured) -> bool:
         """Whether whole numbers of nobody's rows are summed as they are, since grids would be too coarse for what is
