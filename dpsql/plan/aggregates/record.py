@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass as of_library
 from dataclasses import field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +101,7 @@ class NoisySums:
         return np.zeros(len(self.total)) if held is None else held
 
 
-@of_library(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class AggregateFunction:
     """One aggregate function: one object, found by its name.
 
@@ -165,23 +164,23 @@ class AggregateFunction:
     fact_of: Callable[[Fact], Fact] = lambda fact: fact
     """What is known of an exact value, from what is of the cells, of which there is at least one."""
 
-    # What follows of these, and is asked often.
-    chosen: bool = field(init=False)
-    ranked: bool = field(init=False)
-    quantile: bool = field(init=False)
-    """The text says which."""
-    linear: bool = field(init=False)
-    """It is itself a sum;"""
-    counts: bool = field(init=False)
-    """of nothing but rows."""
-    mean: bool = field(init=False)
-    """A sum divided by its count."""
-    second_moments: bool = field(init=False)
-    """Squares or products are added up;"""
-    pairs: bool = field(init=False)
-    """of two arguments (y, x)."""
-    ranged: bool = field(init=False)
-    """The values of its argument need bounds."""
+    if TYPE_CHECKING:  # what follows of these, set once below
+        chosen: bool = field(init=False)
+        ranked: bool = field(init=False)
+        quantile: bool = field(init=False)
+        """The text says which."""
+        linear: bool = field(init=False)
+        """It is itself a sum;"""
+        counts: bool = field(init=False)
+        """of nothing but rows."""
+        mean: bool = field(init=False)
+        """A sum divided by its count."""
+        second_moments: bool = field(init=False)
+        """Squares or products are added up;"""
+        pairs: bool = field(init=False)
+        """of two arguments (y, x)."""
+        ranged: bool = field(init=False)
+        """The values of its argument need bounds."""
 
     def __post_init__(self) -> None:
         moments = "".join(letter for letter in "nsqtrp" if letter in self.moments)
@@ -192,13 +191,11 @@ class AggregateFunction:
             raise ValueError(f"{self.name}: there are no moments {self.moments}")
         if (chosen or len(moments) > 2) and (self.interval is None) != bool(self.without_interval):
             raise ValueError(f"{self.name} has an interval, or says why there is none")
-        self._says(chosen=chosen, ranked=ranked, quantile=ranked and not self.end, ranged=ranked or "s" in moments)
-        self._says(linear=len(moments) == 1, counts=moments == "n", mean=moments == "ns")
-        self._says(second_moments=len(moments) > 2, pairs="t" in moments)
-
-    def _says(self, **follows: bool) -> None:
-        for name, value in follows.items():
-            object.__setattr__(self, name, value)
+        self.__dict__.update(
+            chosen=chosen, ranked=ranked, quantile=ranked and not self.end, ranged=ranked or "s" in moments,
+            linear=len(moments) == 1, counts=moments == "n", mean=moments == "ns",
+            second_moments=len(moments) > 2, pairs="t" in moments,
+        )  # fmt: skip
 
     def __str__(self) -> str:
         return self.name
