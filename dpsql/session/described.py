@@ -20,7 +20,7 @@ from dpsql.errors import InvalidArgument
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.declaration import Declaration
 from dpsql.session.public_tables import resolved
-from dpsql.session.table import Table, as_table, remembered_words
+from dpsql.session.table import REMEMBERED, Table, as_table
 from dpsql.sources.frames import stored_columns
 
 Words = Mapping[str, Any]
@@ -60,7 +60,7 @@ def _described(data: object, words: Words) -> Described:
 
 def _key(frame: pd.DataFrame, words: Words) -> object:
     """All that the schema of the frame follows from; None where that is not plain."""
-    said = [_plain(words), _plain(remembered_words(frame))]
+    said = [_plain(words), _plain(frame.attrs.get(REMEMBERED))]
     return None if None in said else (*said, tuple(stored_columns(frame)))
 
 

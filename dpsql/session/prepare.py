@@ -164,7 +164,7 @@ def prepare(
     InvalidArgument or InvalidPrivacyParameter, or an InternalError; the same on an empty table as on a full one.
     """
     sql = str.__str__(sql) if isinstance(sql, str) else sql  # a subclass could compare as it likes
-    given = params_of(params)
+    given = () if params is None else params_of(params)
     key = (sql, catalog.fingerprint, neighbours, terms, _typed(given), strategy, mechanism)
     try:
         with _lock:

@@ -69,7 +69,8 @@ def query(
     frames, tables = described(data, words | limits)
     engine = engine_for({name: frame for name, frame in frames.items() if not tables[name.casefold()].public})
     stores = {name: _store(frame, tables[name.casefold()]) for name, frame in frames.items()}
-    catalog = Catalog(tables, any_name=not isinstance(data, Mapping), public=public_data(stores))
+    public = public_data(stores) if any(table.public for table in tables.values()) else None
+    catalog = Catalog(tables, any_name=not isinstance(data, Mapping), public=public)
     prepared = prepare(sql, catalog, relation, terms, params=params, strategy=strategy, mechanism=mechanism)
     release = prepared.release
     check_engine(release, engine)

@@ -13,7 +13,8 @@ from dpsql.schema.declaration import Declaration, resolve
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.words import plain
 
-_ATTRIBUTE = "dpsql"
+REMEMBERED = "dpsql"
+"""The key of a frame's `.attrs` under which `declare` writes."""
 _WORDS = ("bounds", "keys", "types")
 
 
@@ -129,7 +130,7 @@ def declare(
         return table
     copy = frame.copy(deep=False)
     declared = table.declaration
-    copy.attrs[_ATTRIBUTE] = {
+    copy.attrs[REMEMBERED] = {
         "bounds": {
             name: pair if isinstance(pair, str) else [plain(each) for each in pair]
             for name, pair in declared.bounds.items()
@@ -149,14 +150,9 @@ def as_table(source: object) -> Table:
     raise InvalidArgument(f"a table must be a pandas DataFrame or a dpsql.Table, got {type(source).__name__}.")
 
 
-def remembered_words(frame: object) -> Any:
-    """What stands where `declare` writes; None where nothing does."""
-    return frame.attrs.get(_ATTRIBUTE) if isinstance(frame, pd.DataFrame) else None
-
-
 def _remembered(frame: object) -> Declaration:
     """What `declare` wrote into `.attrs`, for the columns that are still there."""
-    words = remembered_words(frame)
+    words = frame.attrs.get(REMEMBERED) if isinstance(frame, pd.DataFrame) else None
     if words is None or not isinstance(frame, pd.DataFrame):
         return Declaration()
     if not isinstance(words, dict) or not all(isinstance(words.get(word) or {}, dict) for word in _WORDS):
