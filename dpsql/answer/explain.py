@@ -140,7 +140,7 @@ def _width(one: Release, output: Output) -> Width | None:
     """For groups of each size; of what depends on more than that, for those whose values are spread evenly."""
     estimate = estimate_of(one, output)
     worst: tuple[float, ...] = ()
-    if estimate is not None and estimate.kind.mean:
+    if estimate is not None and estimate.kind.averages:
         worst = tuple(average_at_worst(one, estimate, size, LEVEL) for size in _SIZES)
     half = constant_half_width(one, output.expr, LEVEL)
     if half is not None:

@@ -118,14 +118,14 @@ def _of_units(row: Measured, plan: Aggregate, bounds: Bounds, *, averages: bool)
     if each.kind.chosen:
         return replace(row, bound=bounds.rows, of="choice")
     if each.per_unit is not None:
-        if each.kind.mean:
+        if each.kind.averages:
             own = replace(row.argument, range=each.per_unit)
             return replace(row, argument=own, bound=bounds.units, of="mean")
         return _total(row, each.per_unit, bounds)
     row = replace(row, bound=bounds.rows)
     if not bounds.declared or limit == 1:
         return row
-    if each.kind.mean:
+    if each.kind.averages:
         return replace(row, bound=bounds.units, of="mean") if averages else row
     if not each.kind.linear or not _clips(plan, bounds, averages=averages):
         return row
@@ -138,7 +138,7 @@ def _clips(plan: Aggregate, bounds: Bounds, *, averages: bool) -> bool:
     if not bounds.enforced or bounds.rows.l1 < bounds.rows.most_groups * bounds.rows.linf:
         return False
     asked = [each.kind for each in plan.aggregations if not each.of_units]
-    return all(kind.chosen or kind.linear or (averages and kind.mean) for kind in asked)
+    return all(kind.chosen or kind.linear or (averages and kind.averages) for kind in asked)
 
 
 def _total(row: Measured, clip: Interval, bounds: Bounds) -> Measured:

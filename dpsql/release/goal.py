@@ -140,7 +140,7 @@ def _refusal(release: Release, name: str, expr: Expr) -> UnsupportedSQL:
     )
     if any(release.estimates[slot].chosen is not None for slot in slots):
         why, hint = "how far off a value is that is chosen depends on the rows", "Give an epsilon."
-    elif not all(kind.linear or kind.mean for kind in kinds.values()):
+    elif not all(kind.linear or kind.averages for kind in kinds.values()):
         hint = "Give an epsilon."
     elif kinds[blamed].linear and not any(_of_private_size(part, keys) for part in walk(expr)):
         why = "only sums and differences of COUNT and SUM have noise of a public size"

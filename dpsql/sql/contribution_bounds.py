@@ -40,7 +40,7 @@ def bounds_of_a_unit(kind: AggregateFunction, options: AggregateOptions, rows: R
         )
     if bounds is None or rows.unit_is_row:
         return None
-    if not (kind.linear or kind.mean):
+    if not (kind.linear or kind.averages):
         raise UnsupportedSQL(
             f"{kind} is of single rows: it has contribution_bounds_per_row.", span=_first_place(options)
         )

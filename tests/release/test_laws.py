@@ -97,7 +97,7 @@ def standard_errors(made: Release, draws: int) -> list[float]:
         noise = np.zeros(draws)
         if each.sum is not None:
             noise = noise + values[each.sum]
-        if each.count is not None and not each.kind.mean:
+        if each.count is not None and not each.kind.averages:
             noise = noise + values[each.count] * (1 if each.kind.counts else each.centre)
         found.append(float(np.sqrt((noise**2).mean())))
     return found
@@ -110,7 +110,7 @@ def expected_errors(made: Release) -> list[float]:
         factors = {}
         if each.sum is not None:
             factors[each.sum] = 1.0
-        if each.count is not None and not each.kind.mean:
+        if each.count is not None and not each.kind.averages:
             factors[each.count] = 1.0 if each.kind.counts else each.centre
         worth: dict[int, float] = {}
         for feature, factor in factors.items():

@@ -173,7 +173,7 @@ class AggregateFunction:
         """It is itself a sum;"""
         counts: bool = field(init=False)
         """of nothing but rows."""
-        mean: bool = field(init=False)
+        averages: bool = field(init=False)
         """A sum divided by its count."""
         second_moments: bool = field(init=False)
         """Squares or products are added up;"""
@@ -193,7 +193,7 @@ class AggregateFunction:
             raise ValueError(f"{self.name} has an interval, or says why there is none")
         self.__dict__.update(
             chosen=chosen, ranked=ranked, quantile=ranked and not self.end, ranged=ranked or "s" in moments,
-            linear=len(moments) == 1, counts=moments == "n", mean=moments == "ns",
+            linear=len(moments) == 1, counts=moments == "n", averages=moments == "ns",
             second_moments=len(moments) > 2, pairs="t" in moments,
         )  # fmt: skip
 

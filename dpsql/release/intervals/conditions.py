@@ -119,7 +119,7 @@ def _of_average(release: Release, condition: Call, args: Sequence[Expr | None]) 
     if bound is None or place < 0:
         return []
     each = release.estimates[place]
-    if not each.kind.mean or each.chosen is not None or each.sum is None or each.count is None:
+    if not each.kind.averages or each.chosen is not None or each.sum is None or each.count is None:
         return []
     if not each.range.lower < bound < each.range.upper:
         return []

@@ -230,7 +230,7 @@ def aggregate_interval(release: Release, released: Released, index: int, level: 
     estimate = release.estimates[index]
     if not _is_known(release, estimate):
         return None
-    if estimate.kind.mean:
+    if estimate.kind.averages:
         return average_interval(release, released, estimate, level)
     if estimate.moments is not None:
         return moments_interval(release, released, estimate, level)

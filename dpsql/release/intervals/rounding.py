@@ -32,7 +32,7 @@ def _terms(release: Release, released: Released, atom: Expr) -> Floats | None:
     """The sum of the sizes of the terms of COUNT, SUM, AVG, and combinations and quotients of these."""
     if isinstance(atom, Slot):
         estimate = release.estimates[atom.index - len(release.query.plan.keys)]
-        if estimate.kind.mean:
+        if estimate.kind.averages:
             return np.full(released.groups, abs(estimate.centre) + float(estimate.range.magnitude))
     form = form_of(release, atom)
     if form is None:
