@@ -20,6 +20,7 @@ from dpsql.core.exact import (
 )
 from dpsql.core.reach import change_of
 from dpsql.core.sensitivity import Analysis, Measured
+from dpsql.plan.expressions import Expr
 from dpsql.release.design.grids import FURTHER_OUT, MOST_OF_UNITS, Fineness, Grid, far
 from dpsql.release.design.subcounts import around_the_count
 from dpsql.release.labels import Label
@@ -113,6 +114,13 @@ class Builder:
                     return _total_of(m)
         return CountUnits(None)
 
+    def _units(self, present: Expr | None) -> Part:
+        """The count of units. Where one has one row in a group, in as many groups as it may be in at all, each row
+        that is kept is a unit: the count of rows, which may be asked for as well, is the same number."""
+        rows = self.analysis.bounds.rows
+        same = present is None and rows.linf == 1 and rows.l1 == self.analysis.bounds.units.groups
+        return CountRows(None) if same else CountUnits(present)
+
     def _counted(self, part: Part) -> int:
         return self._add(_count_name(part), ((self._part(part), 1),), 1.0)
 
@@ -184,8 +192,7 @@ class Builder:
         """Where each unit contributes one number to a group: its presence, its clipped total, or its own average."""
         kind = m.aggregation.kind
         if m.of == "presence":
-            argument = m.aggregation.argument
-            units = CountUnits(argument if m.argument.nullable else None)
+            units = self._units(m.aggregation.argument if m.argument.nullable else None)
             return Estimate(kind.estimated_as or kind, None, self._counted(units), 0.0, point(0), whole=True)
         if m.of == "mean":
             grid = self.grids[grid_key(m)]
