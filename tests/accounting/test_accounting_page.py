@@ -41,6 +41,24 @@ def test_how_many_queries_each_accountant_admits() -> None:
         assert session.remaining_queries("SELECT COUNT(*) FROM t", epsilon=0.01) == int(count)
 
 
+def test_all_of_delta_for_the_conversion() -> None:
+    text = " ".join(PAGE.split())
+    code, most, sigma, least = re.findall(
+        r"`(Budget\([^`]+)` has room for (\d+) counts .* deviation (\d+), where the default has room for (\d+)",
+        text,
+    )[0]
+    rho = float(Fraction(1, 2 * int(sigma) ** 2))
+    for budget, count in ((eval(code, {"Budget": dpsql.Budget}), int(most)), (dpsql.Budget(1, 1e-6), int(least))):
+        session = dpsql.Session({"t": pd.DataFrame({"b": ["x", "y"]})}, budget=budget, accountant="zcdp")
+        assert session.remaining_queries("SELECT COUNT(*) FROM t", rho=rho) == count
+        hidden = "SELECT b, COUNT(*) FROM t GROUP BY b"
+        if count == int(most):
+            with pytest.raises(dpsql.errors.BudgetExceeded, match="conversion_delta"):
+                session.query(hidden, rho=rho, delta=1e-9)
+        else:
+            session.query(hidden, rho=rho, delta=1e-9)
+
+
 def test_crossovers() -> None:
     deltas = re.findall(r"1e-\d", next(line for line in PAGE.splitlines() if line.startswith("| epsilon 1 and delta")))
     stated = next(line for line in PAGE.splitlines() if line.startswith("| Gaussian is less")).split("|")[2:-1]
