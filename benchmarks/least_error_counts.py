@@ -59,8 +59,7 @@ def thresholds(_runs: int) -> list[Line]:
     sql = "SELECT age, education, COUNT(*) FROM t GROUP BY age, education"
     release, _ = stages("t", dpsql.Table(adult()), sql, epsilon=1, delta=float(DELTA))
     now = sum(release.chance_shown(size) or 0.0 for size in sizes)
-    noise, tau = CubeLaplace(Fraction(1), 1), release.selection.threshold
-    assert tau is not None  # groups are hidden
+    noise, ((_, tau),) = CubeLaplace(Fraction(1), 1), release.selection.conditions
     low, high = (np.array([show_probability(noise, n, at) for n in (1, *sizes)]) for at in (tau, tau - 1))
     share = (float(DELTA) - low[0]) / (high[0] - low[0])
     spent = float((low + share * (high - low))[1:].sum())

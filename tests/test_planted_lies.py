@@ -190,6 +190,32 @@ def let_the_threshold_be_one_too_low(patch: Patch) -> None:
     patch.setattr(release_calibrate, "threshold", lambda *args: selection.threshold(*args) - 1)
 
 
+def toss_coins_twice_as_lucky(patch: Patch) -> None:
+    patch.setattr(
+        release_calibrate, "chance_below", lambda *args: min(2 * selection.chance_below(*args), Fraction(99, 100))
+    )
+
+
+def toss_luckier_coins_than_are_checked(patch: Patch) -> None:
+    """By a coin of equal sides, whatever is left of delta."""
+    honest = GroupsByThreshold.run
+
+    def run(self: Any, *args: Any) -> Any:
+        object.__setattr__(self, "below", Fraction(1, 2))
+        return honest(self, *args)
+
+    patch.setattr(GroupsByThreshold, "run", run)
+
+
+def toss_one_coin_for_all_groups(patch: Patch) -> None:
+    honest = selection.bernoulli_dyadic
+    patch.setattr(
+        selection,
+        "bernoulli_dyadic",
+        lambda firsts, numerator, bits: np.repeat(honest(firsts[:1], numerator, bits), len(firsts)),
+    )
+
+
 def hide_groups_at_the_threshold(patch: Patch) -> None:
     """> where >= is meant."""
     honest = GroupsByThreshold.run
@@ -627,6 +653,9 @@ LIES: list[tuple[Lie, Callable[[], None]]] = [
     (use_one_draw_for_all_coordinates, checks.check_noise),
     (use_the_continuous_threshold, checks.check_thresholds),
     (let_the_threshold_be_one_too_low, checks.check_thresholds),
+    (toss_coins_twice_as_lucky, checks.check_thresholds),
+    (toss_luckier_coins_than_are_checked, checks.check_thresholds),
+    (toss_one_coin_for_all_groups, checks.check_thresholds),
     (hide_groups_at_the_threshold, checks.check_thresholds),
     (charge_less_than_the_noise_costs, checks.check_noise),
     (charge_no_delta_for_the_threshold, checks.check_thresholds),
@@ -694,7 +723,12 @@ CHECKS = [
 
 FOUND_BY_THE_TRIAL = (add_no_noise_to_a_share,)
 """Before its check comes to anything: it leaves coordinates without the noise that intervals are asked of."""
-REFUSED = (give_every_sum_the_whole_epsilon, use_the_continuous_threshold, let_the_threshold_be_one_too_low)
+REFUSED = (
+    give_every_sum_the_whole_epsilon,
+    use_the_continuous_threshold,
+    let_the_threshold_be_one_too_low,
+    toss_coins_twice_as_lucky,
+)
 """When the noise is made, or the threshold: they are worth more than they are granted."""
 
 

@@ -10,6 +10,10 @@ Y <= high. The probabilities of X are log-concave (proof below), so that law has
 is an interval that holds k with probability at least `level`, given the window (Pratt 1961; for values that were
 selected Fithian, Sun, Taylor, "Optimal inference after model selection", 2014).
 
+A value at `low` itself may be shown by a coin alone, with the chance `edge`. Then Y has the law of k + X with weights
+(edge at low, 1 above), the ratio for two k is as it was, and all of that holds; the weights are log-concave, and so is
+the chance of the window in k.
+
 Log-concave: the discrete Laplace and Gaussian laws are, by their formulas. A coordinate x of the K-norm law on the cube
 has the probability sum over r >= |x| of (2r + 1)^(d - 1) a^r, up to a factor (see `tails.cube_upper_tail`). The terms
 are log-concave in r, hence their tail sums are, and |x| does not increase them: log-concave on both sides of 0 and
@@ -34,6 +38,8 @@ from dpsql.schema.frozen import dataclass
 Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]
 Pair = tuple[float, float]
+Weighted = tuple[float, float, float]
+"""A window, and with what chance a value at its lower end is shown."""
 
 _TIE = 1 + 1e-9
 """Computed probabilities are exact but for less than this factor; it is given to the wider side."""
@@ -161,11 +167,21 @@ def log_between(tail: Tail, low: Floats, high: Floats) -> Bounds:
     return np.where(np.isnan(found[0]), -np.inf, found[0]), np.where(np.isnan(found[1]), -np.inf, found[1])
 
 
+def _log_shown(tail: Tail, low: Floats, high: Floats, edge: float) -> Bounds:
+    """Bounds of log(edge P(X = low) + P(low < X <= high)), the chance that a value is shown."""
+    every = log_between(tail, low, high)
+    if edge == 1:
+        return every
+    inner, log = log_between(tail, low + 1, high), math.log(edge)
+    least, most = (np.logaddexp(math.log1p(-edge) + one, log + other) for one, other in zip(inner, every, strict=True))
+    return least, most
+
+
 def interval_within(
-    tail: Tail, y: Floats, low: float, high: float, level: float, *, least: float = -math.inf
+    tail: Tail, y: Floats, low: float, high: float, level: float, *, least: float = -math.inf, edge: float = 1.0
 ) -> Bounds:
-    """Ends, shape (m,), of the exact integer k behind values y = k + X that are shown since low <= y <= high; k is at
-    least `least`.
+    """Ends, shape (m,), of the exact integer k behind values y = k + X that are shown since low <= y <= high, or by a
+    coin with the chance `edge` > 0 where y = low; k is at least `least`.
 
     Ends may be infinite, and y itself is always held (at the very end of a window no k may make a value so near to it
     likely). A law whose scale is large is searched in steps of a thousandth of it, outward.
@@ -173,22 +189,22 @@ def interval_within(
     half = (1 - level) / 2
     y = np.clip(np.asarray(y, dtype=np.float64), low, high)
     if math.isinf(low) and math.isfinite(high):
-        lower, upper = _ends(tail, -y, (-high, math.inf), half, (-math.inf, -least))
+        lower, upper = _ends(tail, -y, (-high, math.inf, 1.0), half, (-math.inf, -least))
         lower, upper = -upper, -lower
     else:
-        lower, upper = _ends(tail, y, (low, high), half, (least, math.inf))
+        lower, upper = _ends(tail, y, (low, high, edge), half, (least, math.inf))
     return np.maximum(lower, least), np.maximum(upper, least)
 
 
-def _ends(tail: Tail, y: Floats, window: Pair, half: float, known: Pair) -> Bounds:
+def _ends(tail: Tail, y: Floats, window: Weighted, half: float, known: Pair) -> Bounds:
     """The same for a window that is open above, or not open; `known`: between what k lies anyway."""
-    low, high = window
+    low, high, edge = window
     step = max(1, math.floor(tail.scale / _FINE))
     moved = y
     if math.isinf(high):
         # Beyond this all of the law is in the window, but for next to nothing, and ends move with y. What little is not
         # makes the lower end for a larger y no lower, and the upper one no higher but for ties.
-        far = max(low, known[0]) + _quantile(tail, half) + _quantile(tail, _NEGLIGIBLE) + 2 * step
+        far = max(low, known[0]) + _quantile(tail, half) + _quantile(tail, _NEGLIGIBLE) + 2 * step + (edge < 1)
         moved = np.minimum(y, far)
     values, places = np.unique(moved, return_inverse=True)  # mostly the same few
     if not len(values):
@@ -216,17 +232,23 @@ def _ends(tail: Tail, y: Floats, window: Pair, half: float, known: Pair) -> Boun
     return ends[0][places] + (y - moved), ends[1][places] + (y - moved)
 
 
-def _at_least(tail: Tail, y: Floats, k: Floats, window: Pair, half: float) -> NDArray[np.bool_]:
-    """Whether P(Y >= y | window) is at least `half`, ties included."""
-    low, high = window
+def _at_least(tail: Tail, y: Floats, k: Floats, window: Weighted, half: float) -> NDArray[np.bool_]:
+    """Whether P(Y >= y | window) is at least `half`, ties included (of y = low it is 1)."""
+    low, high, edge = window
+    if edge < 1:
+        above, shown = log_between(tail, y - k, high - k)[1], _log_shown(tail, low - k, high - k, edge)[0]
+        return np.asarray(~(above - shown < math.log(half / _TIE)))
     from_ = np.stack([y - k, low - k])  # at once: there are few values, and each look at a law has its price
     least, most = tail.log_above(from_) if math.isinf(high) else log_between(tail, from_, high - k)
     return np.asarray(~(most[0] - least[1] < math.log(half / _TIE)))
 
 
-def _at_most(tail: Tail, y: Floats, k: Floats, window: Pair, half: float) -> NDArray[np.bool_]:
+def _at_most(tail: Tail, y: Floats, k: Floats, window: Weighted, half: float) -> NDArray[np.bool_]:
     """Whether P(Y <= y | window) is at least `half`, ties included."""
-    low, high = window
+    low, high, edge = window
+    if edge < 1:
+        below, shown = _log_shown(tail, low - k, y - k, edge)[1], _log_shown(tail, low - k, high - k, edge)[0]
+        return np.asarray(~(below - shown < math.log(half / _TIE)))
     if math.isinf(high) and half > _NOT_SMALL:  # the shorter way, where no digits are lost
         least, most = tail.log_above(np.stack([y - k + float(tail.whole), low - k]))
         return np.asarray(~(-np.expm1(np.minimum(least[0] - most[1], 0)) < half / _TIE))
@@ -278,14 +300,14 @@ def _quantile(tail: Tail, probability: float) -> float:
     return high
 
 
-def chance_within(tail: Tail, low: float, high: float, lower: Floats, upper: Floats) -> Floats:
-    """A lower bound, shape (m,), of the chance that k + X falls within a window, for any k of each interval: it is
-    log-concave in k, and so least at an end."""
+def chance_within(tail: Tail, low: float, high: float, lower: Floats, upper: Floats, *, edge: float = 1.0) -> Floats:
+    """A lower bound, shape (m,), of the chance that k + X falls within a window and is shown, for any k of each
+    interval: it is log-concave in k, and so least at an end."""
 
     def at(k: Floats, certain: bool) -> Floats:
         known = np.isfinite(k)
         held = np.where(known, k, 0.0)
-        chance = np.exp(log_between(tail, low - held, high - held)[0]) / _TIE
+        chance = np.exp(_log_shown(tail, low - held, high - held, edge)[0]) / _TIE
         return np.where(known, chance, float(certain))
 
     return np.minimum(at(lower, math.isinf(low)), at(upper, math.isinf(high)))

@@ -93,7 +93,9 @@ def _limits(who: Protected) -> dict[str, int] | None:
 
 def _groups(groups: Groups) -> dict[str, Any]:
     strategy = groups.strategy if groups.keys else None
-    return {"keys": list(groups.keys), "strategy": strategy, "threshold": groups.threshold, "shown": groups.chances}
+    below = {} if groups.below is None else {"below": dict(zip(("count", "chance"), groups.below, strict=True))}
+    told = {"keys": list(groups.keys), "strategy": strategy, "threshold": groups.threshold, "shown": groups.chances}
+    return {**told, **below}
 
 
 def _bounds(each: Bounds) -> dict[str, Any]:

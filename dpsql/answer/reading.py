@@ -153,9 +153,12 @@ def _groups(release: Release) -> Groups:
         return Groups(keys, public, groups.word)
     price = Price() if not groups.cost.rho else price_of(release, groups.cost)
     shown = {size: release.chance_shown(size) for size in _SIZES}
-    heights = [height / release.lattice.one_row for _, height in groups.conditions]  # in rows, or in units of those
-    height = min(heights, default=None)
-    return Groups(keys, public, groups.word, height, groups.least, shown, replace(price, delta=release.cost.delta))
+    one = release.lattice.one_row  # heights are in rows, or in units of those
+    height = min((steps for _, steps in groups.conditions), default=None)
+    at = None if height is None else height / one
+    below = ((height - 1) / one, float(groups.below)) if height is not None and groups.below else None
+    price = replace(price, delta=release.cost.delta)
+    return Groups(keys, public, groups.word, at, below, groups.least, shown, price)
 
 
 # What noise is added to, and what is drawn.

@@ -81,13 +81,15 @@ class Clip:
 @dataclass(frozen=True, slots=True)
 class Groups:
     """`keys` of the groups, and which are shown: all of the `public` ones; those whose noisy count reaches the
-    `threshold`; or those that are `drawn`, of no fewer units than that. `chances`: how likely one of that size is
-    shown, None where all are. `price`: of the choice, where there is one."""
+    `threshold`, and by a coin (`below`: a count, and its chance) those just short of it; or those that are `drawn`, of
+    no fewer units than that. `chances`: how likely one of that size is shown, None where all are. `price`: of the
+    choice, where there is one."""
 
     keys: tuple[str, ...]
     public: int | None
     strategy: str
     threshold: float | None = None
+    below: tuple[float, float] | None = None
     drawn: int | None = None
     chances: dict[int, float | None] | None = None
     price: Price | None = None

@@ -173,7 +173,8 @@ def _groups(groups: Groups) -> str:
 def _chosen(groups: Groups) -> str:
     """How groups are chosen that are shown."""
     if groups.drawn is None:
-        return f"groups whose noisy count reaches {groups.threshold:.1f}"
+        said = f"groups whose noisy count reaches {groups.threshold:.1f}"
+        return f"{said}, or is {groups.below[0]:.1f} (shown in {100 * groups.below[1]:.2g}%)" if groups.below else said
     least = f", never with fewer than {groups.drawn}" if groups.drawn > 1 else ""
     return f"groups at random, the likelier the more people they have{least}"
 

@@ -14,7 +14,6 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
@@ -26,7 +25,7 @@ from dpsql.core.events import Approx, Event
 from dpsql.core.exact import ExactPlan, ExactTable
 from dpsql.core.exponential import Chooser
 from dpsql.core.mechanisms import DiscreteGaussian, Noise, Reach
-from dpsql.core.selection import show_probability
+from dpsql.core.selection import coins, show_probability, shown_at_most
 from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.plan.expressions import Vector
 from dpsql.plan.order import order_of
@@ -193,13 +192,15 @@ class Share(Said):
 class ShownGroups(Said):
     """Which groups are shown: here all, which are public, at no cost. `hides`: groups of few units are not; `least`:
     how many units the groups have at least that a law chooses by itself; `half`: with how many a group is shown about
-    every other time; `conditions`: which coordinate of a group has to reach how many steps, where noise decides."""
+    every other time; `conditions`: which coordinate of a group has to reach how many steps, where noise decides;
+    `below`: with what chance one that is a step short of it is shown too."""
 
     hides = False
     word = "PUBLIC_GROUPS"
     least: int | None = None
     half = 1
     conditions: tuple[tuple[int, int], ...] = ()
+    below: Fraction = Fraction(0)
 
     @property
     def reach(self) -> object:
@@ -227,11 +228,12 @@ class ShownGroups(Said):
 
 @dataclass(frozen=True)
 class GroupsByThreshold(ShownGroups):
-    """The groups whose noisy count, the coordinate `place`, reaches a height; `noise` is that of the count, in which a
-    unit makes `one_row` steps at least and `most_of_a_unit` at most. `groups`: how many can come or go with a unit.
+    """The groups whose noisy count, the coordinate `place`, reaches a height, and those that are a step short of it by
+    a coin each, which shows with the chance `below`; `noise` is that of the count, in which a unit makes `one_row`
+    steps at least and `most_of_a_unit` at most. `groups`: how many can come or go with a unit.
 
     These are shown with a chance of `delta`, all together (`core.selection`); all else is work on what has paid for the
-    noise. Raises ValueError for a height that is too low for it."""
+    noise, and coins that know no rows. Raises ValueError for a height or coins that show too often for it."""
 
     height: int
     place: int
@@ -240,11 +242,12 @@ class GroupsByThreshold(ShownGroups):
     groups: int
     noise: Noise
     delta: Fraction
+    below: Fraction = Fraction(0)
     hides = True
 
     def __post_init__(self) -> None:
-        share, above = self.delta / self.groups, self.noise.upper_tail(self.height - self.most_of_a_unit)
-        if above > Decimal(share.numerator) / Decimal(share.denominator):
+        shown = shown_at_most(self.noise, self.most_of_a_unit, self.height, self.below)
+        if not 0 <= self.below < 1 or shown > self.delta / self.groups:
             raise ValueError("the threshold is too low for its delta")
 
     @property
@@ -261,11 +264,11 @@ class GroupsByThreshold(ShownGroups):
 
     @property
     def half(self) -> int:  # type: ignore[override]
-        return math.ceil(self.height / self.one_row)
+        return math.ceil((self.height - (2 * self.below >= 1)) / self.one_row)
 
     @property
     def asked(self) -> tuple[str, object]:
-        return "threshold", (self.height, self.place)
+        return "threshold", (self.height, self.place, *([self.below] if self.below else []))
 
     @property
     def cost(self) -> Cost:
@@ -275,11 +278,18 @@ class GroupsByThreshold(ShownGroups):
     def events(self) -> tuple[Event, ...]:
         return (Approx(Fraction(0), self.delta),)
 
+    def with_laws(self, _laws: Laws) -> GroupsByThreshold:
+        return replace(self, below=Fraction(0))
+
     def chance(self, units: int) -> float:
-        return show_probability(self.noise, units * self.one_row, self.height)
+        return show_probability(self.noise, units * self.one_row, self.height, self.below)
 
     def run(self, _exact: Exact, found: Found) -> Found:
-        return found.only(np.flatnonzero(found.steps[self.place] >= self.height))
+        short = self.height - found.steps[self.place]
+        shown = short <= 0
+        if self.below:
+            shown |= (short == 1) & coins(self.below, len(short))
+        return found.only(np.flatnonzero(shown))
 
 
 @dataclass(frozen=True)

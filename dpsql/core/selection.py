@@ -5,11 +5,18 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
+import numpy as np
+
 from dpsql.core.mechanisms import Noise
+from dpsql.core.samplers import BoolArray, bernoulli_dyadic
+
+_FINE = 1024
+"""Where one unit makes more steps than this, a step is worth nothing."""
 
 
 def threshold(noise: Noise, most_of_a_unit: int, delta: Fraction) -> int:
@@ -43,9 +50,39 @@ def threshold(noise: Noise, most_of_a_unit: int, delta: Fraction) -> int:
     return most_of_a_unit + high
 
 
+def chance_below(noise: Noise, most_of_a_unit: int, tau: int, delta: Fraction) -> Fraction:
+    """With what chance a noisy count of tau - 1 may be shown too, by a coin of its own: the multiple of 2^-64 that
+    spends what tau leaves of delta, rounded down. 0 where it would be worth nothing, on fine lattices.
+
+    A group of one unit is then shown with (1 - q) P(M + X >= tau) + q P(M + X >= tau - 1), at most delta with upper
+    bounds of the tails as well."""
+    if most_of_a_unit > _FINE:
+        return Fraction(0)
+    above, before = (shown_at_most(noise, most_of_a_unit, height) for height in (tau, tau - 1))
+    if before <= delta:  # tau is not the least
+        return Fraction(0)
+    return Fraction(math.floor((delta - above) / (before - above) * 2**64), 2**64)
+
+
+def shown_at_most(noise: Noise, count: int, tau: int, below: Fraction = Fraction(0)) -> Fraction:
+    """An upper bound of the chance that a group whose exact count is `count` steps is shown."""
+    rest = below * shown_at_most(noise, count, tau - 1) if below else 0
+    return (1 - below) * (Fraction(noise.upper_tail(tau - count)) if tau > count else Fraction(1)) + rest
+
+
+def coins(chance: Fraction, size: int) -> BoolArray:
+    """Tosses, shape (size,), each True with this chance, a multiple of 2^-64 below 1: exact."""
+    first = math.floor(chance * 2**64)
+    return bernoulli_dyadic(np.full(size, first, np.uint64), lambda _: first, 64)
+
+
 @lru_cache(maxsize=1024)
-def show_probability(noise: Noise, count: int, tau: int) -> float:
-    """The chance that a group whose exact count is `count` steps is shown: P(count + X >= tau)."""
+def show_probability(noise: Noise, count: int, tau: int, below: Fraction = Fraction(0)) -> float:
+    """The chance that a group whose exact count is `count` steps is shown: P(count + X >= tau), and `below` times that
+    of tau - 1."""
+    if below:
+        share = float(below)
+        return (1 - share) * show_probability(noise, count, tau) + share * show_probability(noise, count, tau - 1)
     if count < tau:
         return min(1.0, float(noise.upper_tail(tau - count)))
     return 1.0 - min(1.0, float(noise.upper_tail(count - tau + 1)))  # the law is symmetric

@@ -21,7 +21,7 @@ from dpsql.core.measurement import (
 )
 from dpsql.core.mechanisms import CubeLaplace, Noise, Reach, SharedLaplace, SplitLaplace
 from dpsql.core.reach import assert_limited, assert_unmoved, change_of, groups_of_a_unit, reach_of
-from dpsql.core.selection import threshold
+from dpsql.core.selection import chance_below, threshold
 from dpsql.core.sensitivity import Analysis
 from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, UnknownGroups, UnsupportedSQL, as_written
@@ -152,8 +152,10 @@ def _by_threshold(
     """Groups whose noisy count reaches a threshold, and the lattice with how far a unit moves this count."""
     one = change_of(lattice.parts, [lattice.coordinates[lattice.selection].terms], analysis).in_a_group[0]
     lattice, groups = replace(lattice, most_of_a_unit=one), lattice.groups_of_a_unit
-    height = threshold(noise, one, delta / groups) + (least - 1) * one
-    return lattice, GroupsByThreshold(height, lattice.selection, lattice.one_row, one, groups, noise, delta)
+    height = threshold(noise, one, delta / groups)
+    below, higher = chance_below(noise, one, height, delta / groups), (least - 1) * one
+    place = lattice.selection
+    return lattice, GroupsByThreshold(height + higher, place, lattice.one_row, one, groups, noise, delta, below)
 
 
 def _dealt(

@@ -75,7 +75,12 @@ def test_threshold_and_chance_to_be_shown() -> None:
     a = np.exp(-1.0)
     least = next(t for t in range(1, 100) if a**t / (1 + a) <= 1e-6)
     assert groups["threshold"] == 1 + least
-    assert groups["shown"][10] == pytest.approx(a ** (1 + least - 10) / (1 + a))
+    below, one, other = groups["below"], *(a**t / (1 + a) for t in (1 + least - 10, least - 10))
+    assert below["count"] == least
+    assert below["chance"] == pytest.approx(
+        (1e-6 - a**least / (1 + a)) / (a ** (least - 1) / (1 + a) - a**least / (1 + a))
+    )
+    assert groups["shown"][10] == pytest.approx((1 - below["chance"]) * one + below["chance"] * other)
     assert groups["shown"][100] == pytest.approx(1.0)
     assert told["delta"] == 1e-6
 

@@ -21,7 +21,7 @@ from dpsql.core.conversion import epsilon_of, rho_for
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.loss import Allowance, PrivacyLoss, as_delta, as_rho
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace
-from dpsql.core.selection import threshold
+from dpsql.core.selection import chance_below, threshold
 from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.core.unit import Neighbours
 from dpsql.errors import DPSQLError, InternalError, InvalidPrivacyParameter
@@ -41,13 +41,15 @@ F = Fraction
 Pair = tuple[tuple[int, ...] | None, tuple[int, ...] | None]
 
 
-def check_pairs(noise: Noise, cost: Cost, pairs: list[Pair], *, tau: int | None = None, where: str = "") -> None:
+def check_pairs(
+    noise: Noise, cost: Cost, pairs: list[Pair], *, tau: int | None = None, below: float = 0.0, where: str = ""
+) -> None:
     """All groups together, both ways."""
     dimension = next(len(x) for pair in pairs for x in pair if x is not None)
     most = max(abs(n) for pair in pairs for x in pair if x is not None for n in x)
     window = Window(noise, dimension, reach_of(noise, max(most, tau or 0)))
     for way in (pairs, [(other, one) for one, other in pairs]):
-        check_promise(cost, together([group(window, one, other, tau=tau) for one, other in way]), where)
+        check_promise(cost, together([group(window, one, other, tau=tau, below=below) for one, other in way]), where)
 
 
 @pytest.mark.parametrize("epsilon", [F(1, 2), F(1), F(3)])
@@ -112,6 +114,8 @@ def test_thresholds_keep_their_promise(kind: str, groups: int):
     else:
         noise = (SplitLaplace if kind == "split" else CubeLaplace).calibrate(reach, epsilon)
     tau = threshold(noise, 1, delta / groups)
+    below = float(chance_below(noise, 1, tau, delta / groups))
+    assert 0 < below < 1
     cost = noise.loss(reach) + Cost.of(F(0), delta)
     none, one = None, (1,) * dimension
     if groups == 1:
@@ -119,7 +123,18 @@ def test_thresholds_keep_their_promise(kind: str, groups: int):
     else:
         situations = [[(none, one), (none, one)], [(none, one), ((4,), (5,))], [(none, one), (one, none)]]
     for pairs in situations:
-        check_pairs(noise, cost, pairs, tau=tau, where=f"{kind} {pairs}")
+        check_pairs(noise, cost, pairs, tau=tau, below=below, where=f"{kind} {pairs}")
+
+
+def test_coins_spend_all_of_delta():
+    """A thousandth more, and the promise is broken."""
+    epsilon, delta = F(2), F(1, 50)
+    noise = CubeLaplace.calibrate(Reach(1, F(1), 1), epsilon)
+    tau = threshold(noise, 1, delta)
+    cost, below = Cost.of(epsilon) + Cost.of(F(0), delta), float(chance_below(noise, 1, tau, delta))
+    check_pairs(noise, cost, [(None, (1,))], tau=tau, below=below)
+    with pytest.raises(AssertionError):
+        check_pairs(noise, cost, [(None, (1,))], tau=tau, below=below * 1.001)
 
 
 @pytest.mark.parametrize("groups", [1, 2])
@@ -243,7 +258,8 @@ def enumerate_output(asking: Asking, one: Exact, other: Exact) -> Group:
         cells = one.cells.get(name), other.cells.get(name)
         if not by_chance(made):
             assert window is not None
-            found.append(group(window, *cells, tau=height_of(made) or None, selection=made.lattice.selection))
+            below, place = float(made.selection.below), made.lattice.selection
+            found.append(group(window, *cells, tau=height_of(made) or None, selection=place, below=below))
             continue
         units = one.units.get(name, 0), other.units.get(name, 0)
         noisy = None

@@ -177,13 +177,19 @@ def planned(world: World, sql: str, relation: str, **how: Any) -> Release:
     return made
 
 
+def _own_shown(made: Release) -> float:
+    """The chance that a threshold shows a group of one unit."""
+    most = made.lattice.most_of_a_unit
+    return show_probability(made.shares[0].noise, most, height_of(made), made.selection.below)
+
+
 def check_cost(made: Release, sql: str) -> None:
     """What the noise of each share and the choice of groups are worth comes to no more than is charged."""
     losses = [share.noise.loss(share.reach) for share in made.shares]
     losses += [groups.law.loss for groups in by_chance(made)]
     epsilon, delta = (sum((getattr(each, word) for each in losses), Fraction(0)) for word in ("epsilon", "delta"))
     if height_of(made):
-        chance = show_probability(made.shares[0].noise, made.lattice.most_of_a_unit, height_of(made))
+        chance = _own_shown(made)
         delta += Fraction(chance) * made.lattice.groups_of_a_unit * Fraction(10**9 - 1, 10**9)
     assert epsilon <= made.cost.epsilon, f"{sql}: worth {float(epsilon)}, charged {made.cost}"
     assert delta <= made.cost.delta, f"{sql}: worth {float(delta)}, charged {made.cost}"
@@ -941,7 +947,7 @@ def check_chances(asked: Sequence[Question] | None = None) -> None:
             if by_chance(made):
                 chance = by_chance(made)[0].law.probability(1)
             elif height_of(made):
-                chance = Fraction(show_probability(made.shares[0].noise, made.lattice.most_of_a_unit, height_of(made)))
+                chance = Fraction(_own_shown(made))
             else:
                 assert made.exact.every_cell or not made.exact.keys, f"{each}: groups are shown as they come"
                 continue

@@ -17,6 +17,7 @@ from dpsql.release.intervals import given as noise_given
 from dpsql.release.intervals import intervals as noise_intervals
 from dpsql.release.intervals.given import Given
 from tests.lies import Check, Lie, Patch
+from tests.release import test_coins_of_thresholds as coins
 from tests.release import test_intervals_of_chosen_rows as chosen
 from tests.release import test_intervals_of_shown_groups as shown
 
@@ -47,6 +48,18 @@ def miss_twice_as_often(patch: Patch) -> None:
     )
 
 
+def forget_the_coin_in_having(patch: Patch) -> None:
+    """A condition beside the threshold makes the coin's weight that of a full step."""
+    honest = noise_given.Window.within
+    patch.setattr(noise_given.Window, "within", lambda self, other: replace(honest(self, other), edge=1.0))
+
+
+def take_the_coin_for_certain(patch: Patch) -> None:
+    """As if all that is a step short of the threshold were shown."""
+    honest = truncated.interval_within
+    patch.setattr(truncated, "interval_within", lambda *args, **more: honest(*args, **{**more, "edge": 1.0}))
+
+
 def raise_no_level(patch: Patch) -> None:
     """What has noise in common with the count keeps its plain interval."""
 
@@ -60,9 +73,9 @@ def believe_the_count_that_is_shown(patch: Patch) -> None:
     """The chance of being shown at the noisy count, not at the least one it may stand for."""
     honest = truncated.chance_within
 
-    def of_shown(tail: Any, low: float, high: float, lower: Any, upper: Any) -> Any:
+    def of_shown(tail: Any, low: float, high: float, lower: Any, upper: Any, **more: Any) -> Any:
         middle = np.maximum(low, (lower + upper) / 2)
-        return honest(tail, low, high, middle, middle)
+        return honest(tail, low, high, middle, middle, **more)
 
     patch.setattr(truncated, "chance_within", of_shown)
 
@@ -126,8 +139,17 @@ def count_levels() -> None:
     shown.test_the_first_values_above_a_threshold()
 
 
+def count_ends() -> None:
+    shown.test_the_ends_are_the_exact_ones(1)
+
+
 def count_coverage() -> None:
     shown.test_counts_hold_given_that_they_are_shown_whatever_they_are(0, "laplace", 1)
+
+
+def coins_in_having() -> None:
+    for words in coins.HAVING:
+        coins.test_conditions_beside_a_threshold_know_of_the_coin(words, 0.5)
 
 
 def joint_coverage() -> None:
@@ -138,6 +160,9 @@ LIES: list[tuple[Lie, Check]] = [
     (forget_that_the_group_was_shown, count_coverage),
     (forget_that_the_group_was_shown, joint_coverage),
     (take_the_window_from_the_wrong_side, count_coverage),
+    (take_the_coin_for_certain, count_ends),
+    (take_the_coin_for_certain, coins_in_having),
+    (forget_the_coin_in_having, coins_in_having),
     (miss_twice_as_often, count_coverage),
     (miss_twice_as_often, count_levels),
     (raise_no_level, joint_coverage),

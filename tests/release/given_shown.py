@@ -29,13 +29,20 @@ def probabilities(noise: Any, reach: int) -> tuple[Any, Any]:
     return x, np.exp(-np.abs(x) / noise.scale)
 
 
+def shown_with(made: Release, counts: Any) -> Any:
+    """With what chance noisy counts are shown, by hand: from the height on, and by a coin a step below it."""
+    at, below = height_of(made), float(made.selection.below)
+    return np.where(counts >= at, 1.0, np.where(counts == at - 1, below, 0.0))
+
+
 def exact_coverage(made: Release, n: int, level: float) -> float:
     """The chance that the interval of the count that is held against the threshold holds n, given that it is shown."""
     noise = made.shares[0].noise
     tau, one = height_of(made), made.lattice.one_row
     assert tau is not None
     x, chance = probabilities(noise, int(40 * noise.scale) + tau + 2)
-    shown = x + n * one >= tau
+    chance = chance * shown_with(made, x + n * one)
+    shown = chance > 0
     values = (x + n * one)[shown][None]
     low, high = interval(made, released_of(made, values), made.query.finish.outputs[1].expr, level)  # type: ignore[misc]
     held = (low <= n) & (n <= high)

@@ -54,7 +54,8 @@ _ROUNDING = 0.98
 class Window:
     """A row is shown only if a noisy value is between `low` and `high`, in steps of `unit`. `weights`: the value as a
     combination of coordinates, by what a step of each is worth; whole numbers where it is one coordinate, with this
-    unit. `tail`: of its noise. The exact value is at least `least`."""
+    unit. `tail`: of its noise. The exact value is at least `least`. `edge`: with what chance a row at `low` itself is
+    shown, by a coin."""
 
     weights: Weights
     unit: float
@@ -62,6 +63,7 @@ class Window:
     low: float = -math.inf
     high: float = math.inf
     least: float = -math.inf
+    edge: float = 1.0
 
     def noisy(self, release: Release, released: Released) -> Floats | None:
         """The noisy values, in steps; None where what is released does not tell them."""
@@ -74,12 +76,13 @@ class Window:
         """Where the exact values behind noisy ones lie, in steps, with this probability given the window."""
         from dpsql.accuracy.truncated import interval_within  # as above
 
-        return interval_within(self.tail, noisy, self.low, self.high, level, least=self.least)
+        return interval_within(self.tail, noisy, self.low, self.high, level, least=self.least, edge=self.edge)
 
     def within(self, other: Window) -> Window:
         """Both windows of one value as one."""
         low, high = max(self.low, other.low), min(self.high, other.high)
-        return replace(self, low=low, high=high, least=max(self.least, other.least))
+        edge = math.prod(each.edge for each in (self, other) if each.low == low)  # coins of their own
+        return replace(self, low=low, high=high, least=max(self.least, other.least), edge=edge)
 
 
 @dataclass(frozen=True)
@@ -146,13 +149,15 @@ def threshold_of(release: Release) -> Given:
 
 
 def _reaching(release: Release, share: Share, place: int, height: int) -> Window | frozenset[int]:
-    """The window of a count that reaches a height."""
+    """The window of a count that reaches a height, or is a step short of it and has a coin's luck."""
     from dpsql.accuracy.truncated import tail_of  # as above
 
     tail, unit, one = tail_of(share.noise), release.coordinates[place].unit, release.lattice.one_row
     if tail is None:
         return frozenset({place})
-    return Window({place: unit}, unit, tail, low=float(height), least=float(one))
+    below = float(release.selection.below)
+    low, edge = (height - 1, below) if below else (height, 1.0)
+    return Window({place: unit}, unit, tail, low=float(low), least=float(one), edge=edge)
 
 
 def combined(release: Release, released: Released, weights: Weights) -> Floats | None:
@@ -226,7 +231,7 @@ def raised_levels(
             low, high = np.full(released.groups, window.least), np.full(released.groups, math.inf)
         else:
             low, high = window.exact(noisy, 1 - _OF_WINDOWS / len(windows) * (1 - level))
-        chances.append(chance_within(window.tail, window.low, window.high, low, high))
+        chances.append(chance_within(window.tail, window.low, window.high, low, high, edge=window.edge))
     pairs = itertools.combinations(windows, 2)
     if any(release.share_noise(one.weights, other.weights) for one, other in pairs):
         together = np.maximum(np.sum(chances, axis=0) - (len(chances) - 1), 0)

@@ -70,10 +70,20 @@ class Group:
 
 
 def group(
-    window: Window, one: tuple[int, ...] | None, other: tuple[int, ...] | None, *, tau: int | None, selection: int = 0
+    window: Window,
+    one: tuple[int, ...] | None,
+    other: tuple[int, ...] | None,
+    *,
+    tau: int | None,
+    selection: int = 0,
+    below: float = 0.0,
 ) -> Group:
-    """A group with these exact vectors; None: there is none. tau: the threshold of a coordinate."""
-    shown = np.ones(len(window.points), dtype=bool) if tau is None else window.points[:, selection] >= tau
+    """A group with these exact vectors; None: there is none. tau: the threshold of a coordinate, and `below` with what
+    chance a coin shows what is a step short of it."""
+    shown = np.ones(len(window.points))
+    if tau is not None:
+        count = window.points[:, selection]
+        shown = np.where(count >= tau, 1.0, np.where(count == tau - 1, below, 0.0))
     p, q = (_hidden(window, each, shown) for each in (one, other))
     if one is not None and other is not None:
         return Group(p, q, p)
@@ -82,10 +92,10 @@ def group(
     return Group(p, q, kept)
 
 
-def _hidden(window: Window, centre: tuple[int, ...] | None, shown: NDArray[np.bool_]) -> Floats:
+def _hidden(window: Window, centre: tuple[int, ...] | None, shown: Floats) -> Floats:
     if centre is None:
         return np.array([1.0, *np.zeros(len(shown))])
-    law = np.where(shown, window.law(centre), 0)
+    law = shown * window.law(centre)
     return np.array([1 - law.sum() if not shown.all() else 0.0, *law])
 
 
