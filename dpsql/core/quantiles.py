@@ -24,7 +24,7 @@ Several rows of a unit come one after the other: spreads add up.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -33,9 +33,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dpsql.core.exponential import Chooser
+from dpsql.errors import InternalError
 from dpsql.schema.frozen import dataclass
 
 IntArray: TypeAlias = npt.NDArray[Any]  # int64, or object where values reach 2^62
+Order: TypeAlias = Mapping[tuple[int, int], int]
+"""Which of the quantiles first..last-1 is drawn first in their part: a public tree; the middle one where it is silent.
+No more levels are drawn than are paid for, whatever it says."""
 
 _LARGEST = 2**62
 _BATCH = 2**17  # pieces of places per pass
@@ -105,16 +109,18 @@ def quantiles(
     bounded: bool,
     chooser: Chooser,
     one_group: bool = False,
+    order: Order | None = None,
 ) -> IntArray:
     """Places of several quantiles, shape (groups, len(qs)), never decreasing within a group.
 
     counts: integers >= 0, shape (groups, g); qs: strictly ascending, in [0, 1]; epsilon: what all groups and quantiles
     together cost; rows: how many rows one unit has at most, over all groups; bounded: whether a neighbour has a unit's
-    rows changed rather than added or removed; one_group: no row ever moves from one group to another. ValueError for
-    others. A group without rows gives places uniform on the grid, or on what the quantiles drawn before leave of it.
+    rows changed rather than added or removed; one_group: no row ever moves from one group to another; order: which is
+    drawn first, public. ValueError for others. A group without rows gives places uniform on the grid, or on what the
+    quantiles drawn before leave of it.
 
     The recursion is that of Kaplan, Schnapp, Stemmer, "Differentially Private Approximate Quantiles" (ICML 2022): draw
-    the middle quantile, then those on each side in the part of the grid and of the rows on that side, each level with
+    a quantile, then those on each side in the part of the grid and of the rows on that side, each level with
     epsilon / levels, levels = floor(log2(m)) + 1 for m quantiles. They suppose that no two rows are equal; on a grid
     many are, so here a place has pieces (`_pieces`) of equal mass: the c rows at v stand for mass c spread evenly over
     [v, v + 1). The candidates are the pieces, and a part is cut in the middle of the piece drawn. A row is then
@@ -147,9 +153,10 @@ def quantiles(
     for start in range(0, groups, step):
         batch = slice(start, start + step)
         edges = _edges(np.repeat(counts[batch], pieces, axis=1), 2, denominator)
-        recursion = _Recursion(edges, pieces, tuple(qs), share, bounded, one_group, chooser, places[batch])
+        recursion = _Recursion(edges, pieces, tuple(qs), share, bounded, one_group, chooser, places[batch], order or {})
         first = np.zeros(len(edges), np.int64)
-        recursion.fill(0, len(qs), _Part(first, first + 2 * grid * pieces, Fraction(0), Fraction(1)))
+        whole = _Part(first, first + 2 * grid * pieces, Fraction(0), Fraction(1))
+        recursion.fill(0, len(qs), whole, len(qs).bit_length())
     return places
 
 
@@ -162,6 +169,7 @@ def rows_off(
     bounded: bool,
     beta: Fraction,
     one_group: bool = False,
+    order: Order | None = None,
 ) -> int:
     """How many rows the rank of any one of `quantiles` may be off, with probability 1 - beta and whatever the data are,
     but for half of the rows of the pieces where parts are cut. Arguments as there, on a grid of so many places.
@@ -175,7 +183,7 @@ def rows_off(
     def worst(first: int, last: int, low: Fraction, high: Fraction, before: tuple[Fraction, ...]) -> int:
         if first == last:
             return 0
-        middle = (first + last) // 2
+        middle = (order or {}).get((first, last), (first + last) // 2)
         q = qs[middle]
         inside = (q - low) / (high - low)
         whole = last - first == len(qs)
@@ -216,20 +224,24 @@ class _Recursion:
     one_group: bool
     chooser: Chooser
     places: IntArray
+    order: Order
 
-    def fill(self, first: int, last: int, part: _Part) -> None:
-        """Draw the quantiles first..last-1, all of which lie in this part."""
+    def fill(self, first: int, last: int, part: _Part, levels: int) -> None:
+        """Draw the quantiles first..last-1, all of which lie in this part, in so many levels. Raises InternalError
+        where the order takes more."""
         if first == last:
             return
-        middle = (first + last) // 2
+        middle = self.order.get((first, last), (first + last) // 2)
+        if not levels or not first <= middle < last:
+            raise InternalError("quantiles would be drawn in more levels than are paid for")
         q = self.qs[middle]
         whole = last - first == len(self.qs)
         inside = (q - part.q_low) / (part.q_high - part.q_low)
         piece = self._draw(part, inside, whole and self.one_group)
         self.places[:, middle] = piece // self.pieces
         cut = 2 * piece + 1
-        self.fill(first, middle, _Part(part.low, cut, part.q_low, q))
-        self.fill(middle + 1, last, _Part(cut, part.high, q, part.q_high))
+        self.fill(first, middle, _Part(part.low, cut, part.q_low, q), levels - 1)
+        self.fill(middle + 1, last, _Part(cut, part.high, q, part.q_high), levels - 1)
 
     def _draw(self, part: _Part, q: Fraction, one_group: bool) -> IntArray:
         """A piece of each group's part, shape (groups,). Only pieces that lie in some group's part are looked at."""

@@ -39,6 +39,7 @@ from dpsql.errors import InvalidPrivacyParameter, UnsupportedSQL
 from dpsql.plan.aggregates import MOST_POINTS
 from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.query import Aggregate, GroupKey
+from dpsql.release.design.ranks import order_of
 from dpsql.release.parts import Chosen, Estimate
 from dpsql.release.points import Points
 from dpsql.release.points import dense as _dense
@@ -102,8 +103,9 @@ class Draw(Said):
 
     @property
     def _neighbours(self) -> dict[str, Any]:
-        """How neighbours can differ, for the law of quantiles."""
-        return {"rows": self.rows, "bounded": self.bounded, "one_group": self.one_group}
+        """How neighbours can differ, for the law of quantiles, and which is drawn first."""
+        order = order_of(self.wanted, self.bounded, self.one_group)
+        return {"rows": self.rows, "bounded": self.bounded, "one_group": self.one_group, "order": order}
 
     def rows_off(self, level: float) -> int:
         """How many rows the drawn value's rank, or its count, may be off from the best one's, with this probability

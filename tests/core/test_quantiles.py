@@ -26,6 +26,8 @@ from dpsql.core.quantiles import (
     rank_spread,
     rows_off,
 )
+from dpsql.errors import InternalError
+from dpsql.release.design.ranks import order_of
 from tests.core.test_samplers import FLOOR, p_value
 
 F = Fraction
@@ -306,6 +308,7 @@ def pairs_changed() -> list[tuple[Array, Array]]:
 MEDIAN = [F(1, 2)]
 THREE = [F(1, 4), F(1, 2), F(3, 4)]
 SKEW = [F(0), F(1, 2), F(9, 10)]
+TAIL = [F(1, 2), F(9, 10), F(99, 100), F(999, 1000)]
 
 
 @pytest.mark.usefixtures("coarse")
@@ -317,6 +320,55 @@ def test_the_recursion_is_within_epsilon(qs: list[Fraction], law: Law):
     assert 0.5 < path_loss(qs, pairs_added(2), law, rows=2, bounded=False) <= 1 + 1e-9
     assert 0.3 < path_loss(qs, pairs_changed(), law, rows=1, bounded=True) <= 1 + 1e-9
     assert 0.3 < path_loss(qs, pairs_changed(), law, rows=1, bounded=True, one_group=True) <= 1 + 1e-9
+
+
+@pytest.mark.usefixtures("coarse")
+@pytest.mark.parametrize("order", [{(0, 4): 0}, {(0, 4): 1}, {(0, 4): 1, (2, 4): 2}, {(0, 4): 2, (0, 2): 0}], ids=str)
+def test_any_order_of_as_many_levels_is_within_epsilon(order: dict[tuple[int, int], int]):
+    most = path_loss(TAIL, pairs_added(), exponential_law, rows=1, bounded=False, order=order)
+    assert 0.3 < most <= 1 + 1e-9
+
+
+def test_an_order_of_more_levels_is_refused():
+    counts = np.ones((1, 50), int)
+    for order in ({(0, 4): 0, (1, 4): 1, (2, 4): 2}, {(0, 4): 4}, {(0, 4): -1}, {(0, 4): 1, (2, 4): 1}):
+        with pytest.raises(InternalError):
+            quantiles(counts, TAIL, F(1), rows=1, bounded=False, chooser=exponential, order=order)
+
+
+@pytest.mark.parametrize(
+    "qs", [TAIL, [F(k, 8) for k in range(1, 8)], [F(0), F(1, 100), F(1, 50), F(1, 2), F(1)]], ids=str
+)
+@pytest.mark.parametrize(("bounded", "one_group"), [(False, False), (True, False), (True, True)])
+def test_the_order_that_is_chosen_has_the_least_squares_of_all(qs: list[Fraction], bounded: bool, one_group: bool):
+    """Beside all trees, with errors carried from draw to draw as they come."""
+
+    def squares(first: int, last: int, off: dict[int, Any], order: dict[tuple[int, int], int]) -> float:
+        """`off`: how far the ends are off, by whose draw; a rank aimed at lies between them."""
+        if first == last:
+            return 0.0
+        place = order[first, last]
+        low, high = (qs[first - 1] if first else F(0)), (qs[last] if last < len(qs) else F(1))
+        inside = (qs[place] - low) / (high - low)
+        own = float(1 - inside) * off[first - 1] + float(inside) * off[last]
+        own[place] = float(rank_spread(inside, bounded, one_group and last - first == len(qs)))
+        known = {**off, place: own}
+        return float(own @ own) + squares(first, place, known, order) + squares(place + 1, last, known, order)
+
+    def trees(first: int, last: int, levels: int) -> Iterator[dict[tuple[int, int], int]]:
+        if first == last:
+            yield {}
+        for place in range(first, last) if levels else ():
+            for left, right in product(trees(first, place, levels - 1), trees(place + 1, last, levels - 1)):
+                yield {(first, last): place, **left, **right}
+
+    ends = {-1: np.zeros(len(qs)), len(qs): np.zeros(len(qs))}
+    chosen = order_of(tuple(qs), bounded, one_group)
+    assert chosen is not None
+    every = [squares(0, len(qs), ends, each) for each in trees(0, len(qs), len(qs).bit_length())]
+    assert squares(0, len(qs), ends, dict(chosen)) <= min(every) * (1 + 1e-9)
+    if qs is TAIL and not bounded:
+        assert chosen[0, 4] == 1
 
 
 @pytest.mark.usefixtures("coarse")
@@ -360,15 +412,15 @@ def test_rows_on_both_sides_of_a_cut_are_caught(monkeypatch: pytest.MonkeyPatch)
     pairs = [(np.array([*half, added, *half[::-1]]), np.array([*half, 1 - added, *half[::-1]])) for added in (0, 1)]
     assert path_loss(THREE, pairs, exponential_law, rows=1, bounded=False) < 0.8
 
-    def overlapping(self: Any, first: int, last: int, part: Any) -> None:
+    def overlapping(self: Any, first: int, last: int, part: Any, levels: int) -> None:
         if first == last:
             return
         middle = (first + last) // 2
         q = self.qs[middle]
         piece = self._draw(part, (q - part.q_low) / (part.q_high - part.q_low), False)
         self.places[:, middle] = piece
-        overlapping(self, first, middle, ranks._Part(part.low, 2 * piece + 2, part.q_low, q))
-        overlapping(self, middle + 1, last, ranks._Part(2 * piece, part.high, q, part.q_high))
+        overlapping(self, first, middle, ranks._Part(part.low, 2 * piece + 2, part.q_low, q), levels)
+        overlapping(self, middle + 1, last, ranks._Part(2 * piece, part.high, q, part.q_high), levels)
 
     monkeypatch.setattr(ranks._Recursion, "fill", overlapping)
     assert path_loss(THREE, pairs, exponential_law, rows=1, bounded=False) > 1.05
