@@ -196,6 +196,8 @@ def _spread(each: Sum) -> str:
 def _law(choice: Choice) -> str:
     """How the two laws of noise compare."""
     words = f"{_LAWS[choice.chosen]}; {_LAWS[choice.other]} noise would be {choice.wider:.3g} times as wide"
+    if choice.hides is not None:
+        words += f" and hide groups {choice.hides:.3g} times as large"
     cells = math.ceil(choice.crossover)
     return f"{words} (for one count Gaussian is the narrower from {cells} cells a unit on)" if cells > 1 else words
 

@@ -66,11 +66,17 @@ def calibrate(
         gaussian = _calibrate(query, analysis, allowed, options, strategy=strategy, mechanism="gaussian")
     except InvalidPrivacyParameter:  # such as noise beyond the samplers
         return plain
-    wider = math.exp(gaussian.log_error - plain.log_error)
     at = crossover(allowed, allowed.delta / (1 + gaussian.hides))
-    if wider < 1:
-        return replace(gaussian, choice=Choice("gaussian", 1 / wider, at))
-    return replace(plain, choice=Choice("laplace", wider, at))
+    by_gaussian = compared(gaussian, plain, at)
+    return replace(gaussian, choice=by_gaussian) if by_gaussian.better else replace(plain, choice=by_gaussian.reversed)
+
+
+def compared(gaussian: Release, plain: Release, crossover: float) -> Choice:
+    """Gaussian noise against Laplace's: what they do to the aggregates, and which groups they hide."""
+    heights = [release.even_chance for release in (gaussian, plain)]
+    hides = heights[1] / heights[0] if heights[0] and heights[1] else None
+    outputs = sum(each.chosen is None for each in plain.estimates)
+    return Choice("gaussian", math.exp(plain.log_error - gaussian.log_error), crossover, hides, outputs)
 
 
 def _calibrate(

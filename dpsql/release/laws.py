@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.core.conversion import rho_for
@@ -16,12 +18,26 @@ from dpsql.schema.frozen import dataclass
 @dataclass(frozen=True, slots=True)
 class Choice:
     """Both laws were possible. `wider`: the standard deviation of the other's noise over that of the chosen, as a
-    geometric mean over the outputs; `crossover`: where one count is asked for, Gaussian noise is the narrower
-    from so many cells of one unit on (each moved by one)."""
+    geometric mean over the `outputs`; `crossover`: where one count is asked for, Gaussian noise is the narrower
+    from so many cells of one unit on (each moved by one). `hides`: of how many people a group is shown as likely as not
+    with the other, over how many with the chosen; None where no threshold hides any. It weighs as much as an output."""
 
     chosen: str
     wider: float
     crossover: float
+    hides: float | None = None
+    outputs: int = 1
+
+    @property
+    def better(self) -> bool:
+        """Whether the chosen one is, by the geometric mean of all."""
+        return self.outputs * math.log(self.wider) + math.log(self.hides or 1.0) > 0
+
+    @property
+    def reversed(self) -> Choice:
+        """As the other one has it."""
+        hides = None if self.hides is None else 1 / self.hides
+        return replace(self, chosen=self.other, wider=1 / self.wider, hides=hides)
 
     @property
     def other(self) -> str:

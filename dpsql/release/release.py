@@ -202,6 +202,12 @@ class Release:
         """The mean over the aggregations (and levels) of the logarithm of their standard error."""
         return sum(log_error(self.lattice, one.shares) for one, _ in self.sections) / len(self.sections)
 
+    @property
+    def even_chance(self) -> float | None:
+        """Of how many rows (or units) a group is shown as likely as not, by its threshold; None where there is none."""
+        height = dict(self.selection.conditions).get(self.lattice.selection)
+        return None if height is None else height / self.lattice.one_row
+
     def at_level(self, keys: tuple[int, ...]) -> Release:
         """The release as one level of it sees it, for its noise; it is not to be run."""
         if not self.levels.measured:

@@ -127,6 +127,11 @@ def mean_log(errors: list[float]) -> float:
     return sum(seen) / len(seen) if seen else 0.0
 
 
+def even_chance(made: Release) -> float:
+    """Of how many rows a group is shown as likely as not; 1 where all are shown."""
+    return height_of(made) / made.lattice.one_row if made.hides else 1.0
+
+
 def is_gaussian(made: Release) -> bool:
     return any(isinstance(share.noise, DiscreteGaussian) for share in made.shares)
 
@@ -139,7 +144,11 @@ def test_the_choice_has_the_smaller_error(case: Case):
         assert not auto.shares
         return
     chosen, other = auto.choice.chosen, auto.choice.other
-    assert errors[chosen] <= errors[other] + 1e-9
+    worth = {law: errors[law] * len(made.estimates) + math.log(even_chance(made)) for law, made in named.items()}
+    assert worth[chosen] <= worth[other] + 1e-9
+    if auto.hides and height_of(named[other]):
+        hides = even_chance(named[other]) / even_chance(named[chosen])
+        assert auto.choice.hides == pytest.approx(hides, rel=1e-9)
     assert auto.choice.wider == pytest.approx(math.exp(errors[other] - errors[chosen]), rel=1e-9)
     assert is_gaussian(auto) == (chosen == "gaussian")
     same = named[chosen]
@@ -286,12 +295,31 @@ def test_from_the_crossover_on_the_gaussian_law_is_chosen(epsilon: float, delta:
 
 
 def test_the_crossover_of_hidden_groups_is_that_of_the_noises_delta():
+    """Of the noise alone; where groups are hidden the threshold weighs as much, and Gaussian tails are the thinner."""
     for epsilon, delta in ((1, 1e-9), (1, 1e-6), (0.5, 1e-4)):
         for groups in range(1, 40):
             choice = counts_in(groups, epsilon, delta, listed=False).made("auto").choice
             assert choice is not None
+            assert choice.hides is not None
             if abs(groups / choice.crossover - 1) > 0.01:
-                assert choice.chosen == ("gaussian" if groups > choice.crossover else "laplace")
+                by_noise = "gaussian" if groups > choice.crossover else "laplace"
+                assert (choice.wider > 1) == (choice.chosen == by_noise)
+                assert choice.wider * choice.hides > 1
+                if by_noise == "gaussian":
+                    assert choice.chosen == by_noise
+
+
+@pytest.mark.parametrize("asked", ["COUNT(*)", "COUNT(DISTINCT u)"])
+def test_people_in_eight_unknown_groups_each_are_counted_with_gaussian_noise(asked: str):
+    """Whose threshold is half as high, though Laplace noise would be a little narrower."""
+    declared = {"unit": "u", "max_groups": 8, "max_rows_per_group": 1}
+    case = Case(f"SELECT k, {asked} FROM t GROUP BY k", declared, U, {"epsilon": 1, "delta": 1e-6})
+    choice = case.made("auto").choice
+    assert choice is not None
+    assert choice.hides is not None
+    assert (choice.chosen, round(choice.wider, 1), round(choice.hides, 1)) == ("gaussian", 0.9, 1.7)
+    assert even_chance(case.made("laplace")) == pytest.approx(choice.hides * even_chance(case.made("gaussian")))
+    assert is_gaussian(case.made("auto"))
 
 
 def test_explain_says_what_was_compared():
