@@ -271,7 +271,7 @@ def _blocks(
     for place, terms in enumerate(coordinates):
         for number, factor in terms:
             columns[number][place] = columns[number].get(place, 0) + factor
-    tied: dict[tuple[bool, frozenset[Expr]], list[Element]] = {}
+    tied: dict[tuple[bool, frozenset[Expr | Part]], list[Element]] = {}
     divisions: dict[object, dict[tuple[int, int], dict[int, int]]] = {}
     for part, column in zip(parts, columns, strict=True):
         if not column:
@@ -280,8 +280,7 @@ def _blocks(
             share = divisions.setdefault((part.first, part.second, part.degrees), {}).setdefault(part.index, {})
             share.update((place, share.get(place, 0) + factor) for place, factor in column.items())
             continue
-        values, read = _adds(part)
-        absent = frozenset(chain.from_iterable(_nulls(each, analysis) for each in read))
+        values, absent = _together(part, parts, analysis)
         tied.setdefault((of_units(part), absent), []).append(tuple(multiple(column.items(), value) for value in values))
     blocks: tuple[list[Block], list[Block]] = ([], [])
     for (by_unit, absent), elements in tied.items():
@@ -292,6 +291,37 @@ def _blocks(
     for shares in divisions.values():  # what goes to shares that nobody asks for, or of NULL to none, is ()
         blocks[False].append(((((), *(multiple(share.items(), SHARE_STEPS) for share in shares.values())),),))
     return tuple(blocks[False]), tuple(blocks[True])
+
+
+def _together(part: Part, parts: Sequence[Part], analysis: Analysis) -> tuple[tuple[int, ...], frozenset[Expr | Part]]:
+    """What is added to a part, or else nothing, with all others that add nothing at the same time."""
+    values, read = _adds(part)
+    count = _counted_with(part, parts)
+    if count is not None:
+        return (count.most,) if part == count else values, frozenset((count,))
+    return values, frozenset(chain.from_iterable(_nulls(each, analysis) for each in read))
+
+
+def _counted_with(part: Part, parts: Sequence[Part]) -> UnitTotal | None:
+    """The clipped number c of a unit's rows, at most R, by which its total T is in [c a / R, c b / R] for its own ends
+    a, b. A count is so by itself.
+
+    Let n rows be counted, each held to [l, u], which holds 0, for a NULL adds 0, with a <= R l and R u <= b. Where
+    n <= R: c = n, and T is in [n l, n u], hence in [n a / R, n b / R]. Where n > R: c = R, and T is held in [a, b]. All
+    that is the hull of 0 and of R beside a or b, whichever it is for several totals."""
+    totals = [each for each in parts if isinstance(each, UnitTotal)] if isinstance(part, UnitTotal) else []
+    counts = (each for each in totals if isinstance(each.of, CountRows) and each.least == 0 < each.most)
+    return next((each for each in counts if part in (each, _held_by(part, each))), None)
+
+
+def _held_by(total: Part, count: UnitTotal) -> Part | None:
+    """The total, where so many of its rows are within its ends."""
+    assert isinstance(total, UnitTotal)
+    row = total.of
+    if isinstance(row, CountRows) or getattr(count.of, "present", None) not in (None, row.value):
+        return None
+    least, most = count.most * min(0, row.least), count.most * max(0, row.most)
+    return total if total.least <= least and most <= total.most else None
 
 
 def _adds(part: Part) -> tuple[tuple[int, ...], tuple[Expr, ...]]:

@@ -22,12 +22,12 @@ from dpsql.core.exact import CountRows
 from dpsql.core.reach import sensitivity_of
 from dpsql.errors import DPSQLError, InternalError
 from dpsql.release import calibrate, levels, split
-from dpsql.release.design import choose, coordinates, encodings, subcounts
+from dpsql.release.design import choose, coordinates, encodings, grids, subcounts
 from dpsql.release.parts import Coordinate
 from dpsql.session import prepare
 from tests.core import levels_lies, random_queries, statistics_lies
 from tests.core.checks import B, U, calibrated
-from tests.core.unit_checks import R2, R3, Question, people_stay_apart
+from tests.core.unit_checks import G22, R2, R3, Question, people_stay_apart
 from tests.lies import Patch
 
 ROOT = Path(__file__).parents[2]
@@ -120,6 +120,20 @@ def exchange_parts_when_batches_are_joined(patch: Patch) -> None:
     patch.setattr(calibrate, "joined", joined)
 
 
+def hold_rows_further_out(patch: Patch) -> None:
+    """Rows of a unit's total may add more than their share of its ends."""
+    honest = grids.Fineness.of_totals
+
+    def of_totals(self: Any, *args: Any) -> Any:
+        found = honest(self, *args)
+        if found is None:
+            return None
+        total, step = found
+        return replace(total, of=replace(total.of, least=-7 * total.of.most, most=7 * total.of.most)), step
+
+    patch.setattr(grids.Fineness, "of_totals", of_totals)
+
+
 def prefer_the_worst_design(patch: Patch) -> None:
     honest = choose._error
     patch.setattr(choose, "_error", lambda *args: -honest(*args))
@@ -143,6 +157,9 @@ WRONG: list[tuple[Callable[[Patch], None], Callable[[], Any]]] = [
     (centre_sums_far_off, asks("SELECT COUNT(*), AVG(y) FROM e", R2)),
     (centre_sums_far_off, rule("SELECT COUNT(*), SUM(y) FROM t")),
     (centre_sums_far_off, asks("SELECT COUNT(*), SUM(y), AVG(y + 1) FROM e", R2)),
+    (centre_sums_far_off, asks("SELECT COUNT(*), SUM(ABS(y)) FROM e", R2)),
+    (hold_rows_further_out, asks("SELECT COUNT(*), SUM(ABS(y)) FROM e", R2)),
+    (hold_rows_further_out, asks("SELECT k, COUNT(*), SUM(ABS(y)) FROM e GROUP BY k", G22)),
     (count_three_times, rule("SELECT VAR_POP(x), COUNT(*) FROM t")),
     (count_three_times, asks(BY_ROWS_AND_UNITS, R3)),
     (take_squares_as_they_are, rule("SELECT VAR_POP(x) FROM t")),

@@ -204,7 +204,30 @@ class Builder:
             return Estimate(kind, place, self._counted(count), centre, held, whole=False)
         if m.sum is None:
             return Estimate(kind, None, self._counted(_total_of(m)), 0.0, point(0), whole=True)
+        beside = self._total_on_all(m, m.sum.range) if self.on_all else None
+        if beside is not None:
+            return beside
         return Estimate(kind, self._unit_sum(m, m.sum.range), None, 0.0, m.sum.range, is_whole(argument_of(m)))
+
+    def _total_on_all(self, m: Measured, clip: Interval) -> Estimate | None:
+        """2 R T - (a + b) c of the clipped totals T in [a, b] and numbers of rows c in [0, R] of units, of which each
+        is in proportion to the other: it is moved by R (b - a), T alone by the larger of |a| and |b|."""
+        rows = self.analysis.bounds.rows.linf
+        lattice = self.fineness.of_totals(argument_of(m), m.argument.range, clip, rows)
+        if lattice is None:
+            return None
+        total, step = lattice
+        ends = total.least + total.most
+        by = math.gcd(2 * rows, ends)
+        count = UnitTotal(CountRows(None), 0, rows)
+        terms = ((self._part(total), 2 * rows // by), (self._part(count), -ends // by))
+        centre = step * ends / (2 * rows)
+        name = Label("sum", (or_zero(argument_of(m)) if m.argument.nullable else argument_of(m),), centre)
+        place = self._add(name, terms, step * by / (2 * rows))
+        held = Interval(*(end // rows if end % rows == 0 else end / rows for end in (total.least, total.most)))
+        if step != 1:
+            held = Interval(held.lower * step, held.upper * step)
+        return Estimate(m.aggregation.kind, place, self._counted(count), centre, held, is_whole(argument_of(m)))
 
     def _unit_sum(self, m: Measured, held: Interval) -> int:
         """The clipped totals of units. Rows have no bounds of their own here: they are held 2^14 times further out than

@@ -6,11 +6,12 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.core.exact import LARGEST_STEP_COUNT, LatticeSum
+from dpsql.core.exact import LARGEST_STEP_COUNT, LatticeSum, UnitTotal
 from dpsql.core.sensitivity import Measured
-from dpsql.plan.expressions import Fact
+from dpsql.plan.expressions import Expr, Fact
 from dpsql.release.values import GridKey, grid_key, is_whole
 from dpsql.schema.frozen import dataclass
+from dpsql.schema.intervals import Interval
 
 _FINEST = 44
 """Lattices have at most 2^44 steps over the range of a value."""
@@ -72,6 +73,24 @@ class Fineness:
         scale = size / (upper_end - lower_end)
         part = LatticeSum(expr, lower_end, upper_end, lower_end, scale, 0, size, whole=False)
         return Grid(part, lower_end, (upper_end - lower_end) / size)
+
+    def of_totals(self, expr: Expr, row: Interval, clip: Interval, rows: int) -> tuple[UnitTotal, float] | None:
+        """A unit's clipped total on a lattice that holds 0, so many `rows` of which are within its ends, and the worth
+        of a step. None where the clip is less than that, or even."""
+        if not row.bounded or not clip.magnitude:
+            return None
+        low, high = min(0, row.lower), max(0, row.upper)
+        if rows * low < clip.lower or clip.upper < rows * high or clip.lower == -clip.upper:
+            return None
+        whole = is_whole(expr) and clip.magnitude <= self.most_exact()
+        size = int(clip.magnitude) if whole else rows * (min(self.real_steps(), MOST_OF_UNITS) // rows)
+        if size < rows:
+            return None
+        scale = 1.0 if whole else size / float(clip.magnitude)
+        least, most = max(-size, math.floor(clip.lower * scale)), min(size, math.ceil(clip.upper * scale))
+        ends = max(math.floor(low * scale), -(-least // rows)), min(math.ceil(high * scale), most // rows)
+        of = LatticeSum(expr, row.lower, row.upper, 0 if whole else 0.0, scale, *ends, whole=whole)
+        return UnitTotal(of, least, most), 1 / scale
 
     def real_steps(self) -> int:
         """Steps over the range of a real value: 2^30 at epsilon 1, finer for larger epsilon."""
