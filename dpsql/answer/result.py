@@ -12,7 +12,7 @@ import pandas as pd
 from dpsql.answer.drawn import asked_of, far_off
 from dpsql.answer.reading import unit_of
 from dpsql.answer.render import Cells, html_table, text_table, whole_limits
-from dpsql.answer.warnings import too_large, unread_choices, warnings_of, without_interval
+from dpsql.answer.warnings import maybe_empty, too_large, unread_choices, warnings_of, without_interval
 from dpsql.answer.writer import far_off_in_words, hidden_groups
 from dpsql.core.cost import Cost
 from dpsql.errors import InvalidArgument, as_written
@@ -200,7 +200,9 @@ def result_of(
         from dpsql.release.stages import run_stages  # most questions have no SELECT over an answer
 
         rows = run_stages(settled, rows)
-    warnings = (*warnings_of(settled, released), *unread_choices(settled, released, rows), *too_large(rows), *notes)
+    chosen = unread_choices(settled, released, rows)
+    empty = maybe_empty(settled, released, rows)
+    warnings = (*warnings_of(settled, released), *empty, *chosen, *too_large(rows), *notes)
     return Result(rows, settled, released, footer, warnings, replayed)
 
 

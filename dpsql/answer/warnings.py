@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.answer.reading import of_one_level
-from dpsql.plan.expressions import Expr, IntervalEnd, Report, walk
+from dpsql.plan.expressions import Expr, IntervalEnd, Report, Slot, walk
 from dpsql.release.auto_bounds import Bounded
 from dpsql.release.finish import Answer
+from dpsql.release.intervals.averages import unsure_rows
 from dpsql.release.intervals.conditions import sources
 from dpsql.release.intervals.intervals import has_interval, linear_half_widths
 from dpsql.release.release import Release, Released
@@ -20,6 +21,7 @@ Floats = NDArray[np.float64]
 
 LARGE_EPSILON = Fraction(10)
 LARGE_DELTA = Fraction(1, 1000)
+LEVEL = 0.95
 _MANY = 8
 _SMALL = 2.0**-4
 
@@ -62,6 +64,40 @@ def unread_choices(release: Release, released: Released, answer: Answer) -> tupl
         "groups, shown or not, and given that these are shown less often."
     )
     return (text,)
+
+
+def maybe_empty(release: Release, released: Released, answer: Answer) -> tuple[str, ...]:
+    """The averages some of whose groups may have no rows, as far as their noisy counts tell."""
+    first = len(release.query.plan.keys)
+    names = []
+    for output in release.query.finish.outputs:
+        slots = [part.index - first for part in walk(output.expr) if isinstance(part, Slot) and part.index >= first]
+        if any(_unsure(release, released, answer, slot) for slot in slots):
+            names.append(output.name)
+    if not names:
+        return ()
+    which = "a group is empty" if release.query.plan.keys else "there are rows"
+    held = "it is not" if release.query.plan.keys else "there are"
+    text = (
+        f"{', '.join(names)}: noise hides whether {which}. An average is inside its bounds all the same, in their "
+        f"middle where the noisy count is below 1; its interval holds if {held}."
+    )
+    return (text,)
+
+
+def _unsure(release: Release, released: Released, answer: Answer, place: int) -> bool:
+    """Whether some group of an average, of those that are shown, may have no rows."""
+    each = release.estimates[place]
+    if not each.kind.averages or each.sum is None or each.count is None or not released.groups:
+        return False
+    shown = np.ones(released.groups, dtype=bool)
+    if not release.query.stages:
+        shown[:] = False
+        shown[answer.groups] = True
+    return any(
+        bool((unsure_rows(one, each, released.at(rows).values, LEVEL) & shown[rows]).any())
+        for one, rows in release.sections
+    )
 
 
 def too_large(answer: Answer) -> tuple[str, ...]:

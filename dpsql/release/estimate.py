@@ -17,16 +17,17 @@ from dpsql.schema.columns import Type
 Floats = NDArray[np.float64]
 
 
-def estimate(each: Estimate, values: Floats) -> Vector:
-    """An aggregation from noisy features, shape (features, groups)."""
+def estimate(each: Estimate, values: Floats, empty_below: Floats | float = 1.0) -> Vector:
+    """An aggregation from noisy features, shape (features, groups). `empty_below`: which noisy counts are of no rows
+    (`intervals.averages`)."""
     if each.chosen is not None:
         return _chosen(each.chosen, values)
     assert each.kind.estimate is not None  # what is not chosen is estimated
-    found, some = each.kind.estimate(_sums(each, values))
+    found, some = each.kind.estimate(_sums(each, values, empty_below))
     return Vector(found if some is None or each.moments is None else np.where(some, found, 0.0), some)
 
 
-def _sums(each: Estimate, values: Floats) -> NoisySums:
+def _sums(each: Estimate, values: Floats, empty_below: Floats | float) -> NoisySums:
     """What an aggregate's record computes it from."""
 
     def at(place: int | None) -> Floats | None:
@@ -36,7 +37,7 @@ def _sums(each: Estimate, values: Floats) -> NoisySums:
     total = np.zeros(values.shape[1]) if total is None else total
     more = each.moments
     if more is None:
-        return NoisySums(rows, total, each.centre, each.range)
+        return NoisySums(rows, total, each.centre, each.range, empty_below=empty_below)
     pair = (at(more.product), at(more.sum), at(more.other_square), more.centre, more.other_half)
     return NoisySums(rows, total, each.centre, each.range, more.half, at(more.square), *pair)
 

@@ -21,6 +21,7 @@ from dpsql.plan.order import order_of
 from dpsql.plan.query import Finish
 from dpsql.release.estimate import estimate
 from dpsql.release.integers import as_array, outward
+from dpsql.release.intervals.averages import empty_below
 from dpsql.release.intervals.conditions import Meaning, conditions, is_noisy, of_having, sources
 from dpsql.release.intervals.given import Given, threshold_of
 from dpsql.release.intervals.intervals import interval
@@ -161,7 +162,9 @@ def kept(condition: Expr | None, computed: Callable[..., Vector], size: int) -> 
 
 def slot_vectors(release: Release, released: Released) -> list[Vector]:
     """Keys and unrounded aggregates, by slot index; GROUPING of the keys from the end."""
-    found = [*released.keys, *(estimate(each, released.values) for each in release.estimates)]
+    below = empty_below(release, released.groups)
+    estimates = zip(release.estimates, below, strict=True)
+    found = [*released.keys, *(estimate(each, released.values, least) for each, least in estimates)]
     for levels in release.told.levels:
         found += levels.groupings()
     return found

@@ -75,7 +75,7 @@ def _noisy_groups(release: Release, answer: Answer, stage: Stage) -> frozenset[s
     """The outputs with chance in them, of a stage that groups: keys and aggregates of noisy values, and all aggregates
     where chance decided which rows there are."""
     given = answer.given
-    chance = bool(release.hides or given.windows or given.unread or given.ranked)
+    chance = release.hides or given.chosen_rows
     chance = chance or (stage.where is not None and _reads(stage.where, answer.noisy))
     read = [*stage.keys, *(each.argument for each in stage.aggregations)]
     noisy = [expr is not None and _reads(expr, answer.noisy) for expr in read]

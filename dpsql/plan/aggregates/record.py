@@ -43,8 +43,8 @@ class NoisySums:
     the values, `half` is half its width.
 
     With n rows and moments of u, the value from -1 to 1 between the ends of its range: s = sum u, q = sum u^2; t and r
-    are those of a second value v, and p = sum u v. What needs more rows than the noisy count says there are is NULL;
-    what cannot lie outside some range is held in it."""
+    are those of a second value v, and p = sum u v. What needs more rows than the noisy count says there are is NULL, or
+    (an average) the middle of its range; what cannot lie outside some range is held in it."""
 
     rows: Floats | None
     total: Floats
@@ -57,6 +57,8 @@ class NoisySums:
     other_square: Floats | None = None
     other_centre: float = 0.0
     other_half: float = 0.0
+    empty_below: Floats | float = 1.0
+    """A noisy count below this is of no rows: 1, less what noise may have taken away."""
 
     @property
     def count(self) -> Floats:

@@ -23,11 +23,18 @@ def _sum(sums: NoisySums) -> Found:
 
 
 def _average(sums: NoisySums) -> Found:
-    """NULL where the noisy count is below 1, and kept in its range."""
+    """Kept in its range; its middle where the noisy count is below 1: the sum divided by what noise may have made of a
+    few rows is further off on average. NULL where there are no rows for certain."""
     assert sums.rows is not None  # so has an average
     some = sums.rows >= 1
     mean = sums.centre + sums.total / np.where(some, sums.rows, 1.0)
-    return np.clip(mean, sums.range.lower, sums.range.upper), some
+    held = np.clip(mean, sums.range.lower, sums.range.upper)
+    return np.where(some, held, middle_of(sums.range)), sums.rows >= sums.empty_below
+
+
+def middle_of(held: Interval) -> float:
+    """What an average is estimated to be where nothing is known of it."""
+    return float(held.lower) / 2 + float(held.upper) / 2
 
 
 def _sum_in_words(total: str, count: str, centre: float) -> str:

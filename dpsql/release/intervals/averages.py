@@ -1,4 +1,4 @@
-"""Noise intervals of averages, and how wide they are at worst."""
+"""Noise intervals of averages, how wide they are at worst, and which noisy counts say that there is no row at all."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.plan.aggregates.sums import middle_of
 from dpsql.release.intervals.widths import half_widths, noisy_coordinates
 from dpsql.release.parts import Estimate
 from dpsql.release.release import Release, Released
@@ -14,6 +15,9 @@ from dpsql.release.release import Release, Released
 Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]
 
+_EMPTY = 1 - 1e-9
+"""How sure it is that a group has no rows where its average is NULL."""
+_SHARES = (1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.2)
 _GRID = 129
 _CHUNK = 8_192
 _BISECTIONS = 50
@@ -23,33 +27,83 @@ def average_at_worst(release: Release, estimate: Estimate, rows: float, level: f
     """A t such that the average of so many rows is off by at most t with probability `level`, wherever in its range the
     mean is.
 
-    From the middle of the range let the mean be m, reach the largest |m|, and s, c the noise of sum and count. The
-    noisy average is off by more than t only if s - (m + t) c > t n or s - (m - t) c < - t n (where n + c > 0, and else
-    nothing is shown). With q(x) the half-width of s - x c, which grows with |x|, each is half as likely as |s - x c| >
-    q(reach + t) if q(reach + t) <= t n. Kept in the range, it is never off by more than the range's width.
+    From the middle of the range let the mean be m, reach the largest |m|, and s, c the noise of sum and count. Where n
+    + c >= 1 the noisy average is off by more than t only if s - (m + t) c > t n or s - (m - t) c < - t n. With q(x) the
+    half-width of s - x c, which grows with |x|, each is half as likely as |s - x c| > q(reach + t) if q(reach + t) <=
+    t n. Where n + c < 1 it is the middle of the range, and off by reach at most: for a t below that, a part of what may
+    be missed pays for -c > n - 1, the least of a few that does. Kept in the range, it is never off by more than the
+    range's width.
     """
     width = float(estimate.range.upper) - float(estimate.range.lower)
     if estimate.sum is None:
         return 0.0
 
-    def enough(t: float) -> bool:
-        weights = np.array([[1.0], [width / 2 + t]])
-        return float(half_widths(release, (estimate.sum, estimate.count), weights, level)[0]) <= t * rows
+    def least(at_level: float) -> float:
+        """The t that these two have with this probability."""
 
-    low, high = 0.0, width
-    if not enough(high):
-        return width
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+        def enough(t: float) -> bool:
+            weights = np.array([[1.0], [width / 2 + t]])
+            return float(half_widths(release, (estimate.sum, estimate.count), weights, at_level)[0]) <= t * rows
+
+        low, high = 0.0, width
+        if not enough(high):
+            return width
+        for _ in range(_BISECTIONS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        return high
+
+    missed = 1 - level
+    for share in _SHARES:
+        if _count_width(release, estimate, 1 - 2 * share * missed) < rows - 1:  # either side is half as likely as both
+            return least(1 - (1 - share) * missed)
+    return max(least(level), width / 2)
+
+
+def _count_width(release: Release, estimate: Estimate, level: float) -> float:
+    """The half-width of an average's count."""
+    return float(half_widths(release, (estimate.count,), np.ones((1, 1)), level)[0])
+
+
+def empty_below(release: Release, groups: int) -> list[Floats | float]:
+    """For each aggregate, the noisy counts that say for certain that it is over no rows: 1, less what noise takes away
+    from a count but once in 10^9 times (with public counts nothing). Of several levels those of each of the groups."""
+    found = [one.once(least_counts) for one, _ in release.sections]
+    if len(found) == 1:
+        return [*found[0]]
+    places: list[Floats | float] = []
+    for each in zip(*found, strict=True):
+        below = np.empty(groups)
+        for (_, rows), value in zip(release.sections, each, strict=True):
+            below[rows] = value
+        places.append(below)
+    return places
+
+
+def least_counts(release: Release) -> tuple[float, ...]:
+    """The same of one level."""
+    of_averages = [each.kind.averages and each.count is not None for each in release.estimates]
+    return tuple(
+        1 - _count_width(release, each, _EMPTY) if mean else 1.0
+        for each, mean in zip(release.estimates, of_averages, strict=True)
+    )
+
+
+def unsure_rows(release: Release, estimate: Estimate, values: Floats, level: float) -> NDArray[np.bool_]:
+    """The groups that an average may be of no rows in: its noisy count is within its half-width of 0, as far as it does
+    not say that there are none."""
+    assert estimate.count is not None  # an average has one
+    counts = values[estimate.count]
+    least = 1 - _count_width(release, estimate, _EMPTY)
+    return np.asarray((counts >= least) & (counts < _count_width(release, estimate, level)))
 
 
 def average_interval(release: Release, released: Released, estimate: Estimate, level: float) -> Bounds:
     """The means m for which the noise in sum - m * count is within its quantile: exact coverage at every count.
 
     The set can be split or empty when the count is near 0; its hull within the declared range is given, or that whole
-    range where it is empty (Fieller's method, with the exact law).
+    range where it is empty (Fieller's method, with the exact law). Where the count is below 1 the middle of the range,
+    which is what is shown, is taken in.
     """
     low, high = float(estimate.range.lower), float(estimate.range.upper)
     if estimate.sum is None:
@@ -83,6 +137,9 @@ def average_interval(release: Release, released: Released, estimate: Estimate, l
     ]
     lower = np.concatenate([each[0] for each in ends]) if ends else np.zeros(0)
     upper = np.concatenate([each[1] for each in ends]) if ends else np.zeros(0)
+    middle = middle_of(estimate.range) - estimate.centre
+    lower = np.where(counts < 1, np.minimum(lower, middle), lower)
+    upper = np.where(counts < 1, np.maximum(upper, middle), upper)
     return estimate.centre + lower, estimate.centre + upper
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +12,14 @@ from numpy.typing import NDArray
 from dpsql.core.measurement import Share
 from dpsql.core.mechanisms import Noise
 from dpsql.core.reach import never_negative
+from dpsql.plan.aggregates.sums import middle_of
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Call, Column, Expr, IntervalEnd, Literal, Report, Slot, Vector, call, walk
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.release.choices import EXACT
 from dpsql.release.estimate import estimate
-from dpsql.release.intervals.given import Weights, Window, coordinates_of, weights_of
+from dpsql.release.intervals.averages import least_counts
+from dpsql.release.intervals.given import Ways, Weights, Window, coordinates_of, weights_of
 from dpsql.release.noise_expressions import Linear, form_of
 from dpsql.release.release import Release, Released
 
@@ -66,7 +69,7 @@ def _of_slot(release: Release, expr: Expr) -> frozenset[int]:
 
 def conditions(
     release: Release, condition: Expr | None, meaning: Meaning, reader: Reader
-) -> Iterator[Window | frozenset[int]]:
+) -> Iterator[Window | Ways | frozenset[int]]:
     """What a condition says of noise: for each of its conjuncts a window, or the coordinates of one that is none;
     nothing of those on keys and other values without noise."""
     for each in _conjuncts(condition):
@@ -100,9 +103,9 @@ def _conjuncts(condition: Expr | None) -> Iterator[Expr]:
     yield condition
 
 
-def _windows(release: Release, condition: Expr, meaning: Meaning, reader: Reader) -> list[Window]:
-    """The windows of a comparison: of an average with a constant two, of sums of noisy values with each other one; none
-    for what is not so."""
+def _windows(release: Release, condition: Expr, meaning: Meaning, reader: Reader) -> list[Window | Ways]:
+    """The windows of a comparison: of an average with a constant two, or two ways; of sums of noisy values with each
+    other one; none for what is not so."""
     if not isinstance(condition, Call) or condition.function.name not in _NEGATED:
         return []
     args = [meaning(arg) if isinstance(arg, Column) else arg for arg in condition.args]
@@ -110,30 +113,55 @@ def _windows(release: Release, condition: Expr, meaning: Meaning, reader: Reader
     return next((each for each in found if each), [])
 
 
-def _of_average(release: Release, condition: Call, args: Sequence[Expr | None]) -> list[Window]:
-    """Of AVG = centre + sum / count, shown where the noisy count is 1 at least: with a constant c within its range,
-    where it is not held, it compares as sum + (centre - c) count does with 0."""
-    slot = next((arg for arg in args if isinstance(arg, Slot)), None)
-    bound = next((_number(arg) for arg in args if isinstance(arg, Literal)), None)
-    place = -1 if slot is None else slot.index - len(release.query.plan.keys)
-    if bound is None or place < 0:
+def _of_average(release: Release, condition: Call, args: Sequence[Expr | None]) -> list[Window | Ways]:
+    """Of AVG = centre + sum / count where the noisy count is 1 at least: with a constant c within its range, where it
+    is not held, it compares as sum + (centre - c) count does with 0. Where the count is below that it is the middle of
+    the range, so that such rows all pass or none does, and NULL, which passes nowhere, where it is lower still."""
+    place, bound = _average_and_number(release, args)
+    if place is None:
         return []
-    each = release.estimates[place]
-    if not each.kind.averages or each.chosen is not None or each.sum is None or each.count is None:
-        return []
-    if not each.range.lower < bound < each.range.upper:
-        return []
-    above = (condition.function.name in _SAME) == isinstance(args[0], Slot)
+    each, word = release.estimates[place], condition.function.name
+    above, beyond = (word in _SAME) == isinstance(args[0], Slot), int(word in ("gt", "lt"))
+    assert each.sum is not None
+    assert each.count is not None
     some, sums = (
         _noisy_part(release, Linear(weights))
         for weights in ({each.count: 1.0}, {each.sum: 1.0, each.count: each.centre - bound})
     )
     if some is None or sums is None:
         return []
-    beyond = int(condition.function.name in ("gt", "lt"))
     window = _in_steps(release, *sums, 0.0, above=above, beyond=beyond)
     least = _in_steps(release, *some, 1.0, above=True)
-    return [] if window is None or least is None else [least, window]
+    if window is None or least is None:
+        return []
+    middle = middle_of(each.range)
+    if (middle == bound and not beyond) or (middle > bound if above else middle < bound):
+        return _also_of_few(release, place, some, (least, window))
+    return [least, window]
+
+
+def _average_and_number(release: Release, args: Sequence[Expr | None]) -> tuple[int | None, float]:
+    """Which aggregate is compared with which number: an average, within its range; None where it is not so."""
+    slot = next((arg for arg in args if isinstance(arg, Slot)), None)
+    bound = next((_number(arg) for arg in args if isinstance(arg, Literal)), None)
+    place = -1 if slot is None else slot.index - len(release.query.plan.keys)
+    if bound is None or place < 0:
+        return None, 0.0
+    each = release.estimates[place]
+    known = each.kind.averages and each.chosen is None and each.sum is not None and each.count is not None
+    return place if known and each.range.lower < bound < each.range.upper else None, bound
+
+
+def _also_of_few(
+    release: Release, place: int, count: tuple[Share, Weights], some: tuple[Window, ...]
+) -> list[Window | Ways]:
+    """Rows that are shown in one of these windows, or for a count below 1 that does not say that there are no rows."""
+    known = _in_steps(release, *count, release.once(least_counts)[place], above=True)
+    feature, least = release.estimates[place].count, some[0]
+    if known is None or feature is None or math.isinf(least.low):
+        return []
+    few = replace(least, low=-math.inf, high=least.low - 1 if len(count[1]) == 1 else least.low)
+    return [Ways(feature, some, (few.within(known),))]
 
 
 def _in_steps(
@@ -168,7 +196,7 @@ def _noisy_part(release: Release, form: Linear) -> tuple[Share, Weights] | None:
     return share, weights
 
 
-def _of_sums(release: Release, condition: Call, args: Sequence[Expr | None], reader: Reader) -> list[Window]:
+def _of_sums(release: Release, condition: Call, args: Sequence[Expr | None], reader: Reader) -> list[Window | Ways]:
     """Where a window ends is found by evaluating the condition itself, so that no rounding of numbers can move it (of
     several coordinates along the widest, to a step)."""
     forms: list[Linear] = []
@@ -247,7 +275,7 @@ def _switch(holds: Callable[[Floats], NDArray[np.bool_]], middle: float, margin:
 
 
 def of_having(release: Release) -> tuple[Meaning, Reader]:
-    """How HAVING reads: slots as they are, unrounded."""
+    """How HAVING reads: slots as they are, unrounded. (Of aggregates it is asked for counts and sums alone.)"""
     first = len(release.query.plan.keys)
 
     def reader(released: Released) -> Callable[[Slot | Column], Vector]:

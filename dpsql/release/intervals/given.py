@@ -86,32 +86,63 @@ class Window:
 
 
 @dataclass(frozen=True)
+class Ways:
+    """A row is shown in one of two ways, which its noisy count tells (`count`, a feature): `some` where that is 1 or
+    more, `few` below. Intervals that hold given the way that each row was shown in hold given that it is shown."""
+
+    count: int
+    some: tuple[Window, ...]
+    few: tuple[Window, ...]
+
+    @property
+    def coordinates(self) -> frozenset[int]:
+        return frozenset(place for each in (*self.some, *self.few) for place in each.weights)
+
+
+@dataclass(frozen=True)
 class Given:
-    """That a row is shown: its windows, of different values. `unread`: the coordinates of conditions that are not
-    windows, a set for each. `ranked`: the coordinates by which some of `among` rows were chosen, for each such choice
-    (an order and a limit)."""
+    """That a row is shown: its windows, of different values. `ways`: those that depend on the row. `unread`: the
+    coordinates of conditions that are not windows, a set for each. `ranked`: the coordinates by which some of `among`
+    rows were chosen, for each such choice (an order and a limit)."""
 
     windows: tuple[Window, ...] = ()
+    ways: tuple[Ways, ...] = ()
     unread: tuple[frozenset[int], ...] = ()
     ranked: tuple[frozenset[int], ...] = ()
     among: int = 1
 
-    def further(self, *conditions: Window | frozenset[int]) -> Given:
+    @property
+    def chosen_rows(self) -> bool:
+        """Whether noise decided which rows there are."""
+        return bool(self.windows or self.ways or self.unread or self.ranked)
+
+    def further(self, *conditions: Window | Ways | frozenset[int]) -> Given:
         """With more conditions. Of rows that were ranked, conditions on their noise are not read: what the rows have in
         common is then not independent any more."""
-        windows, unread = [*self.windows], [*self.unread]
+        windows, ways, unread = [*self.windows], [*self.ways], [*self.unread]
         for each in conditions:
-            if not isinstance(each, Window):
+            if isinstance(each, frozenset):
                 unread.append(each)
             elif self.ranked:
-                unread.append(frozenset(each.weights))
+                unread.append(each.coordinates if isinstance(each, Ways) else frozenset(each.weights))
+            elif isinstance(each, Ways):
+                ways.append(each)
             else:
                 same = next((i for i, other in enumerate(windows) if other.weights == each.weights), None)
                 if same is None:
                     windows.append(each)
                 else:
                     windows[same] = windows[same].within(each)
-        return replace(self, windows=tuple(windows), unread=tuple(unread))
+        return replace(self, windows=tuple(windows), ways=tuple(ways), unread=tuple(unread))
+
+    def of_rows(self, released: Released) -> Iterator[tuple[Places, Given]]:
+        """Rows that were shown in the same ways, and what that says of each."""
+        some = [released.values[each.count] >= 1 for each in self.ways]
+        codes = sum((row.astype(np.int64) << place for place, row in enumerate(some)), np.zeros(released.groups, int))
+        for code in np.unique(codes).tolist():
+            taken = [each.some if code >> place & 1 else each.few for place, each in enumerate(self.ways)]
+            found = replace(self, ways=(), ranked=()).further(*itertools.chain(*taken))
+            yield np.flatnonzero(codes == code), replace(found, ranked=self.ranked)
 
     def chosen(self, by: frozenset[int], among: int) -> Given:
         """Some of so many rows, chosen by noise of these coordinates. Intervals that hold for all the rows at once hold
@@ -131,6 +162,7 @@ class Given:
         """Whether a choice by noise of these coordinates is not in their intervals: a condition that is no window, on
         noise of theirs or of what another condition links with it."""
         left = [*(frozenset(each.weights) for each in self.windows), *self.unread, *self.ranked]
+        left += [each.coordinates for each in self.ways]
         reached = coordinates
         while found := [each for each in left if release.share_noise(reached, each)]:
             left = [each for each in left if each not in found]

@@ -139,6 +139,8 @@ def _of_atom(release: Release, released: Released, atom: Expr, level: float, giv
 
 def _of_shown(release: Release, released: Released, atom: Expr, level: float, given: Given) -> Bounds | None:
     """Given that the rows are shown."""
+    if given.ways:
+        return _in_ways(release, released, atom, level, given)
     if not given.windows and not given.ranked:
         return _plain(release, released, atom, level)
     weights, coordinates = _made_of(release, atom)
@@ -153,6 +155,17 @@ def _of_shown(release: Release, released: Released, atom: Expr, level: float, gi
     lower, upper = np.empty(released.groups), np.empty(released.groups)
     for rows, raised in raised_levels(release, released, windows, level):
         bounds = _anything(release, atom) if raised == 1 else _plain(release, released.at(rows), atom, raised)
+        if bounds is None:
+            return None
+        lower[rows], upper[rows] = outward(*bounds)
+    return lower, upper
+
+
+def _in_ways(release: Release, released: Released, atom: Expr, level: float, given: Given) -> Bounds | None:
+    """Given how each of the rows came to be shown."""
+    lower, upper = np.empty(released.groups), np.empty(released.groups)
+    for rows, one in given.of_rows(released):
+        bounds = _of_shown(release, released.at(rows), atom, level, one)
         if bounds is None:
             return None
         lower[rows], upper[rows] = outward(*bounds)
