@@ -41,7 +41,7 @@ class Line:
             "now": f"{self.now:.4g}",
             "theory": "-" if self.theory is None else f"{self.theory:.4g}",
             "to reach": f"{self.reach:.4g}",
-            "now / to reach": f"{self.now / self.reach if self.reach else math.inf:.2f}",
+            "now / to reach": f"{self.now / self.reach if self.reach else math.inf if self.now else 1:.2f}",
         }
 
 
