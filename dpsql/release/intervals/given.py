@@ -137,12 +137,14 @@ class Given:
 
     def of_rows(self, released: Released) -> Iterator[tuple[Places, Given]]:
         """Rows that were shown in the same ways, and what that says of each."""
-        some = [released.values[each.count] >= 1 for each in self.ways]
-        codes = sum((row.astype(np.int64) << place for place, row in enumerate(some)), np.zeros(released.groups, int))
-        for code in np.unique(codes).tolist():
-            taken = [each.some if code >> place & 1 else each.few for place, each in enumerate(self.ways)]
+        some = np.stack([released.values[each.count] >= 1 for each in self.ways])
+        if not released.groups:
+            return
+        patterns, which = np.unique(some, axis=1, return_inverse=True)
+        for number, pattern in enumerate(patterns.T.tolist()):
+            taken = [each.some if many else each.few for each, many in zip(self.ways, pattern, strict=True)]
             found = replace(self, ways=(), ranked=()).further(*itertools.chain(*taken))
-            yield np.flatnonzero(codes == code), replace(found, ranked=self.ranked)
+            yield np.flatnonzero(which.ravel() == number), replace(found, ranked=self.ranked)
 
     def chosen(self, by: frozenset[int], among: int) -> Given:
         """Some of so many rows, chosen by noise of these coordinates. Intervals that hold for all the rows at once hold
