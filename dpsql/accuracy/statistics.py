@@ -10,15 +10,17 @@ Method, after Fieller (1954): each statistic x solves an equation, linear in the
 coefficients hold nuisance parameters y (the means of u and v, the ratio of their standard deviations). With the true x
 and y, the same combination of the noisy moments is nothing but noise, so that |combination| <= width(weights) holds
 with the level's probability: {x : some y in its own region fits} covers x where the noise fits and y lies in its
-region. A tenth of 1 - level goes to the regions, in equal parts, nine tenths to the noise, and by the union bound all
-hold with probability `level` at least, whatever n and the data are. The coefficients are chosen such that a small
-error of y moves the combination only by its square (they are orthogonal), so that little is lost when n is large.
+region. A twentieth of 1 - level goes to the regions, in equal parts (of a correlation a tenth, most of it to the ratio,
+which is the worst known), the rest to the noise, and by the union bound all hold with probability `level` at least,
+whatever n and the data are. The coefficients are chosen such that a small error of y moves the combination only by its
+square (they are orthogonal), so that little is lost when n is large.
 
 The regions are boxes of intervals. The coefficients are products of functions of single nuisance parameters, each on a
-curve of the plane that lies in the triangle of its ends and of the crossing of the tangents there: (m, m^2) for a mean,
-(1/k, k) for a ratio. So the vector of coefficients lies in the convex hull of those at the corners, products of such
-points. If at every corner combination > width, then on the whole hull: the width is convex, the combination linear.
-(The corners of `_squares` are (m1 + m2)/2 and m1 m2 for m1, m2 among the two ends: the triangle just named.)
+curve of the plane: (m, m^2) for a mean, (1/k, k) for a ratio. It is cut into arcs, each of which lies in the triangle
+of its ends and of the crossing of the tangents there. So the vector of coefficients lies in the convex hull of those at
+the corners, products of such points, of one of the arcs (or products of arcs). If at every corner combination > width,
+then on all these hulls: the width is convex, the combination linear. (The corners of `_squares` are (m1 + m2)/2 and m1
+m2 for m1, m2 among the two ends of an arc: the triangle just named.)
 
 A statistic's range is returned where nothing is excluded (n near 0), and where everything is, which has probability at
 most 1 - level. The statistics of the exact moments must exist: n >= 1, n >= 2 for a sample, no variance of 0 below.
@@ -39,7 +41,10 @@ Bounds = tuple[Floats, Floats]
 Width = Callable[[Floats, float], Floats]
 """(weights of shape (k, m), level) -> half-widths of shape (m,)."""
 
-_NUISANCE = 0.1
+_NUISANCE = 0.05
+_ARCS = 2
+_OF_CORRELATION, _OF_RATIO = 0.1, 0.8
+"""Of what may be missed, what nuisance parameters of a correlation take; of that, what the ratio takes."""
 _ROUNDS = 20
 _PRECISION = 1e-3  # of the width
 _ROUNDING = 2.0**-45  # of the terms of a combination
@@ -108,21 +113,22 @@ def correlation_interval(  # noqa: PLR0917 - moments in a fixed order
     """
 
     def of_chunk(moments: Floats) -> Bounds:
-        share = 1 - _NUISANCE / 3 * (1 - level)
-        corners = list(itertools.product(*(_squares(_mean(moments, place, width, share)) for place in (1, 3))))
+        nuisance = _OF_CORRELATION * (1 - level)
+        share = 1 - (1 - _OF_RATIO) / 2 * nuisance
+        corners = list(itertools.product(*(_squares(_mean(moments, place, width, share), 1) for place in (1, 3))))
         first = np.stack([_centred_square(moments, 1, 2, m) for m, _ in corners])
         second = np.stack([_centred_square(moments, 3, 4, m) for _, m in corners])
         product = np.stack([_centred_product(moments, (1, 3, 5), (_middle(m), _middle(other))) for m, other in corners])
         # k^2 = y / (1 - y) where (1 - y) first - y second is 0.
-        least, most = _hull([_End.of(first, moments), _End.of(-second, moments)], width, share)
+        least, most = _hull([_End.of(first, moments), _End.of(-second, moments)], width, 1 - _OF_RATIO * nuisance)
         known = np.flatnonzero((least > 0) & (most < 1))
         low, high = (np.sqrt(y[known] / (1 - y[known])) for y in (least, most))
-        points = (1 / low, low), (2 / (low + high), 2 * low * high / (low + high)), (1 / high, high)
+        points = _reciprocals(low, high)
         halves = np.concatenate([(x * first[:, :, known] + y * second[:, :, known]) / 2 for x, y in points])
         products = np.concatenate([product[:, :, known]] * len(points))
         path = [_End.of(each, moments[:, known]) for each in (products + halves, products - halves)]
         lower, upper = np.full(len(least), -1.0), np.full(len(least), 1.0)
-        lower[known], upper[known] = (2 * end - 1 for end in _hull(path, width, _main(level)))
+        lower[known], upper[known] = (2 * end - 1 for end in _hull(path, width, 1 - (1 - level) + nuisance))
         return lower, upper
 
     return _in_chunks(of_chunk, (n, s, q, t, r, p))
@@ -160,9 +166,20 @@ def _centred_product(moments: Floats, places: tuple[int, int, int], means: Bound
     return weights
 
 
-def _squares(mean: Bounds) -> list[Bounds]:
-    low, high = mean
-    return [(low, low), (low, high), (high, high)]
+def _squares(mean: Bounds, arcs: int = _ARCS) -> list[Bounds]:
+    """Pairs (m1, m2) of which each gives a corner, ((m1 + m2)/2, m1 m2), of triangles that cover the curve (m, m^2)."""
+    points = [mean[0] + (mean[1] - mean[0]) * (place / arcs) for place in range(arcs)] + [mean[1]]
+    found = [pair for one, other in itertools.pairwise(points) for pair in ((one, one), (one, other))]
+    return [*found, (mean[1], mean[1])]
+
+
+def _reciprocals(low: Floats, high: Floats) -> list[Bounds]:
+    """Corners (x, y) of triangles that cover the curve (1/k, k)."""
+    points = [low * (high / low) ** (place / _ARCS) for place in range(_ARCS)] + [high]
+    found = []
+    for one, other in itertools.pairwise(points):
+        found += [(1 / one, one), (2 / (one + other), 2 * one * other / (one + other))]
+    return [*found, (1 / high, high)]
 
 
 def _middle(pair: Bounds) -> Floats:

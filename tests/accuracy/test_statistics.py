@@ -14,7 +14,14 @@ import numpy as np
 import pytest
 
 from dpsql.accuracy.linear_combinations import half_widths
-from dpsql.accuracy.statistics import correlation_interval, covariance_interval, slope_interval, variance_interval
+from dpsql.accuracy.statistics import (
+    _reciprocals,
+    _squares,
+    correlation_interval,
+    covariance_interval,
+    slope_interval,
+    variance_interval,
+)
 
 Floats = Any
 LEVEL = 0.95
@@ -273,3 +280,28 @@ def test_a_higher_level_is_wider() -> None:
             for level in (0.99, 0.95, 0.5)
         ]
         assert sizes[0] < sizes[1] < sizes[2] < 0
+
+
+def test_curves_lie_within_the_triangles_of_their_arcs() -> None:
+    """The corners of each arc and the crossing of the tangents at its ends: what is above the tangents and below the
+    chord holds the curve."""
+    means = np.linspace(-0.7, 0.9, 1001)
+    corners = [((a + b) / 2, a * b) for a, b in _squares((np.array(-0.7), np.array(0.9)))]
+    ratios = np.exp(np.linspace(np.log(0.3), np.log(4), 1001))
+    for curve, points in (
+        ((means, means**2), corners),
+        ((1 / ratios, ratios), _reciprocals(np.array(0.3), np.array(4.0))),
+    ):
+        held = np.zeros(len(curve[0]), dtype=bool)
+        for start in range(0, len(points) - 2, 2):
+            held |= _within(curve, [np.array(point) for point in points[start : start + 3]])
+        assert held.all()
+        assert len(points) == 5
+
+
+def _within(curve: tuple[Any, Any], triangle: list[Any]) -> Any:
+    sides = []
+    for one, other in ((0, 1), (1, 2), (2, 0)):
+        along = triangle[other] - triangle[one]
+        sides.append(along[0] * (curve[1] - triangle[one][1]) - along[1] * (curve[0] - triangle[one][0]))
+    return np.all(np.array(sides) >= -1e-9, axis=0) | np.all(np.array(sides) <= 1e-9, axis=0)
