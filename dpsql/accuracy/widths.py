@@ -6,6 +6,7 @@ A law is asked by its class, so that one that is made elsewhere registers its ow
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, singledispatch
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpsql.accuracy.pairs import cube_quantile, of_pairs, pair_weights, quantile_table, solve
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SplitLaplace
+from dpsql.core.staircase import Staircase
 from dpsql.core.tails import gaussian_tail
 
 Floats = NDArray[np.float64]
@@ -49,6 +51,17 @@ def _(noise: DiscreteGaussian, level: float) -> float:
     return gaussian_half_width(noise.variance, level)
 
 
+@half_width.register
+def _(noise: Staircase, level: float) -> float:
+    return _stair_half_width(noise, level)
+
+
+@half_widths.register
+def _(noise: Staircase, weights: Floats, level: float) -> Floats:
+    (one,) = np.abs(weights)  # the law of a single coordinate
+    return np.asarray(one * _stair_half_width(noise, level))
+
+
 @half_widths.register
 def _(noise: CubeLaplace, weights: Floats, level: float) -> Floats:
     return _linear("cube", noise.dimension, weights, level, noise.scale)
@@ -69,6 +82,19 @@ def _laplace_half_width(scale: Fraction, level: float) -> float:
     a = math.exp(-1 / scale)
     t = math.ceil(math.log(2 / ((1 - level) * (1 + a))) * float(scale) - 1 - 1e-9)
     return float(max(0, t))
+
+
+@lru_cache(maxsize=1024)
+def _stair_half_width(noise: Staircase, level: float) -> float:
+    """The least whole t with P(|X| > t) <= 1 - level, at any level."""
+    goal = (1 - Decimal(level)) / 2
+    low, high = -1, 0  # too little, enough
+    while noise.upper_tail(high + 1) > goal:
+        low, high = high, 2 * high + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if noise.upper_tail(middle + 1) > goal else (low, middle)
+    return float(high)
 
 
 def _linear(law: str, dimension: int, weights: NDArray[np.float64], level: float, scale: float) -> NDArray[np.float64]:

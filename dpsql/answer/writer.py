@@ -33,7 +33,12 @@ from dpsql.schema.columns import Type
 _WIDEST = 100
 _MOST_LINES = 12
 _LAWS = {"laplace": "Laplace", "gaussian": "Gaussian"}
-_OF_ONE = {"discrete_gaussian": "Gaussian", "discrete_laplace": "Laplace", "discrete_laplace_of_shares": "Laplace"}
+_OF_ONE = {
+    "discrete_gaussian": "Gaussian",
+    "discrete_laplace": "Laplace",
+    "discrete_laplace_of_shares": "Laplace",
+    "staircase": "staircase",
+}
 """Words for the laws of one noisy sum; one without is called by its name."""
 _JOINT = {
     "discrete_k_norm": "sums share one K-norm draw, each at the full epsilon (encoding)",
@@ -91,7 +96,7 @@ def _steps(tree: Explained) -> Iterator[Step]:
     yield from _of_rows(tree)
     yield from _of_noise(tree)
     if tree.law is not None:
-        yield "law", _law(tree.law), ""
+        yield "law", _law(tree.law, stairs=any(each.law == "staircase" for each in tree.noise)), ""
     yield from (_draw(each) for each in tree.draws)
     if tree.groups.price is not None:
         yield "shown", _chosen(tree.groups), _price(tree.groups.price)
@@ -193,9 +198,10 @@ def _spread(each: Sum) -> str:
     return "" if each.sensitivity is None else f"  scale {each.scale:.6g}, sensitivity {each.sensitivity.l1:.6g}"
 
 
-def _law(choice: Choice) -> str:
-    """How the two laws of noise compare."""
-    words = f"{_LAWS[choice.chosen]}; {_LAWS[choice.other]} noise would be {choice.wider:.3g} times as wide"
+def _law(choice: Choice, *, stairs: bool) -> str:
+    """How the two laws of noise compare; `stairs` may stand for Laplace's."""
+    chosen = "staircase" if stairs else _LAWS[choice.chosen]
+    words = f"{chosen}; {_LAWS[choice.other]} noise would be {choice.wider:.3g} times as wide"
     if choice.hides is not None:
         words += f" and hide groups {choice.hides:.3g} times as large"
     cells = math.ceil(choice.crossover)

@@ -18,6 +18,7 @@ from dpsql.core.events import Concentrated, Event, Pure
 from dpsql.core.exponential import Choosing
 from dpsql.core.loss import Allowance, PrivacyLoss, root_below
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace, drawable
+from dpsql.core.staircase import Staircase
 from dpsql.schema.frozen import dataclass
 
 LawT_co = TypeVar("LawT_co", covariant=True)
@@ -53,7 +54,7 @@ class Grant:
         """The same to be shared out by rho, as Gaussian noise is that has one epsilon for all of its parts."""
         return self if self.rho is not None else replace(self, rho=rho_for(self.epsilon, self.delta))
 
-    def pure(self, law: type[CubeLaplace | SplitLaplace], reach: Reach) -> Paid[Noise]:
+    def pure(self, law: type[CubeLaplace | SplitLaplace | Staircase], reach: Reach) -> Paid[Noise]:
         """Pure noise. Raises InvalidPrivacyParameter."""
         noise = law.calibrate(reach, self.epsilon)
         return Paid(drawable(noise), _charged(noise.loss(reach), Cost.of(self.epsilon)), Pure(self.epsilon))

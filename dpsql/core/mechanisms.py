@@ -39,6 +39,8 @@ class Reach:
     dimension: int
     l1: int | None = None
     """The L1 change of the whole vector, where it is known to be less than `dimension` times that of a coordinate."""
+    groups: int | None = field(default=None, compare=False)
+    """In how many groups a unit moves it at most, where that is known."""
 
 
 NO_REACH = Reach(0, Fraction(0), 0)

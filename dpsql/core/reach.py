@@ -139,7 +139,8 @@ def _within(cells: Cells, bound: ContributionBound, sure: bool) -> Change:
 def reach_of(parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analysis) -> Reach:
     """The change as mechanisms are calibrated to it."""
     change = change_of(parts, coordinates, analysis)
-    return Reach(change.cube, Fraction(change.l2_squared), len(coordinates), change.l1)
+    groups = max(groups_of_a_unit(analysis), analysis.bounds.rows.most_groups) if analysis.grouped else 1
+    return Reach(change.cube, Fraction(change.l2_squared), len(coordinates), change.l1, groups)
 
 
 def reach_of_level(
@@ -151,7 +152,7 @@ def reach_of_level(
     if not analysis.private or not coordinates:
         return reach_of(parts, coordinates, analysis)
     reach = reach_of(parts, coordinates, analysis)
-    return replace(reach, l2_squared=Fraction(_at_level(parts, coordinates, analysis, cells, finest)[0]))
+    return replace(reach, l2_squared=Fraction(_at_level(parts, coordinates, analysis, cells, finest)[0]), groups=None)
 
 
 def sensitivity_of(
@@ -175,7 +176,7 @@ def sensitivity_of(
 def reach_of_counts(analysis: Analysis) -> Reach:
     """That of counts of all values of a column, in all groups, one coordinate for each. Values are to the rows of a
     unit what groups are: each row counts for one, and one that changes leaves one for another."""
-    return reach_of((CountRows(None),), (((0, 1),),), replace(analysis, grouped=True))
+    return replace(reach_of((CountRows(None),), (((0, 1),),), replace(analysis, grouped=True)), groups=None)
 
 
 def groups_of_a_unit(analysis: Analysis) -> int:

@@ -232,9 +232,54 @@ def discrete_laplace(scale: Fraction, size: int) -> IntArray:
 
 def _laplace(scale: Fraction, n: int) -> IntArray:
     """n proposals of sign and magnitude, without the negative zeros."""
-    magnitude = geometric(scale, n)
+    return _signed(geometric(scale, n))
+
+
+def _signed(magnitude: IntArray) -> IntArray:
+    """Magnitudes with signs, without the negative zeros."""
+    n = len(magnitude)
     negative = np.unpackbits(_random_words((n + 63) // 64).view(np.uint8), count=n).view(np.bool_)
     return np.where(negative, -magnitude, magnitude)[(magnitude > 0) | ~negative]
+
+
+def staircase(scale: Fraction, width: int, inner: int, size: int) -> IntArray:
+    """Shape (size,): P(x) proportional to exp(-floor((|x| + width - inner) / width) / scale); scale as geometric,
+    1 <= inner <= width <= 2^61.
+
+    |x| = k width + u, 0 <= u < width, has the weight a^k, a = exp(-1/scale), times 1 where u < inner and a elsewhere: k
+    is geometric, and u uniform on one of two parts, both independent.
+    """
+    _check(scale)
+    if not size:
+        return np.zeros(0, dtype=np.int64)
+    a = math.exp(-1 / max(scale, Fraction(1, 512)))
+    zero = (1 - a) / (inner + a * (width - inner))  # of all that is not negative
+    return _collect(size, partial(_stairs, Fraction(scale), width, inner), 1 - zero / 2)
+
+
+def _stairs(scale: Fraction, width: int, inner: int, n: int) -> IntArray:
+    """n proposals of stairs and signs, without the negative zeros."""
+    stair, on_inner = geometric(scale, n), _on_inner(scale, width, inner, n)
+    place = uniform_below(np.where(on_inner, inner, max(1, width - inner))) + np.where(on_inner, 0, inner)
+    wide = int(stair.max(initial=0)).bit_length() + width.bit_length() > _INT_BITS - 1
+    return _signed((stair.astype(object) if wide else stair) * width + place)
+
+
+def _on_inner(scale: Fraction, width: int, inner: int, n: int) -> BoolArray:
+    """Shape (n,): True with probability c = inner / (inner + a (width - inner))."""
+
+    def bracket(precision: int) -> tuple[int, int]:
+        low, high = _exp_bracket(1 / scale, precision + 64)
+        whole = inner << (precision + 64)
+        bottoms = (whole + high * (width - inner), whole + low * (width - inner))
+        return (whole << precision) // bottoms[0], -(-(whole << precision) // bottoms[1])
+
+    low, high = bracket(64)
+    words = _random_words(n)
+    result: BoolArray = words < np.uint64(min(low, 2**64 - 1))
+    for i in np.flatnonzero(~result & (words <= np.uint64(high - 1))).tolist():  # two words at most
+        result[i] = _LazyUniform(int(words[i])).below(bracket)
+    return result
 
 
 def discrete_gaussian(variance: Fraction, size: int) -> IntArray:

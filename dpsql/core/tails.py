@@ -33,6 +33,20 @@ def cube_upper_tail(scale: Fraction, dimension: int, t: int) -> Decimal:
         return a**t * tail / total * _ROUND_UP
 
 
+def staircase_upper_tail(scale: Fraction, width: int, inner: int, t: int) -> Decimal:
+    """P(X >= t), t >= 1, for the staircase law (`core.staircase`); rounded up. Of the places k width + u on one side,
+    0 <= u < width, those with u < inner weigh a^k, the others a^(k + 1); each place weighs a times what it does a width
+    before."""
+    with localcontext() as context:
+        context.prec = _DIGITS
+        a = (-Decimal(scale.denominator) / Decimal(scale.numerator)).exp()
+        stair, u = divmod(t, width)
+        one = inner + a * (width - inner)
+        left = max(inner - u, 0) + a * (width - max(inner, u))
+        weight = a**stair if stair else 1  # 0^0 is no number
+        return weight * (left + one * a / (1 - a)) / (2 * one / (1 - a) - 1) * _ROUND_UP
+
+
 def cube_tail_polynomial(scale: Fraction, dimension: int) -> NDArray[np.float64]:
     """The coefficients, lowest power first and none negative, of p with P(X >= t) = exp(-t / scale) p(t / scale) for
     whole t >= 1, X as of `cube_upper_tail`: its sum over r = t + k, with (2t + 2k + 1)^(d - 1) written out in t."""

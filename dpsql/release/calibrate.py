@@ -23,6 +23,7 @@ from dpsql.core.mechanisms import CubeLaplace, Noise, Reach, SharedLaplace, Spli
 from dpsql.core.reach import assert_limited, assert_unmoved, change_of, groups_of_a_unit, reach_of
 from dpsql.core.selection import chance_below, threshold
 from dpsql.core.sensitivity import Analysis
+from dpsql.core.staircase import Staircase, suits
 from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, UnknownGroups, UnsupportedSQL, as_written
 from dpsql.plan.options import Options
@@ -38,6 +39,8 @@ from dpsql.release.split import Batch, batches, joined, lattices
 
 STRATEGIES = ("auto", "split")
 MECHANISMS = ("auto", "laplace", "gaussian")
+_MUCH_LESS = 0.8
+"""Of the variance. Below that a law that conditions cannot be read of (HAVING, thresholds) is not worth its while."""
 
 
 def calibrate(
@@ -108,7 +111,8 @@ def _calibrate(
     if by_pair and noisy:
         _check_delta(allowed)
     dealt = tuple(zip(found, parts, strict=True))
-    shares = _shares(lattice, dealt, analysis, delta, allowed, strategy=strategy, gaussian=gaussian)
+    stairs = _stairs_suit(query, mechanism)
+    shares = _shares(lattice, dealt, analysis, delta, allowed, strategy=strategy, gaussian=gaussian, stairs=stairs)
     if chosen.by_threshold:
         lattice, groups = _by_threshold(lattice, analysis, shares[0].noise, delta, chosen.least or 1)
     cost, events = costs_of((groups, *shares, *draws))  # as the ledger has always been told
@@ -250,9 +254,11 @@ def _shares(
     *,
     strategy: str,
     gaussian: bool,
+    stairs: bool,
 ) -> tuple[Share, ...]:
     """The noise of each lattice that has any, for the coordinates of all of them in a row, which are those of `whole`:
-    what the noise protects is derived from these, for they are what is released."""
+    what the noise protects is derived from these, for they are what is released. `stairs`: whether a coordinate by
+    itself may have the staircase law."""
     shares, first = [], 0
     for lattice, part in dealt:
         places = tuple(first + place for place, each in enumerate(lattice.coordinates) if each.noisy)
@@ -261,9 +267,29 @@ def _shares(
             continue
         reach = reach_of(whole.parts, [whole.coordinates[place].terms for place in places], analysis)
         granted = grant(allowed, None if part.epsilon == allowed.pure else part.epsilon, delta)
-        paid = granted.gaussian(reach) if gaussian else granted.pure(_laplace(lattice, reach, strategy), reach)
+        if gaussian:
+            paid = granted.gaussian(reach)
+        elif stairs and not part.selects and _by_stairs(reach, granted.epsilon):
+            paid = granted.pure(Staircase, reach)
+        else:
+            paid = granted.pure(_laplace(lattice, reach, strategy), reach)
         shares.append(Share(reach, paid.law, places, part.epsilon, paid.event))
     return tuple(shares)
+
+
+def _stairs_suit(query: Query, mechanism: str) -> bool:
+    """Whether no law was asked for, and answers are not compared: what a row that passes says of its noise is read of
+    other laws than stairs."""
+    return mechanism == "auto" and not query.stages and query.finish.having is None
+
+
+def _by_stairs(reach: Reach, epsilon: Fraction) -> bool:
+    """Whether the staircase law is there for it, and has much less noise than Laplace's: from an epsilon of 2.4 on,
+    and not for counts of single rows, whose two laws are one."""
+    if not suits(reach):
+        return False
+    stairs, slope = (law.calibrate(reach, epsilon).spread for law in (Staircase, CubeLaplace))
+    return stairs < _MUCH_LESS * slope
 
 
 def _laplace(lattice: Lattice, reach: Reach, strategy: str) -> type[CubeLaplace | SplitLaplace]:

@@ -26,6 +26,7 @@ from dpsql.core.exact import (
 )
 from dpsql.core.loss import Allowance
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SharedLaplace, SplitLaplace
+from dpsql.core.staircase import Staircase
 from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.core.unit import ContributionBound, Neighbours
 from dpsql.plan.aggregates import AGGREGATES, Aggregation
@@ -114,6 +115,7 @@ _NOISE: dict[type, Form] = {  # what a law was calibrated to is in the cost
     SplitLaplace: form("laplace", "scale=exact_scale", "dimension", apart=["epsilon"]),
     SharedLaplace: form("laplace of shares", "scale=exact_scale", "dimension", apart=["epsilon"]),
     DiscreteGaussian: form("gaussian", "variance", "dimension", apart=["guarantee", "rho"]),
+    Staircase: form("staircase", "scale=exact_scale", "width", "inner", apart=["epsilon"]),
     TruncatedGeometric: form("truncated geometric", "epsilon", "delta", "groups", "least"),
     Cost: form("cost", "epsilon", "delta", "rho", "hidden"),
     Allowance: form("allowed", "epsilon", "delta", "rho"),

@@ -216,11 +216,12 @@ def _prepared(
 def _within(
     goal: Goal, terms: Terms, bound: Bound, release_for: Callable[[Allowance, str], Release], mechanism: str
 ) -> Release:
-    """The release that reaches a goal at the least epsilon, which must not be more than is allowed."""
+    """The release that reaches a goal at the least epsilon, which must not be more than is allowed. Its widths have to
+    fall as epsilon grows, as those of Laplace and Gaussian noise do."""
     from dpsql.release.goal import LAWS, reached  # most questions say what they cost
 
     asked, delta = terms.said(bound.options)
-    laws = LAWS if mechanism == "auto" and delta else (mechanism,)
+    laws = (LAWS if delta else LAWS[:1]) if mechanism == "auto" else (mechanism,)
     release = reached(bound.query, lambda epsilon, law: release_for(Allowance(epsilon, delta), law), goal, laws)
     release = replace(release, goal=goal)
     caps = (terms.epsilon, terms.max_epsilon, asked)

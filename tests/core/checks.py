@@ -199,7 +199,7 @@ def _compare(made: Release, one: Cells, other: Cells, met: Distance, where: str)
     assert sorted(place for share in made.shares for place in share.places) == noisy, f"noise missing or twice: {where}"
     zero = (0,) * len(coordinates)
     steps = squares = 0
-    per_share = [[0, 0] for _ in made.shares]
+    per_share = [[0, 0, 0] for _ in made.shares]
     per_coordinate = dict.fromkeys(range(len(coordinates)), 0)
     one_sided = 0
     for group in one.keys() | other.keys():
@@ -210,15 +210,17 @@ def _compare(made: Release, one: Cells, other: Cells, met: Distance, where: str)
         for found, share in zip(per_share, made.shares, strict=True):
             found[0] += max(change[i] for i in share.places)
             found[1] += sum(change[i] ** 2 for i in share.places)
+            found[2] += any(change[i] for i in share.places)
         for i, by in enumerate(change):
             per_coordinate[i] += by
         if (group in one) != (group in other):
             one_sided += 1
             alone = 0 if by_chance(made) else (one.get(group) or other[group])[made.lattice.selection]
             assert abs(alone) <= made.lattice.most_of_a_unit, f"a group of one unit counts {alone} steps: {where}"
-    for (largest, squared), share in zip(per_share, made.shares, strict=True):
+    for (largest, squared, in_groups), share in zip(per_share, made.shares, strict=True):
         assert largest <= share.reach.cube_sensitivity, f"max-norm {largest} of {share.reach.cube_sensitivity}: {where}"
         assert squared <= share.reach.l2_squared, f"squared L2 {squared} of {share.reach.l2_squared}: {where}"
+        assert in_groups <= (share.reach.groups or 0), f"{in_groups} groups of {share.reach.groups} move: {where}"
     sensitivities = moved(made)
     for i, by in per_coordinate.items():
         held = made.share_of(i)

@@ -266,6 +266,9 @@ class Asking:
                 f"max-norm {largest} of {share.reach.cube_sensitivity}: {where}"
             )
             assert squared <= share.reach.l2_squared, f"squared L2 {squared} of {share.reach.l2_squared}: {where}"
+            moved_groups = sum(any(change[i] for i in share.places) for change in changes.values())
+            assert share.reach.groups is not None
+            assert moved_groups <= share.reach.groups, f"{moved_groups} groups of {share.reach.groups} move: {where}"
         sensitivities = moved(made)
         for i, each in enumerate(made.coordinates):
             by, share = sum(change[i] for change in changes.values()), made.share_of(i)

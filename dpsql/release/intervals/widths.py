@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accuracy import widths as noise_widths
+from dpsql.core.staircase import Staircase
 from dpsql.release.release import Release
 from dpsql.schema.frozen import dataclass
 
@@ -23,15 +24,16 @@ def half_widths(release: Release, places: Sequence[int | None], weights: Floats,
     of one noise vector; None: a feature that is 0) with weights of shape (len(places), m).
 
     At levels beyond 1 - 1e-9, where laws are no longer tabled, as much wider as the logarithm of what may be missed is
-    larger: the logarithm of a tail is concave and 0 at 0 (see `linear_combinations`), so that is never too narrow."""
-    if level > _NEAREST:
-        further = math.log1p(-level) / math.log1p(-_NEAREST) * (1 + 1e-9)
-        return half_widths(release, places, weights, _NEAREST) * further
+    larger: the logarithm of a tail is concave and 0 at 0 (see `linear_combinations`), so that is never too narrow. That
+    of stairs is not concave, and known at any level."""
     by_coordinate = in_coordinates(release, places, weights)
     if not by_coordinate:
         return np.zeros(weights.shape[1])
     share = release.share_of(next(iter(by_coordinate)))
     assert share is not None  # noisy coordinates have one
+    if level > _NEAREST and not isinstance(share.noise, Staircase):
+        further = math.log1p(-level) / math.log1p(-_NEAREST) * (1 + 1e-9)
+        return half_widths(release, places, weights, _NEAREST) * further
     if len(by_coordinate) == 1:
         return np.abs(next(iter(by_coordinate.values()))) * noise_widths.half_width(share.noise, level)
     return noise_widths.half_widths(share.noise, np.stack(list(by_coordinate.values())), level)
