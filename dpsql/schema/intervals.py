@@ -41,6 +41,11 @@ class Interval:
     def magnitude(self) -> Number:
         return max(abs(self.lower), abs(self.upper))
 
+    @property
+    def middle(self) -> float:
+        """Halfway, as a double; of bounded ones."""
+        return float(self.lower) / 2 + float(self.upper) / 2
+
     def __contains__(self, value: Number) -> bool:
         return self.lower <= value <= self.upper
 

@@ -29,12 +29,7 @@ def _average(sums: NoisySums) -> Found:
     some = sums.rows >= 1
     mean = sums.centre + sums.total / np.where(some, sums.rows, 1.0)
     held = np.clip(mean, sums.range.lower, sums.range.upper)
-    return np.where(some, held, middle_of(sums.range)), sums.rows >= sums.empty_below
-
-
-def middle_of(held: Interval) -> float:
-    """What an average is estimated to be where nothing is known of it."""
-    return float(held.lower) / 2 + float(held.upper) / 2
+    return np.where(some, held, sums.range.middle), sums.rows >= sums.empty_below
 
 
 def _sum_in_words(total: str, count: str, centre: float) -> str:

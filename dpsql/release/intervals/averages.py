@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.plan.aggregates.sums import middle_of
 from dpsql.release.intervals.widths import half_widths, noisy_coordinates
 from dpsql.release.parts import Estimate
 from dpsql.release.release import Release, Released
@@ -137,7 +136,7 @@ def average_interval(release: Release, released: Released, estimate: Estimate, l
     ]
     lower = np.concatenate([each[0] for each in ends]) if ends else np.zeros(0)
     upper = np.concatenate([each[1] for each in ends]) if ends else np.zeros(0)
-    middle = middle_of(estimate.range) - estimate.centre
+    middle = estimate.range.middle - estimate.centre
     lower = np.where(counts < 1, np.minimum(lower, middle), lower)
     upper = np.where(counts < 1, np.maximum(upper, middle), upper)
     return estimate.centre + lower, estimate.centre + upper

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from dpsql.core.measurement import Share
 from dpsql.core.mechanisms import Noise
 from dpsql.core.reach import never_negative
-from dpsql.plan.aggregates.sums import middle_of
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Call, Column, Expr, IntervalEnd, Literal, Report, Slot, Vector, call, walk
 from dpsql.plan.functions import FUNCTIONS
@@ -134,7 +133,7 @@ def _of_average(release: Release, condition: Call, args: Sequence[Expr | None]) 
     least = _in_steps(release, *some, 1.0, above=True)
     if window is None or least is None:
         return []
-    middle = middle_of(each.range)
+    middle = each.range.middle
     if (middle == bound and not beyond) or (middle > bound if above else middle < bound):
         return _also_of_few(release, place, some, (least, window))
     return [least, window]
