@@ -35,7 +35,7 @@ from dpsql.release.laws import Choice, crossover
 from dpsql.release.levels import levels_of
 from dpsql.release.parts import Estimate, Lattice
 from dpsql.release.release import Release
-from dpsql.release.split import Batch, batches, joined, lattices
+from dpsql.release.split import Batch, batches, joined, lattices, pairs_apart
 
 STRATEGIES = ("auto", "split")
 MECHANISMS = ("auto", "laplace", "gaussian")
@@ -190,6 +190,7 @@ def _dealt(
     if own and chosen.by_threshold:
         parts = (Batch((), own, selects=True), *parts)
     drawn = [Family(batch.places, batch.epsilon) for batch in parts if batch.drawn]
+    parts = pairs_apart(analysis, parts, law, wanted, by_rho=allowed.rho is not None)
     parts = tuple(batch for batch in parts if not batch.drawn) or (Batch((), Fraction(1), selects=False),)
     found = lattices(analysis, parts, law, wanted)
     if drawn and not quiet and not any(map(_is_noisy, found)):

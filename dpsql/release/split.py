@@ -5,6 +5,7 @@ Sequential composition: the shares' losses add up (Dwork, Roth 2014, theorem 3.1
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -14,7 +15,7 @@ from dpsql.core.loss import root_below, show
 from dpsql.core.sensitivity import Analysis, Measured
 from dpsql.errors import InvalidPrivacyParameter
 from dpsql.release.choices import families
-from dpsql.release.design.choose import lower
+from dpsql.release.design.choose import error_of, lower
 from dpsql.release.design.coordinates import Wanted
 from dpsql.release.parts import Coordinate, Estimate, Feature, Lattice, moved
 from dpsql.schema.frozen import dataclass
@@ -80,6 +81,36 @@ def _shared(
         yield Batch(rest, share, selects)
     for places in chosen:
         yield Batch(places, share, selects=False, drawn=True)
+
+
+def pairs_apart(
+    analysis: Analysis, parts: Sequence[Batch], law: str, wanted: Wanted, *, by_rho: bool
+) -> tuple[Batch, ...]:
+    """The batches, those of pairs of columns beside other aggregates as two: each aggregate at its part, where that has
+    less error by public facts. One vector of Laplace noise for the five sums of a pair costs the others too much."""
+    if law in ("gaussian", "split") or wanted.levels:
+        return tuple(parts)
+    return tuple(part for batch in parts for part in _in_two(analysis, batch, law, wanted, by_rho=by_rho))
+
+
+def _in_two(analysis: Analysis, batch: Batch, law: str, wanted: Wanted, *, by_rho: bool) -> tuple[Batch, ...]:
+    pairs = tuple(place for place in batch.places if analysis.measured[place].other is not None)
+    others = tuple(place for place in batch.places if place not in pairs)
+    if not pairs or not others or batch.selects or batch.drawn:
+        return (batch,)
+    halves = []
+    for places in (pairs, others):
+        of_all = Fraction(len(places), len(batch.places))
+        halves.append(replace(batch, places=places, epsilon=batch.epsilon * (root_below(of_all) if by_rho else of_all)))
+    both = (_log_error(analysis, each, law, wanted) for each in halves)
+    return tuple(halves) if sum(both) < _log_error(analysis, batch, law, wanted) else (batch,)
+
+
+def _log_error(analysis: Analysis, batch: Batch, law: str, wanted: Wanted) -> float:
+    """The sum over its aggregates of the logarithms of their errors, up to what they have in common."""
+    own = replace(analysis, measured=tuple(analysis.measured[place] for place in batch.places))
+    found = error_of(lower(own, batch.epsilon, replace(wanted, selects=batch.selects), law=law), own, law)
+    return len(batch.places) * (found - math.log(batch.epsilon))
 
 
 def lattices(analysis: Analysis, parts: Sequence[Batch], law: str, wanted: Wanted) -> tuple[Lattice, ...]:

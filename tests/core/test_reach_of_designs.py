@@ -135,8 +135,8 @@ def hold_rows_further_out(patch: Patch) -> None:
 
 
 def prefer_the_worst_design(patch: Patch) -> None:
-    honest = choose._error
-    patch.setattr(choose, "_error", lambda *args: -honest(*args))
+    honest = choose.error_of
+    patch.setattr(choose, "error_of", lambda *args: -honest(*args))
 
 
 rule, of_people = statistics_lies.rule, statistics_lies.of_people

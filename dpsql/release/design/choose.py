@@ -16,13 +16,17 @@ from itertools import chain
 
 from dpsql.core.reach import reach_of
 from dpsql.core.sensitivity import Analysis
+from dpsql.core.unit import Neighbours
 from dpsql.release.design.coordinates import Builder, Wanted
 from dpsql.release.design.encodings import encoded
 from dpsql.release.design.subcounts import worth_a_count
+from dpsql.release.design.weights import weighted
 from dpsql.release.expected_error import mean_log_error
 from dpsql.release.parts import Lattice, l1_of
 from dpsql.schema.frozen import dataclass
 
+_MANY = 16
+"""Of more aggregates only the best design is weighted, for the time it takes."""
 _EXACT = Fraction(2**20)
 """What is asked of nobody's rows is taken as exactly as at this epsilon."""
 
@@ -51,16 +55,27 @@ def lower(analysis: Analysis, epsilon: Fraction, wanted: Wanted, *, law: str) ->
     asked = Asked(analysis, epsilon, wanted, law)
     plain = asked.lattice()
     designs = [plain, *chain.from_iterable(each(asked, plain) for each in CANDIDATES)]
-    return plain if len(designs) == 1 else min(designs, key=lambda lattice: _error(lattice, analysis, law))
+    best = plain if len(designs) == 1 else min(designs, key=lambda lattice: error_of(lattice, analysis, law))
+    if law != "gaussian" or len(plain.estimates) < 2 or wanted.selects or wanted.levels:
+        return best
+    among = designs if len(plain.estimates) <= _MANY else [best]
+    found = chain.from_iterable(weighted(each, analysis) for each in among)
+    return min((best, *found), key=lambda lattice: error_of(lattice, analysis, law))
 
 
 def _sums(asked: Asked, plain: Lattice) -> Iterable[Lattice]:
-    """A SUM whose count nobody asks for can be taken as it is, beside a count of its own, or beside that of all rows,
-    whichever it is that the others are counted by."""
+    """A SUM whose count nobody asks for can be taken as it is, or beside that of all rows, whichever it is that the
+    others are counted by: a count of its own would come in (l + u) / 2 times. Where rows change a sum moves no further
+    by itself, so that even one whose count is there may be taken as it is."""
+    if asked.analysis.neighbours is Neighbours.BOUNDED and any(
+        each.kind.linear and None not in (each.sum, each.count) for each in plain.estimates
+    ):
+        yield asked.lattice(raw=True)
     if any(each.count is None for each in plain.estimates):
-        yield asked.lattice(centre_all=True)
         if asked.analysis.private:
             yield from _around(asked, asked.lattice(on_all=True), on_all=True)
+        else:
+            yield asked.lattice(centre_all=True)
 
 
 def _around(asked: Asked, lattice: Lattice, **more: bool) -> Iterable[Lattice]:
@@ -92,7 +107,7 @@ def _lattice(analysis: Analysis, epsilon: Fraction, wanted: Wanted) -> Lattice:
     return lattice
 
 
-def _error(lattice: Lattice, analysis: Analysis, law: str) -> float:
+def error_of(lattice: Lattice, analysis: Analysis, law: str) -> float:
     """The mean logarithm of the aggregations' errors, up to what is common to all designs."""
     noisy = [place for place, each in enumerate(lattice.coordinates) if each.noisy]
     reach, d = reach_of(lattice.parts, lattice.noisy, analysis), len(noisy)

@@ -37,14 +37,15 @@ _FINENESS = 2**20
 class Wanted:
     """`selects`: a count is needed to decide which groups are shown, and with `of_units` it has to be one of units.
     `levels`: sums of the coordinates over groups get noise too. `centre_all`: every sum beside a count of its own;
-    `on_all`: sums that have no count of their own beside the count of all rows; `around`: counts of some rows less half
-    the count of all."""
+    `on_all`: sums that have no count of their own beside the count of all rows; `raw`: no sum beside any; `around`:
+    counts of some rows less half the count of all."""
 
     selects: bool = False
     of_units: bool = False
     levels: bool = False
     centre_all: bool = False
     on_all: bool = False
+    raw: bool = False
     around: bool = False
 
 
@@ -59,8 +60,7 @@ class Builder:
         self.selects = wanted.selects
         self.levels = wanted.levels
         self.of_units = wanted.of_units
-        self.centre_all = wanted.centre_all
-        self.on_all = wanted.on_all
+        self.wanted = wanted
         self.around = wanted.around
         self.parts: dict[Part, int] = {}
         self.coordinates: list[Coordinate] = []
@@ -136,8 +136,8 @@ class Builder:
         held = m.argument.range
         whole = kind.linear and is_whole(argument_of(m))
         public = self.analysis.public_count and m.count.sure
-        if kind.linear and count not in counted and not self.centre_all and not public:
-            return self._on_all(m) if self.on_all else Estimate(kind, self._raw_sum(m), None, 0.0, held, whole)
+        if kind.linear and (self.wanted.raw or (count not in counted and not self.wanted.centre_all and not public)):
+            return self._on_all(m) if self.wanted.on_all else Estimate(kind, self._raw_sum(m), None, 0.0, held, whole)
         place = self._counted(count)
         if self._too_wide_for_a_grid(m):
             return Estimate(kind, self._raw_sum(m), place, 0.0, held, whole)
@@ -204,7 +204,7 @@ class Builder:
             return Estimate(kind, place, self._counted(count), centre, held, whole=False)
         if m.sum is None:
             return Estimate(kind, None, self._counted(_total_of(m)), 0.0, point(0), whole=True)
-        beside = self._total_on_all(m, m.sum.range) if self.on_all else None
+        beside = self._total_on_all(m, m.sum.range) if self.wanted.on_all else None
         if beside is not None:
             return beside
         return Estimate(kind, self._unit_sum(m, m.sum.range), None, 0.0, m.sum.range, is_whole(argument_of(m)))
