@@ -62,6 +62,8 @@ def _gaps(partial: list[Chosen], released: Released | None) -> Gaps | None:
 
 def _distances(chosen: Chosen, released: Released | None) -> NDArray[np.float64]:
     """Distances to the next points, of those that were drawn or else of all."""
+    if chosen.among is not None:
+        return np.array([chosen.among.apart])
     if chosen.points is None:
         return np.array([float(chosen.step)])
     gaps = np.diff(chosen.points.values.astype(np.float64))

@@ -25,6 +25,7 @@ LARGEST_STEP_COUNT = 2**45
 """|q| of one row's lattice value stays below this, so that a block's sum cannot wrap; save for whole numbers that are
 summed as they are, in two halves."""
 LARGEST_WHOLE = 2**62
+LARGEST_GRID = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,8 @@ class Edges:
 class GridCounts:
     """How many rows of a group lie at each of `points` public places, rows with NULL or none of the places left out.
 
-    `of`: a lattice {0..points - 1}, edges, or a key whose public values are the places.
+    `of`: a lattice {least..most}, edges, or a key whose public values are the places. A lattice may have more of them
+    than can be counted one by one.
     """
 
     of: LatticeSum | GroupKey | Edges
@@ -134,10 +136,11 @@ class GridCounts:
 
     def __post_init__(self) -> None:
         if isinstance(self.of, LatticeSum):
-            known = self.of.most + 1
+            known, most = self.of.most - self.of.least + 1, LARGEST_GRID
         else:
             known = len(self.of.edges) + 1 if isinstance(self.of, Edges) else len(self.of.values or ())
-        if not 1 <= self.points == known <= MOST_POINTS or (isinstance(self.of, LatticeSum) and self.of.least):
+            most = MOST_POINTS
+        if not 1 <= self.points == known <= most:
             raise ValueError("a grid has the points of its lattice, or of its list")
 
 

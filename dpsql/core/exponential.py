@@ -46,7 +46,7 @@ def spread_of_counts(rows: int, bounded: bool) -> int:
 class Chooser(Protocol):
     """A mechanism of this module."""
 
-    def __call__(self, gaps: IntArray, rate: Fraction, allowed: BoolArray | None = None) -> IntArray:
+    def __call__(self, gaps: IntArray, rate: Fraction, allowed: Any = None, /) -> IntArray:
         """The places chosen, shape (groups,), from gaps of shape (groups, candidates)."""
 
 
@@ -100,14 +100,18 @@ def _flips(gaps: IntArray, rate: Fraction) -> BoolArray:
     return coins.reshape(gaps.shape)
 
 
-def exponential(gaps: IntArray, rate: Fraction, allowed: BoolArray | None = None) -> IntArray:
-    """One place of each group, shape (groups,): P(i) proportional to exp(-rate * gap_i), the exponential mechanism
-    (McSherry, Talwar, FOCS 2007). Arguments as for `permute_and_flip`.
+def exponential(gaps: IntArray, rate: Fraction, lengths: IntArray | BoolArray | None = None) -> IntArray:
+    """One place of each group, shape (groups,): P(i) proportional to length_i exp(-rate * gap_i), the exponential
+    mechanism (McSherry, Talwar, FOCS 2007). Arguments as for `permute_and_flip`; lengths: how many candidates of that
+    gap each place stands for, 0 of one that may not be chosen (integers or booleans, less than 2^62 in sum); one each
+    if None.
 
     Drawn by inversion: with cumulative weights c_0 < c_1 < ... and total c the place is the number of c_m <= u c, u
-    uniform. The float side is right to within (n + 4) 2^-50 c for n candidates. In units of 2^-53 c, where c >= 1:
-    exponents cost 3 / e for each candidate (see `_flips`), cumulative sums 1 for each, `exp` 8; this twice, for c_m and
-    for c; u and its product 3. `_MARGIN` is eight times that; within it integers decide.
+    uniform. The float side is right to within (n + 63) 2^-50 c for n places. In units of 2^-53 c: an exponent x that
+    is wrong by 3 * 2^-53 x (see `_flips`) costs 3 times its mean over what is drawn, which is at most log of the number
+    of candidates, below 43 (their uniform law has a divergence of log(number / c) less that mean from the one drawn,
+    which is not below 0, and c >= 1); lengths and their product 2, cumulative sums 1 for each place, `exp` 8; this
+    twice, for c_m and for c; u and its product 3. `_MARGIN` is eight times that; within it integers decide.
 
     Privacy: the log ratio of P'(i) to P(i) is rate d_i - log(Z' / Z), with Z the sums of weights. Z' / Z lies between
     exp(rate min d) and exp(rate max d), so no ratio exceeds epsilon = rate * D. As zero-concentrated privacy it is
@@ -116,40 +120,40 @@ def exponential(gaps: IntArray, rate: Fraction, allowed: BoolArray | None = None
     psi(1) = 0. So psi(a) <= a (a - 1) epsilon^2 / 8 for a > 1: the Renyi divergence of order a is at most a
     epsilon^2 / 8. The lengths of a unit's groups add up, as its epsilons do.
     """
-    _check(gaps, rate, allowed)
+    _check(gaps, rate, None if lengths is None else lengths > 0)
     chosen = np.empty(len(gaps), np.int64)
     for rows in _batches(gaps):
-        usable = None if allowed is None else allowed[rows]
-        chosen[rows] = _invert(gaps[rows], rate, usable)
+        chosen[rows] = _invert(gaps[rows], rate, None if lengths is None else lengths[rows])
     return chosen
 
 
-def _invert(gaps: IntArray, rate: Fraction, allowed: BoolArray | None) -> IntArray:
+def _invert(gaps: IntArray, rate: Fraction, lengths: IntArray | BoolArray | None) -> IntArray:
     """The places of one batch of groups."""
     groups, candidates = gaps.shape
     words = _random_words(groups)
     weights = np.exp(-exponents(gaps, rate))
-    if allowed is not None:
-        weights *= allowed
+    if lengths is not None:
+        weights *= lengths
     sums = np.cumsum(weights, axis=1)
     target = words * 2.0**-64 * sums[:, -1]
-    margin = (candidates + 4) * _MARGIN * sums[:, -1]
+    margin = (candidates + 63) * _MARGIN * sums[:, -1]
     places = (sums <= target[:, np.newaxis]).sum(axis=1)
     every = np.arange(groups)
     before = np.where(places > 0, sums[every, places - 1], -np.inf)
     after = np.where(places < candidates, sums[every, np.minimum(places, candidates - 1)], -np.inf)
     for i in np.flatnonzero((target - before < margin) | (after - target < margin)).tolist():
-        usable = range(candidates) if allowed is None else np.flatnonzero(allowed[i]).tolist()
-        law = _ExactLaw([int(gaps[i, j]) for j in usable], rate)
+        usable = range(candidates) if lengths is None else np.flatnonzero(lengths[i]).tolist()
+        many = [1 if lengths is None else int(lengths[i, j]) for j in usable]
+        law = _ExactLaw([int(gaps[i, j]) for j in usable], rate, many)
         places[i] = usable[law.place(_LazyUniform(int(words[i])))]
     return np.asarray(places)
 
 
 class _ExactLaw:
-    """Integer brackets of the cumulative probabilities of exp(-rate * gap), as close as they are asked for."""
+    """Integer brackets of the cumulative probabilities of length exp(-rate * gap), as close as they are asked for."""
 
-    def __init__(self, gaps: list[int], rate: Fraction) -> None:
-        self._gaps, self._rate = gaps, rate
+    def __init__(self, gaps: list[int], rate: Fraction, lengths: list[int] | None = None) -> None:
+        self._gaps, self._rate, self._lengths = gaps, rate, lengths or [1] * len(gaps)
         self._precision, self._sums = -1, ([0], [0])
 
     def place(self, u: _LazyUniform) -> int:
@@ -164,7 +168,7 @@ class _ExactLaw:
         """Integers enclosing c_place / c * 2^precision. The quotient head / (head + tail) is least at the least head
         and the greatest tail; the guard bits absorb the number of candidates."""
         if precision != self._precision:
-            self._precision, self._sums = precision, self._brackets(precision + len(self._gaps).bit_length() + 8)
+            self._precision, self._sums = precision, self._brackets(precision + sum(self._lengths).bit_length() + 8)
         lows, highs = self._sums
         least, greatest = lows[place], highs[place]
         bottom = (least << precision) // (least + highs[-1] - greatest)
@@ -172,25 +176,26 @@ class _ExactLaw:
 
     def _brackets(self, work: int) -> tuple[list[int], list[int]]:
         weights = {gap: _exp_bracket(gap * self._rate, work) for gap in set(self._gaps)}
-        lows = accumulate(weights[gap][0] for gap in self._gaps)
-        highs = accumulate(weights[gap][1] for gap in self._gaps)
+        lows = accumulate(weights[gap][0] * many for gap, many in zip(self._gaps, self._lengths, strict=True))
+        highs = accumulate(weights[gap][1] * many for gap, many in zip(self._gaps, self._lengths, strict=True))
         return list(lows), list(highs)
 
 
 @dataclass(frozen=True, slots=True)
 class Choosing:
     """The law of so many choices one after the other, an `epsilon` (rate times spread) all together. `rho`: what that
-    was found for, rounded down."""
+    was found for, rounded down. `pure`: they are paid by epsilon, whatever the mechanism."""
 
     mechanism: str
     epsilon: Fraction
     draws: int = 1
     rho: Fraction = Fraction(0)
+    pure: bool = False
 
     @property
     def loss(self) -> Cost:
         """What they cost: epsilons add up, and rhos do, of which `exponential` has less than its epsilon implies."""
-        if self.mechanism == "exponential":
+        if self.mechanism == "exponential" and not self.pure:
             return Cost(None, rho=max(self.rho, self.epsilon**2 / (8 * self.draws)))
         return Cost.of(self.epsilon)
 

@@ -136,10 +136,7 @@ def quantiles(
     the whole group, but not in a part of it). With the exponential mechanism the lengths of intervals add up in the
     same way: a level is (epsilon / levels)^2 / 8 as zero-concentrated privacy.
     """
-    if not qs or not all(0 <= q <= 1 for q in qs) or any(b <= a for a, b in pairwise(qs)):
-        raise ValueError("quantiles must be strictly ascending and lie between 0 and 1")
-    if epsilon <= 0 or rows < 1:
-        raise ValueError("epsilon must be positive, and a unit has at least one row")
+    _checked(qs, epsilon, rows)
     if counts.ndim != 2 or not counts.shape[1]:
         raise ValueError("counts must have the shape (groups, places)")
     groups, grid = counts.shape
@@ -154,10 +151,22 @@ def quantiles(
         batch = slice(start, start + step)
         edges = _edges(np.repeat(counts[batch], pieces, axis=1), 2, denominator)
         recursion = _Recursion(edges, pieces, tuple(qs), share, bounded, one_group, chooser, places[batch], order or {})
-        first = np.zeros(len(edges), np.int64)
-        whole = _Part(first, first + 2 * grid * pieces, Fraction(0), Fraction(1))
-        recursion.fill(0, len(qs), whole, len(qs).bit_length())
+        recursion.fill(0, len(qs), _whole(len(edges), grid * pieces), len(qs).bit_length())
     return places
+
+
+def _checked(qs: Sequence[Fraction], epsilon: Fraction, rows: int) -> None:
+    """Raises ValueError where quantiles are not in order, or cost nothing."""
+    if not qs or not all(0 <= q <= 1 for q in qs) or any(b <= a for a, b in pairwise(qs)):
+        raise ValueError("quantiles must be strictly ascending and lie between 0 and 1")
+    if epsilon <= 0 or rows < 1:
+        raise ValueError("epsilon must be positive, and a unit has at least one row")
+
+
+def _whole(groups: int, pieces: int) -> _Part:
+    """All of so many groups."""
+    first = np.zeros(groups, np.int64)
+    return _Part(first, first + 2 * pieces, Fraction(0), Fraction(1))
 
 
 def rows_off(

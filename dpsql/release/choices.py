@@ -2,12 +2,13 @@
 
 Rows are counted on a public grid of values, and one point of it is drawn for each group: the better it fits, the
 likelier (`core.exponential`, `core.quantiles`). Quantiles of one argument are drawn together, so that they do not
-cross. MIN and MAX are values of a low and a high rank, far enough from the end that the answer is hardly ever beyond
-all rows. Of several values a row counts for one only, so the counts of all values together have noise for one row, and
-the values with the largest ones are taken: that costs as much for any number of them, where one draw after the other
-would share epsilon. A draw paid by epsilon is permute-and-flip, which is never worse than the exponential mechanism at
-the same epsilon; one paid by rho is the exponential mechanism, whose rho is a quarter of what its epsilon alone would
-imply.
+cross; where a range has more values than can be counted one by one, they are drawn by runs of them (`core.runs`). MIN
+and MAX are values of a low and a high rank, far enough from the end that the answer is hardly ever beyond all rows. Of
+several values a row counts for one only, so the counts of all values together have noise for one row, and the values
+with the largest ones are taken: that costs as much for any number of them, where one draw after the other would share
+epsilon. A draw paid by epsilon is permute-and-flip, which is never worse than the exponential mechanism at the same
+epsilon; one paid by rho, and one among runs, is the exponential mechanism, whose rho is a quarter of what its epsilon
+alone would imply.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from dpsql.accuracy.widths import half_width
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Event
-from dpsql.core.exact import Edges, Grid, GridCounts, LatticeSum
+from dpsql.core.exact import Grid, GridCounts
 from dpsql.core.exponential import Chooser, Choosing, exponential, gaps_of, permute_and_flip, spread_of_counts, top_k
 from dpsql.core.grants import Grant, grant
 from dpsql.core.loss import Allowance
@@ -33,25 +34,19 @@ from dpsql.core.mechanisms import Noise
 from dpsql.core.paid import Drawing
 from dpsql.core.quantiles import extreme_rank, fixed_rank_spread, quantiles, rank_gaps, rank_gaps_at, rows_off
 from dpsql.core.reach import reach_of_counts
+from dpsql.core.runs import Counted, RoundNumbers, best_among, quantiles_among
 from dpsql.core.sensitivity import Analysis, Measured
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidPrivacyParameter, UnsupportedSQL
-from dpsql.plan.aggregates import MOST_POINTS
 from dpsql.plan.aggregates.record import AggregateFunction
-from dpsql.plan.query import Aggregate, GroupKey
+from dpsql.plan.query import Aggregate
 from dpsql.release.design.ranks import order_of
+from dpsql.release.grids import grid_of
 from dpsql.release.parts import Chosen, Estimate
-from dpsql.release.points import Points
 from dpsql.release.points import dense as _dense
-from dpsql.release.values import argument_of
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import point
 
-_MOST_CELLS = 1 << 22
-"""Points of all public groups together, for the sake of time."""
-_FEWEST_POINTS = 256
-_POINTS_OF_UNKNOWN = 4_096
-_FEWER = 16
 _CHUNK = 1 << 20
 _LARGEST_RANK = 1 << 40
 _MOST_WORK = 1 << 28
@@ -83,6 +78,8 @@ class Draw(Said):
     """Of each count, where values are chosen by noisy counts."""
     chosen_by: Chooser | None = field(default=None, compare=False)
     """In a trial, in place of the mechanism's own."""
+    among: RoundNumbers | None = None
+    """The points, where they are too many to be counted one by one: each may stand several times."""
 
     @property
     def chooser(self) -> Chooser:
@@ -112,7 +109,8 @@ class Draw(Said):
         and whatever the data are: the utility theorem of the exponential mechanism, exactly (see `extreme_rank`)."""
         beta = Fraction(1) - Fraction(repr(level))
         if self.kind.quantile:
-            return rows_off(self.points, self.wanted, self.epsilon, beta=beta, **self._neighbours)
+            candidates = self.points if self.among is None else self.among.odds
+            return rows_off(candidates, self.wanted, self.epsilon, beta=beta, **self._neighbours)
         if self.noise is not None:  # no count is off by more than that, so none taken is behind by twice as much
             return 2 * math.ceil(half_width(self.noise, float(1 - beta / self.points)))
         return extreme_rank(self.points, self.rate, beta)
@@ -133,6 +131,17 @@ class Draw(Said):
         if self.noise is not None:
             return _largest(counts + self.noise.draw(counts.size).reshape(counts.shape), len(self.places))
         return top_k(counts, len(self.places), self.rate, self.chooser).T
+
+    def _among_runs(self, grid: Grid, shown: NDArray[Any], of: RoundNumbers) -> NDArray[Any]:
+        """Quantiles by runs of points."""
+        number = np.searchsorted(shown, grid.groups)  # in ascending order
+        kept = np.append(shown, -1)[number] == grid.groups
+        counted = Counted(number[kept], grid.points[kept] + of.least, grid.counts[kept])
+        if self.mechanism == EXACT:
+            some = np.bincount(counted.groups, minlength=len(shown)) > 0
+            return np.where(some, best_among(of, counted, len(shown), self.wanted).T - of.least, -1)
+        how = {"trial": self.chosen_by, **self._neighbours}
+        return quantiles_among(of, counted, len(shown), self.wanted, self.epsilon, **how).T - of.least
 
     def _best(self, counts: NDArray[Any]) -> NDArray[Any]:
         """The best points, as they are asked of nobody's rows."""
@@ -166,7 +175,9 @@ class Draw(Said):
     def drawings(self) -> tuple[Drawing, ...]:
         """What chooses, to be seen to be paid for."""
         draws = len(self.wanted).bit_length() if self.kind.quantile else len(self.places)
-        law = None if self.mechanism == EXACT or self.noise else Choosing(self.mechanism, self.epsilon, draws)
+        chosen = self.mechanism != EXACT and not self.noise
+        pure = self.cost.epsilon is not None
+        law = Choosing(self.mechanism, self.epsilon, draws, pure=pure) if chosen else None
         return (Drawing(law, self.noise, self.rows, self.bounded, self.one_group, self.cost),)
 
     @property
@@ -179,6 +190,8 @@ class Draw(Said):
 
     def chosen(self, grid: Grid, shown: NDArray[Any]) -> NDArray[np.float64]:
         """Points of the groups `shown` (numbers of groups), shape (len(places), len(shown))."""
+        if self.among is not None:
+            return self._among_runs(grid, shown, self.among)
         found = np.zeros((len(self.places), len(shown)))
         step = max(1, _CHUNK // self.points)
         for start in range(0, len(shown), step):
@@ -244,7 +257,7 @@ class _Question:
         measured = tuple(analysis.measured[place] for place in family.places)
         wanted = tuple(sorted({_at(m) for m in measured}))
         several = measured[0].aggregation.kind.quantile and len(wanted) > 1
-        return cls(measured, wanted, *_grid_of(measured[0], plan, several=several))
+        return cls(measured, wanted, *grid_of(measured[0], plan, several=several))
 
     @property
     def kind(self) -> AggregateFunction:
@@ -284,6 +297,8 @@ class _Question:
             paid.cost,
             paid.event,
         )
+        if self.chosen.among is not None:
+            draw = replace(draw, mechanism="exponential", among=self.chosen.among.numbers)
         if not analysis.private:
             return replace(draw, mechanism=EXACT, cost=FREE)
         if not self.top or self.many <= (1 if granted.rho is None else 2):
@@ -299,7 +314,7 @@ class _Question:
                 "one person adds.",
                 hint="Give it more epsilon, or set lower limits (max_rows).",
             )
-        if self.grid.points * groups * (self.many if self.top else 1) > _MOST_WORK:
+        if self.chosen.among is None and self.grid.points * groups * (self.many if self.top else 1) > _MOST_WORK:
             aggregation = self.measured[0].aggregation
             raise UnsupportedSQL(
                 f"{aggregation.word} of {self.grid.points:,} values in {groups:,} groups would take too long.",
@@ -310,27 +325,3 @@ class _Question:
 
 def _at(m: Measured) -> Fraction:
     return m.aggregation.at or Fraction(0)
-
-
-def _grid_of(m: Measured, plan: Aggregate, *, several: bool) -> tuple[GridCounts, Chosen]:
-    """The public points of an aggregation, and how a point is read."""
-    expr, kind = argument_of(m), argument_of(m).type
-    values = m.aggregation.values
-    if values is not None:
-        many = m.aggregation.kind.several
-        return GridCounts(GroupKey(expr, values, listed=True), len(values)), Chosen(
-            0, kind=kind, values=values, listed=many
-        )
-    held = m.argument.range
-    cells = plan.public_cells
-    most = _POINTS_OF_UNKNOWN if cells is None else max(_FEWEST_POINTS, min(MOST_POINTS, _MOST_CELLS // max(1, cells)))
-    if several and plan.keys:  # whose points come in pieces
-        most = max(_FEWEST_POINTS, most // _FEWER)
-    if not kind.discrete or (not kind.temporal and int(held.upper) - int(held.lower) >= most):
-        points = Points(held.lower, held.upper, most, kind.discrete)
-        return GridCounts(Edges(expr, points.edges), len(points.values)), Chosen(0, kind=kind, points=points)
-    lower, width = int(held.lower), int(held.upper) - int(held.lower)
-    step = -(-width // (most - 1)) or 1
-    size = -(-width // step)
-    lattice = LatticeSum(expr, lower, int(held.upper), lower, 1 / step, 0, size, whole=step == 1)
-    return GridCounts(lattice, size + 1), Chosen(0, kind=kind, origin=lower, step=step, most=int(held.upper))

@@ -50,6 +50,8 @@ def _chosen(each: Chosen, values: Floats) -> Vector:
     points = np.maximum(points, 0)
     if each.points is not None:
         return Vector(each.points.values[points[0]].astype(DTYPES[each.kind]), valid)
+    if each.among is not None:
+        return Vector(each.among.read(points[0]).astype(DTYPES[each.kind]), valid)
     if each.values is None:
         found = np.minimum(each.origin + each.step * points[0].astype(object), each.most)
         return Vector(found.astype(DTYPES[each.kind]), valid)

@@ -9,7 +9,7 @@ from dpsql.core.exact import Part
 from dpsql.core.mechanisms import Reach
 from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.release.labels import Label
-from dpsql.release.points import Points
+from dpsql.release.points import Points, RoundPoints
 from dpsql.schema.columns import Key, Type
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
@@ -66,7 +66,8 @@ class Moments:
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """A point of a public grid that was drawn: `place` among the features, the first of `many`. Points are the `values`
-    of a list, those of `points`, or origin + step * point, at most `most`. `listed`: the points come as one text."""
+    of a list, those of `points` or `among`, or origin + step * point, at most `most`. `listed`: the points come as one
+    text."""
 
     place: int
     many: int = 1
@@ -77,10 +78,13 @@ class Chosen:
     most: int = 0
     listed: bool = False
     points: Points | None = None
+    among: RoundPoints | None = None
 
     @property
     def partial(self) -> bool:
         """Whether the range has other values than the points."""
+        if self.among is not None:
+            return self.kind is Type.REAL or self.among.step > 1
         return self.step > 1 or (self.points is not None and self.points.lower != self.points.upper)
 
     def at(self, place: int, many: int) -> Chosen:

@@ -47,10 +47,10 @@ class _AllShown:
         return np.ones(len(units), dtype=bool)
 
 
-def _first(gaps: NDArray[Any], rate: Fraction, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+def _first(gaps: NDArray[Any], rate: Fraction, allowed: NDArray[Any] | None = None) -> NDArray[np.int64]:
     """The first of the best candidates of each group, at whatever rate."""
     assert rate > 0  # as for every chooser
-    best = gaps == 0 if allowed is None else (gaps == 0) & allowed
+    best = gaps == 0 if allowed is None else (gaps == 0) & (allowed > 0)
     return np.asarray(best.argmax(axis=1), dtype=np.int64)
 
 

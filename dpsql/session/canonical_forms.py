@@ -26,6 +26,7 @@ from dpsql.core.exact import (
 )
 from dpsql.core.loss import Allowance
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SharedLaplace, SplitLaplace
+from dpsql.core.runs import RoundNumbers
 from dpsql.core.staircase import Staircase
 from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.core.unit import ContributionBound, Neighbours
@@ -38,7 +39,7 @@ from dpsql.plan.query import Aggregate, GroupKey
 from dpsql.release.auto_bounds import Search
 from dpsql.release.choices import Draw
 from dpsql.release.parts import Chosen, Coordinate, Estimate, Moments
-from dpsql.release.points import Points
+from dpsql.release.points import Points, RoundPoints
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 from dpsql.schema.intervals import Interval
 from dpsql.schema.units import Limits, Lookup, Unit, UnitWord
@@ -138,12 +139,14 @@ _MEASURED: dict[type, Form] = {
         "moments",
         *("half", "square", "product", "sum", "other-square=other_square", "centre", "other-half=other_half"),
     ),
-    Chosen: form("chosen", "place", "many", "kind", "values", "origin", "step", "most", "listed", "points"),
+    Chosen: form("chosen", "place", "many", "kind", "values", "origin", "step", "most", "listed", "points", "among"),
     Points: form("points", "lower", "upper", "most", "whole"),
+    RoundPoints: form("round points", "lower", "upper", "kind", "step", "digits"),
+    RoundNumbers: form("round numbers", "least", "most", "strides", "decades"),
     Draw: form(
         "draw",
         *("kind", "grid", "points", "places", "wanted", "epsilon", "rows", "bounded", "one-group=one_group"),
-        *("mechanism", "cost", "noise"),
+        *("mechanism", "cost", "noise", "among"),
         apart=["event", "chosen_by"],
     ),
     Search: form(

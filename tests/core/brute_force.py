@@ -156,7 +156,7 @@ def check_draw(draw: Draw, plan: ExactPlan, one: Integers, other: Integers, wher
         vectors += [(grids[1].get(point, 0) - grids[0].get(point, 0),) for point in grids[0].keys() | grids[1].keys()]
         if draw.noise is None:
             near = {point + by for grid in grids for point in grid for by in (-1, 0, 1)} | {0, draw.points - 1}
-            at = sorted(near & set(range(draw.points)))  # scores change at points with rows alone
+            at = sorted(point for point in near if 0 <= point < draw.points)  # scores change at points with rows alone
             moved = [b - a for a, b in zip(*(scores_of(draw, q, grid, at) for grid in grids), strict=True)]
             spread += max(moved) - min(moved)
     if draw.noise is not None:
@@ -170,7 +170,7 @@ def check_draw(draw: Draw, plan: ExactPlan, one: Integers, other: Integers, wher
     else:
         draws = len(draw.places)
         epsilon = draw.rate * spread
-    if draw.mechanism == "exponential":
+    if draw.mechanism == "exponential" and draw.cost.epsilon is None:
         assert draws * epsilon**2 / 8 <= draw.cost.rho, f"worth {float(epsilon)} {draws} times: {draw.cost}: {where}"
     else:
         pays(draw.cost, draws * epsilon, F(0), where)

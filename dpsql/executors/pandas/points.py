@@ -110,6 +110,7 @@ def _geometric(edges: Floats) -> tuple[Key, int] | None:
 
 
 _MOST_DENSE = 1 << 20
+_LARGEST = 1 << 62
 
 
 class DistinctPart:
@@ -154,29 +155,40 @@ class GridPart:
         self._dense: NDArray[np.int64] | None = None
         if (cells + 1) * part.points <= _MOST_DENSE:
             self._dense = np.zeros((cells + 1) * part.points, dtype=np.int64)
-        self._found: list[Codes] = []
+        self._found: list[tuple[Codes, Codes]] = []
 
     def add(self, start: int, stop: int, groups: Codes) -> None:
         """Rows start..stop; those of no group have the code `cells`."""
         points = self._read(start, stop)
-        places = (groups * self._points + points)[(points >= 0) & (groups < self._cells)]
+        kept = (points >= 0) & (groups < self._cells)
         if self._dense is not None:
-            self._dense += np.bincount(places, minlength=len(self._dense))
+            self._dense += np.bincount((groups * self._points + points)[kept], minlength=len(self._dense))
         else:
-            self._found.append(places)
+            self._found.append((groups[kept], points[kept]))
 
     def table(self, shown: Codes) -> Grid:
         """The counts of the groups `shown` (ascending), numbered anew in their order."""
         if self._dense is not None:
             places = np.flatnonzero(self._dense)
-            counts = self._dense[places]
+            groups, points, counts = places // self._points, places % self._points, self._dense[places]
         else:
-            places, counts = np.unique(np.concatenate(self._found or [np.zeros(0, dtype=np.int64)]), return_counts=True)
-        groups = places // self._points
+            groups, points, counts = self._counted()
         number = np.full(self._cells + 1, -1, dtype=np.int64)
         number[shown] = np.arange(len(shown))
         kept = number[groups] >= 0
-        return Grid(number[groups[kept]], (places % self._points)[kept], counts[kept].astype(np.int64))
+        return Grid(number[groups[kept]], points[kept], counts[kept].astype(np.int64))
+
+    def _counted(self) -> tuple[Codes, Codes, Codes]:
+        """Each group and point that has rows, in their order, and how many; both together may be beyond 64 bits."""
+        none = np.zeros(0, dtype=np.int64)
+        found = zip(*self._found, strict=True) if self._found else ((), ())
+        groups, points = (np.concatenate([none, *each]) for each in found)
+        if self._cells * self._points < _LARGEST:
+            pairs, counts = np.unique(groups * self._points + points, return_counts=True)
+            return pairs // self._points, pairs % self._points, counts
+        names, places = np.unique(points, return_inverse=True)
+        pairs, counts = np.unique(groups * max(1, len(names)) + places, return_counts=True)
+        return pairs // max(1, len(names)), names[pairs % max(1, len(names))], counts
 
 
 def _reader(part: GridCounts, rows: Relation) -> Callable[[int, int], Codes]:
@@ -190,7 +202,10 @@ def _reader(part: GridCounts, rows: Relation) -> Callable[[int, int], Codes]:
     def points(start: int, stop: int) -> Codes:
         vector = read(start, stop)
         values: Any = vector.values
-        steps = lattice_steps(of, vector) if isinstance(of, LatticeSum) else places.of(values.astype(np.float64))
+        if isinstance(of, LatticeSum):
+            steps = lattice_steps(of, vector) - of.least
+        else:
+            steps = places.of(values.astype(np.float64))
         return steps if vector.valid is None else np.where(vector.valid, steps, -1)
 
     return points

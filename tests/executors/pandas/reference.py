@@ -91,7 +91,7 @@ def point(grid: GridCounts, row: Row) -> int | None:
     held = value(of.value, row)
     if held is None:
         return None
-    return bisect_left(of.edges, float(held)) if isinstance(of, Edges) else steps(of, held)
+    return bisect_left(of.edges, float(held)) if isinstance(of, Edges) else steps(of, held) - of.least
 
 
 def _inside(key: GroupKey, cell: Any) -> Any:

@@ -1,0 +1,46 @@
+"""The public points that a value is drawn among, and how a point is read."""
+
+from __future__ import annotations
+
+from dpsql.core.exact import Edges, GridCounts, LatticeSum
+from dpsql.core.sensitivity import Measured
+from dpsql.plan.aggregates import MOST_POINTS
+from dpsql.plan.query import Aggregate, GroupKey
+from dpsql.release.parts import Chosen
+from dpsql.release.points import Points, round_points
+from dpsql.release.values import argument_of
+
+_MOST_CELLS = 1 << 22
+"""Points of all public groups together, for the sake of time."""
+_FEWEST_POINTS = 256
+_POINTS_OF_UNKNOWN = 4_096
+_FEWER = 16
+
+
+def grid_of(m: Measured, plan: Aggregate, *, several: bool) -> tuple[GridCounts, Chosen]:
+    """The public points of an aggregation, and how a point is read."""
+    expr, kind = argument_of(m), argument_of(m).type
+    values = m.aggregation.values
+    if values is not None:
+        many = m.aggregation.kind.several
+        return GridCounts(GroupKey(expr, values, listed=True), len(values)), Chosen(
+            0, kind=kind, values=values, listed=many
+        )
+    held = m.argument.range
+    cells = plan.public_cells
+    most = _POINTS_OF_UNKNOWN if cells is None else max(_FEWEST_POINTS, min(MOST_POINTS, _MOST_CELLS // max(1, cells)))
+    if several and plan.keys:  # whose points come in pieces
+        most = max(_FEWEST_POINTS, most // _FEWER)
+    wide = not kind.discrete or int(held.upper) - int(held.lower) >= most
+    among = round_points(held, kind) if wide and m.aggregation.kind.quantile else None
+    if among is not None:
+        of = among.numbers
+        return GridCounts(among.lattice(expr), of.most - of.least + 1), Chosen(0, kind=kind, among=among)
+    if not kind.discrete or (wide and not kind.temporal):
+        points = Points(held.lower, held.upper, most, kind.discrete)
+        return GridCounts(Edges(expr, points.edges), len(points.values)), Chosen(0, kind=kind, points=points)
+    lower, width = int(held.lower), int(held.upper) - int(held.lower)
+    step = -(-width // (most - 1)) or 1
+    size = -(-width // step)
+    lattice = LatticeSum(expr, lower, int(held.upper), lower, 1 / step, 0, size, whole=step == 1)
+    return GridCounts(lattice, size + 1), Chosen(0, kind=kind, origin=lower, step=step, most=int(held.upper))
