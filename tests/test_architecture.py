@@ -28,8 +28,8 @@ FLOORS = (  # folders of dpsql/ and files of its root, lowest floor first; rooms
 BUDGETS = {  # raised with a reason, never by accident
     "folders in the root": 12,
     "files in the root": 6,
-    "lines of code in core": 4620,
-    "lines of docstrings and comments in core": 1390,
+    "lines of code in core": 4725,
+    "lines of docstrings and comments in core": 1400,
 }
 GUESTS = {  # a name from outside, and the rooms or modules that may use it
     "pandas": ("executors", "sources", "accounting", "answer", "session", "shell", "testing", "__init__"),

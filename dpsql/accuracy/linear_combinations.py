@@ -102,6 +102,15 @@ def _relative_widths(law: str, dimension: int, weights: Floats, level: float) ->
     return _solve(_CubeSum.of(dimension, weights), cube_quantile(dimension, level), weights, level)
 
 
+def both_tails(dimension: int, weights: Floats, t: Floats) -> Floats:
+    """P(|sum of w_i X_i| > t) for the law on the cube at scale 1, and each of many t; the largest weight is 1."""
+    ordered = fewer(-np.sort(-weights), dimension, _MOST_CUBE_WEIGHTS)
+    largest = float(ordered[0])
+    sums = _CubeSum.of(dimension, np.maximum(ordered / largest, _LEAST_WEIGHT)[:, None])
+    above, _ = sums(t / largest, np.zeros(len(t), dtype=np.intp))
+    return np.clip(above, 0, 1)
+
+
 Tail = Callable[[Floats, NDArray[np.intp]], tuple[Floats, Floats]]
 """(t, columns) -> P(|sum| > t) and the density of |sum| at t, for the weight vectors of these columns."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 from operator import mul
@@ -71,6 +72,8 @@ def _tail(noise: CubeLaplace | SplitLaplace | DiscreteGaussian, sizes: tuple[flo
         return None
     elif isinstance(noise, CubeLaplace):
         both, wide = _cube(noise.dimension, ratios), 1.0
+    elif ratios[-1] > _EQUAL:
+        both, wide = _laplaces(len(sizes)), 1.0
     elif len(sizes) > 2:
         return None
     else:
@@ -87,6 +90,32 @@ def _laplace(b: float) -> Callable[[Floats], Floats]:
     if b > _EQUAL:
         return lambda t: np.log1p(t / 2) - t
     return lambda t: np.log1p(-b * b * np.exp(-t * (1 / b - 1))) - math.log1p(-b * b) - t
+
+
+def _laplaces(k: int) -> Callable[[Floats], Floats]:
+    """Of the sum of k independent ones, the difference of two gamma variables of shape k, whose density at t >= 0 is
+
+        exp(-t) / (k - 1)!^2  sum over i < k of  C(k - 1, i) t^(k - 1 - i) (k - 1 + i)! / 2^(k + i).
+
+    Integrated it is exp(-t) times a polynomial with positive coefficients."""
+    powers = [Fraction(0)] * k
+    for i in range(k):
+        m = k - 1 - i
+        of_density = Fraction(
+            math.comb(k - 1, i) * math.factorial(k - 1 + i), math.factorial(k - 1) ** 2 * 2 ** (k + i)
+        )
+        for j in range(m + 1):  # the integral of t^m exp(-t) is m! exp(-t) times the sum of t^j / j!
+            powers[j] += 2 * of_density * math.factorial(m) / math.factorial(j)
+    coefficients = [float(each) for each in powers]
+
+    def log_both(t: Floats) -> Floats:
+        x = np.minimum(t, _FARTHEST)
+        total = np.zeros_like(x)
+        for power in reversed(coefficients):
+            total = total * x + power
+        return np.asarray(np.minimum(np.log(total) - t, 0))
+
+    return log_both
 
 
 def _cube(d: int, weights: tuple[float, ...]) -> Callable[[Floats], Floats]:

@@ -51,9 +51,10 @@ class Plain:
             value, other = self.pairs[label.of[0]]
             return replace(label, of=(value,), where=other)
         phrases = {each: self._phrase(each) for each in self.pairs}
-        of = tuple(rebuild(each, {**self.columns, **phrases}) for each in label.of)
+        said = {**self.columns, **phrases}
+        of = tuple(rebuild(each, said) for each in label.of)
         around = None if label.around is None else self.label(label.around)
-        return replace(label, of=of, around=around)
+        return replace(label, of=of, around=around, when=None if label.when is None else rebuild(label.when, said))
 
     def _phrase(self, expr: Expr) -> Slot:
         value, other = self.pairs[expr]

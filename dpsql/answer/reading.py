@@ -24,9 +24,11 @@ from dpsql.answer.tree import (
     Shown,
     Sum,
 )
+from dpsql.core.classes import ClassLaplace
 from dpsql.core.conversion import epsilon_of
 from dpsql.core.cost import Cost
 from dpsql.core.exact import of_units
+from dpsql.core.measurement import Share
 from dpsql.core.mechanisms import Noise as Law
 from dpsql.core.reach import sensitivity_of
 from dpsql.core.unit import Sensitivity
@@ -174,8 +176,16 @@ def _sums(release: Release, plain: Plain) -> Iterator[Sum]:
             yield replace(one, level=_level(release, level))
         if not of_levels:
             share = release.share_of(place)
-            law, dimension = (None, 0) if share is None else (share.noise, share.reach.dimension)
+            law, dimension = (None, 0) if share is None else _law_in(share, place)
             yield _sum(release, place, plain, law=law, dimension=dimension)
+
+
+def _law_in(share: Share, place: int) -> tuple[Law, int]:
+    """The law of a coordinate, and of how many together."""
+    if isinstance(share.noise, ClassLaplace):
+        law = share.noise.of(share.places.index(place))
+        return law, law.dimension
+    return share.noise, share.reach.dimension
 
 
 def _sum(
@@ -279,9 +289,11 @@ def _formula(release: Release, output: Output, plain: Plain) -> Formula | Expr:
 
 
 def _feature(release: Release, place: int | None, plain: Plain) -> tuple[Label, ...]:
-    """What stands for a feature: the coordinate that it is (around half of all, or not), or shares of it."""
+    """What stands for a feature: the coordinate that it is (around half of all, or not), shares of it, or cells."""
     weights = release.lattice.weights(place)
     labels = tuple(plain.label(release.coordinates[coordinate].name) for coordinate, _ in weights)
+    if release.lattice.classes and len(weights) > 1:
+        return (Label(f"({len(weights)} of these together)"),)
     if not release.lattice.divided and len(weights) == 2:
         return (replace(labels[0], around=None),)
     return labels

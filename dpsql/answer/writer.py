@@ -44,6 +44,7 @@ _JOINT = {
     "discrete_k_norm": "sums share one K-norm draw, each at the full epsilon (encoding)",
     "discrete_laplace": "sums with Laplace noise each, epsilon split evenly (split)",
     "discrete_laplace_of_shares": "shares of each row, Laplace noise for each at full epsilon (encoding)",
+    "discrete_k_norm_of_classes": "sums of rows that exclude each other, each alternative at the full epsilon (cells)",
     "discrete_gaussian": "sums with Gaussian noise each, for their joint L2 norm",
 }
 _UNITS = ((86_400e6, "days"), (3_600e6, "h"), (60e6, "min"), (1e6, "s"), (1e3, "ms"), (1.0, "µs"))

@@ -170,7 +170,25 @@ class UnitMean:
     most: int
 
 
-Part = CountRows | LatticeSum | LatticeProduct | LatticeShare | CountDistinct | CountUnits | UnitTotal | UnitMean
+@dataclass(frozen=True, slots=True)
+class InCell:
+    """A part over the rows of one cell alone: those of which `number`, from 1, is the first of the `alternatives` that
+    is TRUE. Each row has one number (0 where none is TRUE), so it adds to the parts of one cell at most, whatever the
+    alternatives are: that they exclude each other is seen to, not believed."""
+
+    of: CountRows | LatticeSum | LatticeProduct
+    alternatives: tuple[Expr, ...]
+    number: int
+
+    def __post_init__(self) -> None:
+        by_row = isinstance(self.of, CountRows | LatticeSum | LatticeProduct)
+        if not (by_row and 1 <= self.number <= len(self.alternatives)):
+            raise ValueError("a cell is of rows, each of which adds by itself, and has the number of an alternative")
+
+
+Part = (
+    CountRows | LatticeSum | LatticeProduct | LatticeShare | CountDistinct | CountUnits | UnitTotal | UnitMean | InCell
+)
 
 
 def of_units(part: Part) -> bool:
@@ -180,6 +198,8 @@ def of_units(part: Part) -> bool:
 
 def readings_of(part: Part | GridCounts) -> tuple[LatticeSum | Expr, ...]:
     """What a part reads of each row: lattices, or expressions of which only some are NULL or different."""
+    if isinstance(part, InCell):
+        return (*readings_of(part.of), *part.alternatives)
     if isinstance(part, UnitTotal | UnitMean | GridCounts):
         if isinstance(part.of, GroupKey | Edges):
             return (part.of.expr if isinstance(part.of, GroupKey) else part.of.value,)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Generic, TypeVar
 
+from dpsql.core.classes import ClassLaplace
 from dpsql.core.conversion import rho_for
 from dpsql.core.cost import Cost
 from dpsql.core.events import Concentrated, Event, Pure
@@ -54,7 +55,7 @@ class Grant:
         """The same to be shared out by rho, as Gaussian noise is that has one epsilon for all of its parts."""
         return self if self.rho is not None else replace(self, rho=rho_for(self.epsilon, self.delta))
 
-    def pure(self, law: type[CubeLaplace | SplitLaplace | Staircase], reach: Reach) -> Paid[Noise]:
+    def pure(self, law: type[CubeLaplace | SplitLaplace | ClassLaplace | Staircase], reach: Reach) -> Paid[Noise]:
         """Pure noise. Raises InvalidPrivacyParameter."""
         noise = law.calibrate(reach, self.epsilon)
         return Paid(drawable(noise), _charged(noise.loss(reach), Cost.of(self.epsilon)), Pure(self.epsilon))

@@ -41,6 +41,8 @@ class Reach:
     """The L1 change of the whole vector, where it is known to be less than `dimension` times that of a coordinate."""
     groups: int | None = field(default=None, compare=False)
     """In how many groups a unit moves it at most, where that is known."""
+    classes: tuple[int, ...] = ()
+    """The class of each coordinate, where the cube norm is summed over classes (`core.classes`); else all are one."""
 
 
 NO_REACH = Reach(0, Fraction(0), 0)

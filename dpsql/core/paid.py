@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.core.classes import ClassLaplace
 from dpsql.core.conversion import rho_for
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.exact import CountRows, CountUnits, ExactPlan, ExactTable
@@ -178,7 +179,8 @@ def _assert_noise(asked: Asked, vector: NoisyVector) -> None:
 def _reach(asked: Asked, vector: NoisyVector) -> Reach:
     terms = asked.terms(vector.places)
     if vector.level is None:
-        return reach_of(asked.plan.parts, terms, asked.analysis)
+        classes = vector.noise.classes if isinstance(vector.noise, ClassLaplace) else ()
+        return reach_of(asked.plan.parts, terms, asked.analysis, classes)
     sizes = [max(1, len(key.values or ())) for key in asked.plan.keys]
     cells = math.prod(sizes[key] for key in vector.level)
     return reach_of_level(asked.plan.parts, terms, asked.analysis, cells, math.prod(sizes) // cells)

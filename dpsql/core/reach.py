@@ -9,6 +9,7 @@ What one row adds. A row of a group adds a vector v of a set V to the parts of r
   LatticeProduct      an integer of {-most..most}, of {0..most} for a square; 0 where either value is NULL
   LatticeShare        SHARE_STEPS dealt out among the shares of one division, none negative; 0 where a value is NULL
   CountDistinct       with the other rows there already: 1 for a value that is new, 0 for others and for NULL
+  InCell              what its part adds, where the row has that cell; a row has one cell of the same alternatives
 Rows added one after the other add up, so c rows of a unit add a vector of the c-fold sum of V with itself.
 What one unit adds, besides, to a group that it has a row in, is a vector u of a set U:
   CountUnits          1, or 0 where its expression is NULL in all of the unit's rows
@@ -16,7 +17,8 @@ What one unit adds, besides, to a group that it has a row in, is a vector u of a
   UnitMean            an integer of {least..most}, 0 where its value is NULL in all of the unit's rows
 These are integers between ends and shares of a whole: points of the convex hull of finitely many *vertices*. Parts
 whose values are NULL in the same rows are tied in one *block*, which adds nothing at all or a vertex of each part;
-blocks are taken as independent, which makes V larger, if anything.
+blocks are taken as independent, which makes V larger, if anything. The cells of the same alternatives are one block: a
+row adds to the parts of one of them, its patterns, or of none.
 
 Norms are convex, and a convex function is largest at a vertex. So for c rows in a group and W(c) = {u + c v}
   f(c) = max |A w| over w in W(c) = max |A (u + c v)| over vertices u, v,
@@ -51,11 +53,11 @@ row. Where every unit surely has its one row there (`Analysis.public_count`) bot
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, product
 
 from dpsql.core.exact import (
     SHARE_STEPS,
@@ -63,6 +65,7 @@ from dpsql.core.exact import (
     CountRows,
     CountUnits,
     ExactPlan,
+    InCell,
     LatticeProduct,
     LatticeShare,
     Part,
@@ -73,7 +76,7 @@ from dpsql.core.exact import (
 from dpsql.core.mechanisms import Reach
 from dpsql.core.sensitivity import Analysis
 from dpsql.core.unit import ContributionBound, Neighbours, Sensitivity
-from dpsql.core.vertices import ABSENT, Block, Cells, Element, joined, multiple, spans_of
+from dpsql.core.vertices import ABSENT, Block, Cells, Element, joined, multiple, spans_of, tied_blocks
 from dpsql.errors import InternalError
 from dpsql.plan.expressions import Call, Expr, Literal
 from dpsql.plan.facts import fact
@@ -83,13 +86,15 @@ Terms = Sequence[tuple[int, int]]
 """A coordinate: (place among the parts, factor) pairs."""
 
 _ONE = (1,)
+MOST_PATTERNS = 1_024
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """How far one privacy unit can move a vector of coordinates over all groups, in their own steps.
 
-    cube: the largest sum over groups of the largest coordinate change of a group; l1, l2_squared: of the whole vector;
+    cube: the largest sum over groups (and classes of coordinates) of the largest coordinate change of a group; l1,
+    l2_squared: of the whole vector;
     sensitivity_of_each: the largest L1 change of each coordinate; in_a_group: what one unit can add to each in one
     group, or take away, by being there.
     """
@@ -101,12 +106,14 @@ class Change:
     in_a_group: tuple[int, ...]
 
 
-def change_of(parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analysis) -> Change:
+def change_of(
+    parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analysis, classes: tuple[int, ...] = ()
+) -> Change:
     """The change of some coordinates under an analysis' neighbours and limits; the proof is the module's."""
     nothing = (0,) * len(coordinates)
     if not analysis.private or not coordinates:
         return Change(0, 0, 0, nothing, nothing)
-    cells = Cells(*_blocks(parts, coordinates, analysis), len(coordinates))
+    cells = Cells(*_blocks(parts, coordinates, analysis), len(coordinates), classes)
     bounded = analysis.neighbours is Neighbours.BOUNDED
     if bounded and not analysis.grouped:
         return _within(cells, analysis.bounds.rows, analysis.public_count)
@@ -119,7 +126,7 @@ def _across(cells: Cells, bound: ContributionBound, present: int, bounded: bool)
     groups = _groups(bound, present)
     there = [(times, joined(cells.norms(state) for state in cells.states(kept))) for times, kept in groups]
     alone = tuple(sum(times * most.each[place] for times, most in there) for place in range(cells.dimension))
-    cube = sum(times * max(most.each) for times, most in there)
+    cube = sum(times * most.cube for times, most in there)
     l1 = sum(times * most.l1 for times, most in there)
     if not bounded:
         l2_squared = sum(times * most.l2_squared for times, most in there)
@@ -133,14 +140,16 @@ def _within(cells: Cells, bound: ContributionBound, sure: bool) -> Change:
     states = [(1, 1)] if sure else [*cells.states(bound.linf), ABSENT]
     pairs = ((one, other) for place, one in enumerate(states) for other in states[place:])
     most = joined(cells.norms(one, other) for one, other in pairs)
-    return Change(max(most.each), most.l1, most.l2_squared, most.each, most.each)
+    return Change(most.cube, most.l1, most.l2_squared, most.each, most.each)
 
 
-def reach_of(parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analysis) -> Reach:
-    """The change as mechanisms are calibrated to it."""
-    change = change_of(parts, coordinates, analysis)
+def reach_of(
+    parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analysis, classes: tuple[int, ...] = ()
+) -> Reach:
+    """The change as mechanisms are calibrated to it; `classes`: those of the coordinates, by default all are of one."""
+    change = change_of(parts, coordinates, analysis, classes)
     groups = max(groups_of_a_unit(analysis), analysis.bounds.rows.most_groups) if analysis.grouped else 1
-    return Reach(change.cube, Fraction(change.l2_squared), len(coordinates), change.l1, groups)
+    return Reach(change.cube, Fraction(change.l2_squared), len(coordinates), change.l1, groups, classes)
 
 
 def reach_of_level(
@@ -272,7 +281,7 @@ def _blocks(
     for place, terms in enumerate(coordinates):
         for number, factor in terms:
             columns[number][place] = columns[number].get(place, 0) + factor
-    tied: dict[tuple[bool, frozenset[Expr | Part]], list[Element]] = {}
+    cells: dict[tuple[Expr, ...], dict[int, _Tied]] = {}
     divisions: dict[object, dict[tuple[int, int], dict[int, int]]] = {}
     for part, column in zip(parts, columns, strict=True):
         if not column:
@@ -281,14 +290,15 @@ def _blocks(
             share = divisions.setdefault((part.first, part.second, part.degrees), {}).setdefault(part.index, {})
             share.update((place, share.get(place, 0) + factor) for place, factor in column.items())
             continue
-        values, absent = _together(part, parts, analysis)
-        tied.setdefault((of_units(part), absent), []).append(tuple(multiple(column.items(), value) for value in values))
+        alternatives, number, of = _cell_of(part)
+        values, absent = _together(of, parts, analysis)
+        tied = cells.setdefault(alternatives, {}).setdefault(number, {}).setdefault((of_units(of), absent), [])
+        tied.append(tuple(multiple(column.items(), value) for value in values))
     blocks: tuple[list[Block], list[Block]] = ([], [])
-    for (by_unit, absent), elements in tied.items():
-        if absent:
-            blocks[by_unit].append((tuple(elements), ()))
-        else:
-            blocks[by_unit].extend(((element,),) for element in elements)
+    for by_unit, block in tied_blocks(cells.pop((), {}).get(0, {})):  # of all rows
+        blocks[by_unit].append(block)
+    for numbered in cells.values():
+        blocks[False].extend(_alternatives([[block for _, block in tied_blocks(each)] for each in numbered.values()]))
     for shares in divisions.values():  # what goes to shares that nobody asks for, or of NULL to none, is ()
         blocks[False].append(((((), *(multiple(share.items(), SHARE_STEPS) for share in shares.values())),),))
     return tuple(blocks[False]), tuple(blocks[True])
@@ -325,6 +335,25 @@ def _held_by(total: Part, count: UnitTotal) -> Part | None:
     return total if total.least <= least and most <= total.most else None
 
 
+def _cell_of(part: Part) -> tuple[tuple[Expr, ...], int, Part]:
+    """The alternatives and the number of a part's cell, none of one over all rows, and what is added there."""
+    return (part.alternatives, part.number, part.of) if isinstance(part, InCell) else ((), 0, part)
+
+
+_Tied = dict[tuple[bool, frozenset[Expr | Part]], list[Element]]
+"""What is added where the same expressions are not NULL, by units or by rows."""
+
+
+def _alternatives(cells: Sequence[Sequence[Block]]) -> Iterator[Block]:
+    """What rows add to cells, of which each row has one at most: one block, whose patterns are those of each cell, and
+    that of a row in none. Where they are too many cells are taken as independent, any of which a row may be in."""
+    if sum(math.prod(map(len, blocks)) for blocks in cells) > MOST_PATTERNS:
+        yield from (tuple(dict.fromkeys((*block, ()))) for block in chain(*cells))
+        return
+    chosen = chain.from_iterable(product(*blocks) for blocks in cells)
+    yield tuple(dict.fromkeys((*(tuple(chain(*patterns)) for patterns in chosen), ())))
+
+
 def _adds(part: Part) -> tuple[tuple[int, ...], tuple[Expr, ...]]:
     """The least and the most that a row (or a unit) adds to a part where nothing that it reads is NULL, and what it
     reads: where any of that is NULL (for a unit: in all of its rows) it adds 0.
@@ -338,7 +367,7 @@ def _adds(part: Part) -> tuple[tuple[int, ...], tuple[Expr, ...]]:
         return (0, 1), (part.value,)
     if isinstance(part, LatticeProduct):
         return (0 if part.first == part.second else -part.most, part.most), (part.first.value, part.second.value)
-    assert not isinstance(part, LatticeShare)  # shares are dealt out together
+    assert not isinstance(part, LatticeShare | InCell)  # shares are dealt out together, and cells by their parts
     ends = (min(part.least, part.most), max(part.least, part.most))
     if isinstance(part, UnitTotal):
         return (min(0, ends[0]), max(0, ends[1])), ()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, product
+from typing import Any
 
 from dpsql.schema.frozen import dataclass
 
@@ -30,9 +31,10 @@ ABSENT = (0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Norms:
-    """The largest size of each coordinate, L1 norm and squared L2 norm."""
+    """The largest size of each coordinate, cube norm (summed over classes), L1 norm and squared L2 norm."""
 
     each: tuple[int, ...]
+    cube: int
     l1: int
     l2_squared: int
 
@@ -41,16 +43,19 @@ def joined(found: Iterable[Norms]) -> Norms:
     """The largest of each."""
     norms = list(found)
     each = tuple(map(max, zip(*(one.each for one in norms), strict=True)))
-    return Norms(each, max(one.l1 for one in norms), max(one.l2_squared for one in norms))
+    cube, l1 = max(one.cube for one in norms), max(one.l1 for one in norms)
+    return Norms(each, cube, l1, max(one.l2_squared for one in norms))
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """What a unit of (1, c), there with c rows, adds to a group: u + c v. ABSENT adds nothing."""
+    """What a unit of (1, c), there with c rows, adds to a group: u + c v. ABSENT adds nothing. `classes`: the class of
+    each coordinate, by default all of one."""
 
     rows: tuple[Block, ...]
     units: tuple[Block, ...]
     dimension: int
+    classes: tuple[int, ...] = ()
 
     def states(self, kept: int) -> list[tuple[int, int]]:
         """With so many rows, or with none of them where parts of units count it all the same."""
@@ -63,12 +68,21 @@ class Cells:
             for kind, state, left in zip((self.units, self.rows), one, other, strict=True)
             for block in kind
         ]
-        return _norms(blocks, self.dimension)
+        return _norms(blocks, self.dimension, self.classes)
 
     def apart(self, kept: int, left: int) -> int:
         """The largest squared L2 norm of w - w'."""
         states = product(self.states(kept), self.states(left))
         return max(self.norms(one, other).l2_squared for one, other in states)
+
+
+def tied_blocks(tied: Mapping[tuple[bool, frozenset[Any]], list[Element]]) -> Iterator[tuple[bool, Block]]:
+    """Blocks, of units or of rows, of what is NULL together; what never is is a block each."""
+    for (by_unit, absent), elements in tied.items():
+        if absent:
+            yield by_unit, (tuple(elements), ())
+        else:
+            yield from ((by_unit, ((element,),)) for element in elements)
 
 
 def multiple(steps: Iterable[tuple[int, int]], factor: int) -> Steps:
@@ -85,20 +99,11 @@ def _scaled(block: Block, factor: int) -> Block:
 
 
 def _minus(block: Block, other: Block) -> Block:
-    """A block of one unit less the same block of another."""
+    """A block of one unit less the same block of another: each pattern with each."""
     if other == ((),):
         return block
     opposite = _scaled(other, -1)
-    return tuple(
-        tuple(
-            tuple(tuple(_sum((a, b)).items()) for a in one for b in two)
-            for one, two in zip(pattern, against, strict=True)
-        )
-        if pattern and against
-        else pattern or against
-        for pattern in block
-        for against in opposite
-    )
+    return tuple(pattern + against for pattern in block for against in opposite)
 
 
 def _sum(vectors: Iterable[Iterable[tuple[int, int]]]) -> dict[int, int]:
@@ -113,7 +118,7 @@ def _places(element: Element) -> set[int]:
     return {place for steps in element for place, _ in steps}
 
 
-def _norms(blocks: Sequence[Block], dimension: int) -> Norms:
+def _norms(blocks: Sequence[Block], dimension: int, classes: Sequence[int]) -> Norms:
     """The largest norms of a sum of one pattern of each block."""
     each = _largest_of_each(blocks, dimension)
     constant = [block for block in blocks if _is_constant(block)]
@@ -124,7 +129,27 @@ def _norms(blocks: Sequence[Block], dimension: int) -> Norms:
         left -= linked
         found.append(_of_patterns(linked, always, [loose[number] for number in members], each))
     l1, l2_squared = _added([*found, _of_sizes(always[place] for place in left)])
-    return Norms(each, l1, l2_squared)
+    return Norms(each, _cube(blocks, classes, each), l1, l2_squared)
+
+
+def _cube(blocks: Sequence[Block], classes: Sequence[int], each: Sequence[int]) -> int:
+    """The largest sum over classes of the largest coordinate of each; of patterns that reach several classes, and where
+    there are too many to go through, the sum of what each class may come to, which is not less."""
+    if not classes:
+        return max(each)
+    if math.prod(map(len, blocks)) > MOST_VERTICES:
+        return _over_classes(enumerate(each), classes)
+    spans = (spans_of(tuple(chain(*chosen))) for chosen in product(*blocks))
+    return max(
+        _over_classes(((place, max(-low, high)) for place, (low, high) in span.items()), classes) for span in spans
+    )
+
+
+def _over_classes(sizes: Iterable[tuple[int, int]], classes: Sequence[int]) -> int:
+    largest: dict[int, int] = {}
+    for place, size in sizes:
+        largest[classes[place]] = max(largest.get(classes[place], 0), size)
+    return sum(largest.values())
 
 
 def _largest_of_each(blocks: Sequence[Block], dimension: int) -> tuple[int, ...]:

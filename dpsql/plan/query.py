@@ -10,7 +10,7 @@ from dataclasses import field
 
 from dpsql.errors import Span
 from dpsql.plan.aggregates import Aggregation
-from dpsql.plan.expressions import Column, Expr, Slot
+from dpsql.plan.expressions import Call, Column, Expr, Slot, walk
 from dpsql.plan.nodes import Source, inputs_of
 from dpsql.schema.columns import MOST_KEYS, Key
 from dpsql.schema.frozen import dataclass
@@ -147,6 +147,12 @@ class Query:
     stages: tuple[Stage, ...] = ()
     computed_from: frozenset[str] = frozenset()
     """Public tables, by folded name, of which constants of the plan were computed: they need not stand in it."""
+
+    @property
+    def divides(self) -> bool:
+        """Whether answers are divided by one another, or may be."""
+        parts = (part for output in self.finish.outputs for part in walk(output.expr))
+        return bool(self.stages) or any(isinstance(part, Call) and part.function.name == "divide" for part in parts)
 
 
 def format_plan(query: Query) -> str:

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
+from dpsql.core.classes import ClassLaplace
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.exact import CountRows, CountUnits, ExactPlan, Part
 from dpsql.core.grants import grant
@@ -90,7 +91,7 @@ def _calibrate(
     gaussian = (chosen.mechanism or mechanism) == "gaussian"
     _check_asked(query, analysis, chosen, allowed, options)
     own = chosen.own_share(allowed.pure, len(analysis.measured))
-    wanted = Wanted(of_units=chosen.least is not None, levels=bool(query.plan.sets))
+    wanted = Wanted(of_units=chosen.least is not None, levels=bool(query.plan.sets), divides=query.divides)
     parts, found, drawn = _dealt(analysis, chosen, allowed, own, wanted, law="gaussian" if gaussian else strategy)
     lattice = replace(joined(found, parts), groups_of_a_unit=groups_of_a_unit(analysis))
     assert_unmoved(lattice.parts, lattice.quiet, analysis)
@@ -266,7 +267,8 @@ def _shares(
         first += len(lattice.coordinates)
         if not places:
             continue
-        reach = reach_of(whole.parts, [whole.coordinates[place].terms for place in places], analysis)
+        terms = [whole.coordinates[place].terms for place in places]
+        reach = reach_of(whole.parts, terms, analysis, () if gaussian else lattice.noisy_classes)
         granted = grant(allowed, None if part.epsilon == allowed.pure else part.epsilon, delta)
         if gaussian:
             paid = granted.gaussian(reach)
@@ -293,8 +295,10 @@ def _by_stairs(reach: Reach, epsilon: Fraction) -> bool:
     return stairs < _MUCH_LESS * slope
 
 
-def _laplace(lattice: Lattice, reach: Reach, strategy: str) -> type[CubeLaplace | SplitLaplace]:
-    """One draw for all coordinates, or one for each."""
+def _laplace(lattice: Lattice, reach: Reach, strategy: str) -> type[CubeLaplace | SplitLaplace | ClassLaplace]:
+    """One draw for all coordinates, one for each class, or one for each."""
+    if lattice.classes:
+        return ClassLaplace
     if lattice.better_apart(reach) or (strategy == "split" and reach.dimension > 1):
         return SplitLaplace
     return SharedLaplace if lattice.divided else CubeLaplace

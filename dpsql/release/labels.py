@@ -12,13 +12,15 @@ from dpsql.schema.intervals import Number
 @dataclass(frozen=True, slots=True)
 class Label:
     """`what` is added up of the values `of` one or two expressions, of the first less its `centre`. `where`: the other
-    value of a pair, without which a row does not count; `around`: the count that half is taken of (`subcounts`)."""
+    value of a pair, without which a row does not count; `around`: the count that half is taken of (`subcounts`);
+    `when`: what is TRUE of the rows (`cells`)."""
 
     what: str
     of: tuple[Expr, ...] = ()
     centre: Number | None = None
     where: Expr | None = None
     around: Label | None = None
+    when: Expr | None = None
 
     def __str__(self) -> str:
         what = ", ".join(str(each) for each in self.of)
@@ -28,4 +30,6 @@ class Label:
         if self.where is not None:
             what += f", where {self.where} is not NULL"
         name = f"{self.what}({what})" if what else self.what
+        if self.when is not None:
+            name += f" where {self.when}"
         return name if self.around is None else f"{name} around {self.around} / 2"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from dpsql.core.classes import law_of
 from dpsql.core.conversion import rho_for
 from dpsql.core.loss import Allowance
 from dpsql.core.measurement import Share
@@ -57,4 +58,6 @@ def crossover(allowed: Allowance, delta: Fraction) -> float:
 
 def log_error(lattice: Lattice, shares: Sequence[Share]) -> float:
     """The mean over the aggregations of the logarithm of their standard error."""
-    return mean_log_error(lattice, {place: share.noise.spread for share in shares for place in share.places})
+    return mean_log_error(
+        lattice, {place: law_of(share.noise, share.places, place).spread for share in shares for place in share.places}
+    )

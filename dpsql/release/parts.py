@@ -164,7 +164,8 @@ class Lattice:
     """The lowered query. `features` is what estimates speak of; None: the coordinates themselves. `selection`: the
     coordinate that decides which groups are shown, in which a unit counts at least `one_row` steps and at most
     `most_of_a_unit`; `groups_of_a_unit`: how many groups can appear or vanish with one unit; both from `core.reach`.
-    `divided`: coordinates are shares of rows, which move all together by no more than one of them may."""
+    `divided`: coordinates are shares of rows, which move all together by no more than one of them may. `classes`: the
+    class of each coordinate, where rows that exclude each other have classes of their own; else all are of one."""
 
     parts: tuple[Part, ...]
     coordinates: tuple[Coordinate, ...]
@@ -175,6 +176,13 @@ class Lattice:
     one_row: int = 1
     features: tuple[Feature, ...] | None = None
     divided: bool = False
+    classes: tuple[int, ...] = ()
+
+    @property
+    def noisy_classes(self) -> tuple[int, ...]:
+        """The classes of the coordinates that have noise."""
+        pairs = zip(self.classes, self.coordinates, strict=False)
+        return tuple(own for own, each in pairs if each.noisy)
 
     @property
     def noisy(self) -> tuple[tuple[tuple[int, int], ...], ...]:
@@ -190,7 +198,12 @@ class Lattice:
         """Whether noise for each coordinate, for the L1 norm of all, is less than that of the cube: a variance of
         2 l1^2 against (d + 1)(d + 2) / 3 steps^2."""
         d = reach.dimension
-        return not self.divided and d > 1 and 6 * l1_of(reach) ** 2 < (d + 1) * (d + 2) * reach.cube_sensitivity**2
+        return (
+            not self.divided
+            and not self.classes
+            and d > 1
+            and 6 * l1_of(reach) ** 2 < (d + 1) * (d + 2) * reach.cube_sensitivity**2
+        )
 
     @property
     def width(self) -> int:

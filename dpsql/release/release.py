@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.core.classes import ClassLaplace
 from dpsql.core.cost import Cost
 from dpsql.core.events import Event, Pure
 from dpsql.core.exact import ExactPlan, ExactTable
@@ -307,3 +308,10 @@ def _assert_paid(release: Release) -> None:
     if pair or cost.delta > allowed.delta or (allowed.rho is not None and cost.rho > allowed.rho):
         raise InternalError("a release would cost more than it may")
     assert_paid(release.asked, release.measurements, cost, [bounded.cost for bounded in release.bounds])
+
+
+def _source(share: Share, place: int) -> int:
+    """What the noise of a coordinate depends on: itself, or its class or vector, below 0."""
+    if isinstance(share.noise, ClassLaplace):
+        return -1 - share.noise.classes[share.places.index(place)]
+    return place if isinstance(share.noise, INDEPENDENT) else -1

@@ -109,7 +109,8 @@ def _in_two(analysis: Analysis, batch: Batch, law: str, wanted: Wanted, *, by_rh
 def _log_error(analysis: Analysis, batch: Batch, law: str, wanted: Wanted) -> float:
     """The sum over its aggregates of the logarithms of their errors, up to what they have in common."""
     own = replace(analysis, measured=tuple(analysis.measured[place] for place in batch.places))
-    found = error_of(lower(own, batch.epsilon, replace(wanted, selects=batch.selects), law=law), own, law)
+    lattice = lower(own, batch.epsilon, replace(wanted, selects=batch.selects), law=law)
+    found = error_of(lattice, own, batch.epsilon, law)
     return len(batch.places) * (found - math.log(batch.epsilon))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from dpsql.core.classes import ClassLaplace
 from dpsql.core.cost import Cost
 from dpsql.core.exact import (
     CountDistinct,
@@ -18,6 +19,7 @@ from dpsql.core.exact import (
     Edges,
     ExactPlan,
     GridCounts,
+    InCell,
     LatticeProduct,
     LatticeShare,
     LatticeSum,
@@ -108,6 +110,7 @@ _PARTS: dict[type, Form] = {
     LatticeShare: form("sum of shares", "first", "second", "degrees", "index"),
     UnitTotal: form("sum of totals", "of", "least", "most"),
     UnitMean: form("sum of averages", "of", "least", "most"),
+    InCell: form("in a cell", "of", "alternatives", "number"),
     GridCounts: form("counts on a grid", "of", "points"),
     Edges: form("edges", "value", "edges"),
 }
@@ -115,6 +118,7 @@ _NOISE: dict[type, Form] = {  # what a law was calibrated to is in the cost
     CubeLaplace: form("cube", "scale=exact_scale", "dimension", apart=["epsilon"]),
     SplitLaplace: form("laplace", "scale=exact_scale", "dimension", apart=["epsilon"]),
     SharedLaplace: form("laplace of shares", "scale=exact_scale", "dimension", apart=["epsilon"]),
+    ClassLaplace: form("cubes of classes", "scale=exact_scale", "classes", apart=["epsilon"]),
     DiscreteGaussian: form("gaussian", "variance", "dimension", apart=["guarantee", "rho"]),
     Staircase: form("staircase", "scale=exact_scale", "width", "inner", apart=["epsilon"]),
     TruncatedGeometric: form("truncated geometric", "epsilon", "delta", "groups", "least"),

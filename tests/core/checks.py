@@ -45,7 +45,7 @@ from dpsql.schema.declaration import Declaration, resolve
 from dpsql.session import prepare
 from dpsql.sources.frames import stored_columns
 from dpsql.sql.catalog import Catalog
-from tests.measured import by_chance, height_of
+from tests.measured import by_chance, height_of, norm_of
 
 Row = tuple[Any, ...]
 Group = tuple[Any, ...]
@@ -205,10 +205,10 @@ def _compare(made: Release, one: Cells, other: Cells, met: Distance, where: str)
     for group in one.keys() | other.keys():
         a, b = one.get(group, zero), other.get(group, zero)
         change = [abs(x - y) for x, y in zip(a, b, strict=True)]
-        steps += max((change[i] for i in noisy), default=0)
+        steps += max((norm_of(share, change) for share in made.shares), default=0)
         squares += sum(change[i] ** 2 for i in noisy)
         for found, share in zip(per_share, made.shares, strict=True):
-            found[0] += max(change[i] for i in share.places)
+            found[0] += norm_of(share, change)
             found[1] += sum(change[i] ** 2 for i in share.places)
             found[2] += any(change[i] for i in share.places)
         for i, by in enumerate(change):

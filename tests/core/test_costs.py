@@ -17,6 +17,7 @@ import pytest
 
 import dpsql
 from dpsql.core import reach
+from dpsql.core.classes import ClassLaplace
 from dpsql.core.conversion import epsilon_of, rho_for
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.loss import Allowance, PrivacyLoss, as_delta, as_rho
@@ -32,7 +33,7 @@ from tests.core.checks import B, U
 from tests.core.ledger.filter_laws import Group, Window, check_promise, chosen, group, reach_of, together, variance_of
 from tests.core.unit_checks import CLAUSE, INTEGERS, Asking, Data, Exact, World, databases_of, people, people_rows
 from tests.lies import Check, Lie, assert_caught
-from tests.measured import by_chance, height_of
+from tests.measured import by_chance, height_of, norm_of
 
 F = Fraction
 
@@ -352,9 +353,9 @@ def worth(made: Release, one: Exact, other: Exact) -> F:
         if isinstance(share.noise, DiscreteGaussian):
             total += F(sum(x * x for change in moved for x in change)) / (2 * share.noise.variance)
         else:
-            assert isinstance(share.noise, CubeLaplace | SplitLaplace)
-            joint = isinstance(share.noise, CubeLaplace)
-            far = sum(max(change) if joint else sum(change) for change in moved)
+            assert isinstance(share.noise, CubeLaplace | SplitLaplace | ClassLaplace)
+            apart = isinstance(share.noise, SplitLaplace)
+            far = sum(map(sum, moved)) if apart else sum(norm_of(share, change) for change in changes)
             total += (far / share.noise.exact_scale) ** 2 / 2
     return total
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpsql.core.classes import ClassLaplace
 from dpsql.core.conversion import rho_for
 from dpsql.core.exact import SHARE_STEPS, ExactTable
 from dpsql.core.loss import as_delta, as_epsilon
@@ -30,6 +31,7 @@ from dpsql.schema.columns import TableSchema
 from tests.core import checks, random_queries, unit_checks
 from tests.core.checks import INF, NAN, B, Cells, Distance, Row, Shape, U, calibrated, cells_of, moved
 from tests.core.unit_checks import CLAUSE, G1, G22, KEYS, OF_E, R1, R2, R3, R3G2, Asking, Data, Exact, people
+from tests.measured import norm_of
 
 SEED = 5_081_976
 
@@ -88,12 +90,12 @@ def distance_of(share: Share, one: Cells, other: Cells) -> tuple[int, Fraction]:
     for group in one.keys() | other.keys():
         held = one.get(group) or (0,) * len(other[group])
         against = other.get(group) or (0,) * len(held)
+        largest += norm_of(share, [a - b for a, b in zip(held, against, strict=True)])
         change = [abs(held[place] - against[place]) for place in share.places]
-        largest += max(change)
         l1 += sum(change)
         squares += sum(each * each for each in change)
     noise = share.noise
-    if isinstance(noise, CubeLaplace):
+    if isinstance(noise, CubeLaplace | ClassLaplace):
         return l1, largest / noise.exact_scale
     if isinstance(noise, SplitLaplace | SharedLaplace):
         return l1, l1 / noise.exact_scale
@@ -112,7 +114,7 @@ def check_cost(made: Release) -> None:
             if share.cost.epsilon is not None:
                 assert share.cost.rho <= rho_for(share.cost.epsilon, share.cost.delta)
         else:
-            steps = share.reach.cube_sensitivity if isinstance(noise, CubeLaplace) else whole_l1(share)
+            steps = share.reach.cube_sensitivity if isinstance(noise, CubeLaplace | ClassLaplace) else whole_l1(share)
             assert share.cost.epsilon is not None
             assert steps <= share.cost.epsilon * noise.exact_scale, f"noise of {noise.name}, charged {share.cost}"  # type: ignore[attr-defined]
             assert share.cost.rho >= share.cost.epsilon**2 / 2
@@ -534,7 +536,7 @@ def check_noise_of_statistics() -> None:
             mean, size = float(np.abs(noise).mean()), noise.size
             a = ((1 + mean * mean) ** 0.5 - 1) / mean  # E|X| = 2a / (1 - a^2)
             rate = -float(np.log(a)) if a < 1 - 1e-9 else 1 / mean
-            spent = (reach.cube_sensitivity if isinstance(law, CubeLaplace) else whole_l1(share)) * rate
+            spent = (reach.cube_sensitivity if isinstance(law, CubeLaplace | ClassLaplace) else whole_l1(share)) * rate
         charged = float(made.cost.epsilon or 0)
         slack = 6 / size**0.5
         assert spent <= charged * (1 + slack), f"{where}: {spent} spent, {charged} charged"

@@ -32,7 +32,7 @@ from dpsql.session import prepare
 from dpsql.session.public_tables import public_data, resolved
 from dpsql.sql.catalog import Catalog
 from tests.core.checks import INF, NAN, B, Cells, Row, U, cells_of, moved, series
-from tests.measured import by_chance, height_of
+from tests.measured import by_chance, height_of, norm_of
 
 Data = dict[str, tuple[Row, ...]]
 KEYS = (bytes(32), bytes(range(32)))
@@ -260,7 +260,7 @@ class Asking:
             for group in one.cells.keys() | other.cells.keys()
         }
         for share in made.shares:
-            largest = sum(max(change[i] for i in share.places) for change in changes.values())
+            largest = sum(norm_of(share, change) for change in changes.values())
             squared = sum(change[i] ** 2 for change in changes.values() for i in share.places)
             assert largest <= share.reach.cube_sensitivity, (
                 f"max-norm {largest} of {share.reach.cube_sensitivity}: {where}"

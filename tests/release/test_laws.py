@@ -17,6 +17,7 @@ import pytest
 
 import dpsql
 from dpsql.accounting import gaussian_delta
+from dpsql.core.classes import law_of
 from dpsql.core.conversion import rho_for
 from dpsql.core.exact import ExactTable
 from dpsql.core.loss import Allowance
@@ -118,7 +119,11 @@ def expected_errors(made: Release) -> list[float]:
             for place, weight in made.lattice.weights(feature):
                 worth[place] = worth.get(place, 0.0) + factor * weight * made.coordinates[place].unit
         shares = {place: made.share_of(place) for place in worth}
-        noisy = [each**2 * share.noise.spread for place, each in worth.items() if (share := shares[place]) is not None]
+        noisy = [
+            each**2 * law_of(share.noise, share.places, place).spread
+            for place, each in worth.items()
+            if (share := shares[place]) is not None
+        ]
         found.append(math.sqrt(sum(noisy)))
     return found
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.exact import NO_KEY, CountDistinct, ExactPlan, ExactTable, Part, expressions_of, of_units
+from dpsql.core.exact import NO_KEY, CountDistinct, ExactPlan, ExactTable, InCell, Part, expressions_of, of_units
 from dpsql.executors.pandas.accumulators import Accumulator, Block, accumulator_of, both
+from dpsql.executors.pandas.alternatives import CellNumbers, CellSum
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.evaluation import BLOCK, Evaluator, evaluator
 from dpsql.executors.pandas.groups import Codes, Groups, group_rows
@@ -91,7 +92,7 @@ class _Run:
     def sums(self, first: int, last: int) -> list[NDArray[Any]]:
         """For rows first..last: how many each group has, and each part's integers."""
         rows = np.zeros(self.cells, dtype=np.int64)
-        self.division = Division()
+        self.division, self.numbers = Division(), CellNumbers()
         parts = [self._accumulator(part) for part in self.plan.parts]
         grids = self._grids()
         for start in range(first, last, BLOCK):
@@ -113,6 +114,8 @@ class _Run:
         return [rows, *(part.values() for part in parts)]
 
     def _accumulator(self, part: Part) -> Accumulator:
+        if isinstance(part, InCell):
+            return CellSum(part, self._accumulator(part.of), self.numbers)
         found = accumulator_of(part, self.cells, self.division)
         if found is not None:
             return found

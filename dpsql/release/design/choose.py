@@ -14,9 +14,11 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import chain
 
+from dpsql.core.classes import ClassLaplace
 from dpsql.core.reach import reach_of
 from dpsql.core.sensitivity import Analysis
 from dpsql.core.unit import Neighbours
+from dpsql.release.design.cells import in_cells
 from dpsql.release.design.coordinates import Builder, Wanted
 from dpsql.release.design.encodings import encoded
 from dpsql.release.design.subcounts import worth_a_count
@@ -29,6 +31,7 @@ _MANY = 16
 """Of more aggregates only the best design is weighted, for the time it takes."""
 _EXACT = Fraction(2**20)
 """What is asked of nobody's rows is taken as exactly as at this epsilon."""
+_WORTH = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +58,12 @@ def lower(analysis: Analysis, epsilon: Fraction, wanted: Wanted, *, law: str) ->
     asked = Asked(analysis, epsilon, wanted, law)
     plain = asked.lattice()
     designs = [plain, *chain.from_iterable(each(asked, plain) for each in CANDIDATES)]
-    best = plain if len(designs) == 1 else min(designs, key=lambda lattice: error_of(lattice, analysis, law))
+    best = plain if len(designs) == 1 else min(designs, key=lambda lattice: error_of(lattice, analysis, epsilon, law))
     if law != "gaussian" or len(plain.estimates) < 2 or wanted.selects or wanted.levels:
         return best
     among = designs if len(plain.estimates) <= _MANY else [best]
     found = chain.from_iterable(weighted(each, analysis) for each in among)
-    return min((best, *found), key=lambda lattice: error_of(lattice, analysis, law))
+    return min((best, *found), key=lambda lattice: error_of(lattice, analysis, epsilon, law))
 
 
 def _sums(asked: Asked, plain: Lattice) -> Iterable[Lattice]:
@@ -92,14 +95,19 @@ def _shares(asked: Asked, _plain: Lattice) -> Iterable[Lattice]:
         yield from encoded(asked.analysis)
 
 
-CANDIDATES: list[Candidates] = [_sums, _around, _shares]
+def _cells(asked: Asked, _plain: Lattice) -> Iterable[Lattice]:
+    """Rows that exclude each other, apart."""
+    yield from in_cells(asked.analysis, _scaled(asked.analysis, asked.epsilon), asked.wanted, law=asked.law)
+
+
+CANDIDATES: list[Candidates] = [_sums, _around, _shares, _cells]
 
 
 def _lattice(analysis: Analysis, epsilon: Fraction, wanted: Wanted) -> Lattice:
     """The lattice on the integers themselves where their common multiple allows it, else on coarser grids.
 
     Noise grows with the contributions of a unit, so the grid may be as much coarser."""
-    scaled = epsilon / analysis.bounds.rows.l1 if analysis.private else _EXACT
+    scaled = _scaled(analysis, epsilon)
     lattice = Builder(analysis, scaled, wanted, coarse=False).build()
     if lattice is None:
         lattice = Builder(analysis, scaled, wanted, coarse=True).build()
@@ -107,14 +115,26 @@ def _lattice(analysis: Analysis, epsilon: Fraction, wanted: Wanted) -> Lattice:
     return lattice
 
 
-def error_of(lattice: Lattice, analysis: Analysis, law: str) -> float:
-    """The mean logarithm of the aggregations' errors, up to what is common to all designs."""
+def _scaled(analysis: Analysis, epsilon: Fraction) -> Fraction:
+    """Epsilon for one contribution."""
+    return epsilon / analysis.bounds.rows.l1 if analysis.private else _EXACT
+
+
+def error_of(lattice: Lattice, analysis: Analysis, epsilon: Fraction, law: str) -> float:
+    """The mean logarithm of the aggregations' errors, up to what is common to all designs. Cells are worth it from half
+    a percent on: what is answered as well without keeps its design, and its key in ledgers."""
     noisy = [place for place, each in enumerate(lattice.coordinates) if each.noisy]
-    reach, d = reach_of(lattice.parts, lattice.noisy, analysis), len(noisy)
+    classes = lattice.noisy_classes
+    reach, d = reach_of(lattice.parts, lattice.noisy, analysis, classes), len(noisy)
+    worth = _WORTH if lattice.classes else 0.0
+    if (classes or d == 1) and law != "gaussian":  # perhaps on the integers, where noise is less than on the line
+        noise = ClassLaplace.calibrate(replace(reach, classes=classes or (0,)), epsilon)
+        spreads = [noise.of(row).spread * float(epsilon) ** 2 for row in range(d)]
+        return mean_log_error(lattice, dict(zip(noisy, spreads, strict=True))) + worth
     if law == "gaussian":
         spread = float(reach.l2_squared)
     elif lattice.divided or law == "split" or lattice.better_apart(reach):
         spread = 2.0 * float(l1_of(reach)) ** 2
     else:
         spread = (d + 1) * (d + 2) / 3 * float(reach.cube_sensitivity) ** 2
-    return mean_log_error(lattice, dict.fromkeys(noisy, spread))
+    return mean_log_error(lattice, dict.fromkeys(noisy, spread)) + worth

@@ -38,7 +38,7 @@ class Wanted:
     """`selects`: a count is needed to decide which groups are shown, and with `of_units` it has to be one of units.
     `levels`: sums of the coordinates over groups get noise too. `centre_all`: every sum beside a count of its own;
     `on_all`: sums that have no count of their own beside the count of all rows; `raw`: no sum beside any; `around`:
-    counts of some rows less half the count of all."""
+    counts of some rows less half the count of all. `divides`: answers may be divided by one another."""
 
     selects: bool = False
     of_units: bool = False
@@ -47,6 +47,7 @@ class Wanted:
     on_all: bool = False
     raw: bool = False
     around: bool = False
+    divides: bool = False
 
 
 class Builder:
@@ -276,15 +277,16 @@ class Builder:
 
     def _from_zero(self, m: Measured) -> tuple[LatticeSum, float]:
         """The sum of an argument on a lattice that holds 0, and the worth of a step."""
-        argument, held = argument_of(m), m.argument.range
-        whole = is_whole(argument) and held.magnitude <= self.fineness.most_exact()
-        if whole or self._too_wide_for_a_grid(m):
-            part = LatticeSum(argument, held.lower, held.upper, 0, 1.0, int(held.lower), int(held.upper), whole=True)
-            return part, 1.0
+        return self._raw(argument_of(m), m.argument.range, exactly=self._too_wide_for_a_grid(m))
+
+    def _raw(self, argument: Expr, held: Interval, *, exactly: bool = False) -> tuple[LatticeSum, float]:
+        """A sum that is not centred, and the worth of its steps."""
+        if exactly or (is_whole(argument) and held.magnitude <= self.fineness.most_exact()):
+            least, most = int(held.lower), int(held.upper)
+            return LatticeSum(argument, held.lower, held.upper, 0, 1.0, least, most, whole=True), 1.0
         size = self.fineness.real_steps()
         scale = size / held.magnitude if held.magnitude else 1.0
-        least = max(-size, math.floor(held.lower * scale))
-        most = min(size, math.ceil(held.upper * scale))
+        least, most = max(-size, math.floor(held.lower * scale)), min(size, math.ceil(held.upper * scale))
         return LatticeSum(argument, held.lower, held.upper, 0, scale, least, most, whole=False), 1 / scale
 
     def _too_wide_for_a_grid(self, m: Measured) -> bool:

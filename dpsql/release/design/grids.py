@@ -58,15 +58,16 @@ class Fineness:
             )
             sizes[key] = int(each.range.upper - each.range.lower) if exact else 0
             common = math.lcm(common, max(1, sizes[key]) ** powers[key])
-        return {key: self._of_one(key, each, sizes[key]) for key, each in held.items()}
+        return {key: self.grid(key[0], each, sizes[key], fewer=key[2] is not None) for key, each in held.items()}
 
-    def _of_one(self, key: GridKey, argument: Fact, exact_size: int) -> Grid:
-        expr, held = key[0], argument.range
+    def grid(self, expr: Expr, argument: Fact, exact_size: int, *, fewer: bool = False) -> Grid:
+        """The grid of one argument: its own, of so many steps, or that of real values; of `fewer` for units' own."""
+        held = argument.range
         if exact_size or held.lower == held.upper:
             whole = is_whole(expr)
             part = LatticeSum(expr, held.lower, held.upper, held.lower, 1.0, 0, exact_size, whole=whole)
             return Grid(part, float(held.lower), 1.0)
-        size = self.real_steps() if key[2] is None else min(self.real_steps(), MOST_OF_UNITS)
+        size = min(self.real_steps(), MOST_OF_UNITS) if fewer else self.real_steps()
         lower_end, upper_end = float(held.lower), float(held.upper)
         if lower_end == upper_end:  # integers that doubles do not tell apart: as good as one value
             return Grid(LatticeSum(expr, lower_end, upper_end, lower_end, 1.0, 0, 0, whole=False), lower_end, 1.0)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.core.classes import ClassLaplace, law_of
 from dpsql.core.measurement import Share
-from dpsql.core.mechanisms import Noise
+from dpsql.core.mechanisms import Noise, SplitLaplace
 from dpsql.core.reach import never_negative
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Call, Column, Expr, IntervalEnd, Literal, Report, Slot, Vector, call, walk
@@ -168,7 +169,7 @@ def _in_steps(
 ) -> Window | None:
     """The window of a sum that is at least, or at most, a bound; `beyond`: so many steps further."""
     if len(weights) > 1:
-        return _of_several(share.noise, weights, bound, above=above)
+        return _of_several(share, weights, bound, above=above)
     ((place, worth),) = weights.items()
     if above == (worth > 0):
         return _of_one(release, share, place, math.ceil(bound / worth) + beyond, math.inf)
@@ -228,7 +229,7 @@ def _of_sums(release: Release, condition: Call, args: Sequence[Expr | None], rea
         return []
     after, rising = found
     if len(weights) > 1:
-        window = _of_several(share.noise, weights, worth * after, above=rising == (worth > 0))
+        window = _of_several(share, weights, worth * after, above=rising == (worth > 0))
     else:
         window = _of_one(release, share, place, *((after, math.inf) if rising else (-math.inf, after - 1)))
     return [] if window is None else [window]
@@ -238,16 +239,28 @@ def _of_one(release: Release, share: Share, place: int, low: float, high: float)
     """The window of one coordinate, in its steps."""
     from dpsql.accuracy.truncated import tail_of  # loaded where rows are chosen by noise, which is seldom
 
-    coordinate, tail = release.coordinates[place], tail_of(share.noise)
+    coordinate, tail = release.coordinates[place], tail_of(law_of(share.noise, share.places, place))
     least = 0.0 if never_negative(release.lattice.parts, coordinate.terms, release.analysis) else -math.inf
     return None if tail is None else Window({place: coordinate.unit}, coordinate.unit, tail, low, high, least)
 
 
-def _of_several(noise: Noise, weights: Weights, bound: float, *, above: bool) -> Window | None:
+def _law_of_all(share: Share, places: Collection[int]) -> Noise:
+    """The law of some coordinates together: of one class its own, of classes of one coordinate each that of independent
+    ones; of others none that is known."""
+    noise = share.noise
+    if not isinstance(noise, ClassLaplace):
+        return noise
+    laws = [noise.of(share.places.index(place)) for place in places]
+    if len({noise.classes[share.places.index(place)] for place in places}) == 1:
+        return laws[0]
+    return SplitLaplace(noise.exact_scale, len(laws)) if all(law.dimension == 1 for law in laws) else noise
+
+
+def _of_several(share: Share, weights: Weights, bound: float, *, above: bool) -> Window | None:
     """The window of a combination of coordinates above or below a bound."""
     from dpsql.accuracy.truncated_sums import tail_of_sum  # as above
 
-    found = tail_of_sum(noise, tuple(abs(each) for each in weights.values()))
+    found = tail_of_sum(_law_of_all(share, weights), tuple(abs(each) for each in weights.values()))
     if found is None:
         return None
     tail, unit = found

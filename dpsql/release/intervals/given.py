@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.core.classes import law_of
 from dpsql.core.measurement import Share
 from dpsql.release.intervals.widths import in_coordinates
 from dpsql.release.release import Release, Released
@@ -186,7 +187,11 @@ def _reaching(release: Release, share: Share, place: int, height: int) -> Window
     """The window of a count that reaches a height, or is a step short of it and has a coin's luck."""
     from dpsql.accuracy.truncated import tail_of  # as above
 
-    tail, unit, one = tail_of(share.noise), release.coordinates[place].unit, release.lattice.one_row
+    tail, unit, one = (
+        tail_of(law_of(share.noise, share.places, place)),
+        release.coordinates[place].unit,
+        release.lattice.one_row,
+    )
     if tail is None:
         return frozenset({place})
     below = float(release.selection.below)

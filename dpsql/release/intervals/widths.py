@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.accuracy import classes
 from dpsql.accuracy import widths as noise_widths
+from dpsql.core.classes import ClassLaplace
 from dpsql.core.staircase import Staircase
 from dpsql.release.release import Release
 from dpsql.schema.frozen import dataclass
@@ -34,6 +36,9 @@ def half_widths(release: Release, places: Sequence[int | None], weights: Floats,
     if level > _NEAREST and not isinstance(share.noise, Staircase):
         further = math.log1p(-level) / math.log1p(-_NEAREST) * (1 + 1e-9)
         return half_widths(release, places, weights, _NEAREST) * further
+    if isinstance(share.noise, ClassLaplace):
+        rows = [share.places.index(place) for place in by_coordinate]
+        return classes.half_widths(share.noise, rows, np.stack(list(by_coordinate.values())), level)
     if len(by_coordinate) == 1:
         return np.abs(next(iter(by_coordinate.values()))) * noise_widths.half_width(share.noise, level)
     return noise_widths.half_widths(share.noise, np.stack(list(by_coordinate.values())), level)

@@ -158,6 +158,7 @@ QUESTIONS: dict[str, Asked] = {
     "functions": Asked("SELECT SUM(CLAMP(ROUND(pay * 2 + ABS(age)), 0, 50)) FROM people WHERE UPPER(city) LIKE 'A%'"),
     "case": Asked("SELECT SUM(CASE WHEN vip THEN age ELSE 0 END) FROM people"),
     "filtered": Asked("SELECT COUNT(*), COUNT(*) FILTER (WHERE vip) FROM people"),
+    "bands": Asked("SELECT COUNT_IF(age < 20), COUNT_IF(age >= 30), COUNT(*) FROM people"),
     "partition": Asked("SELECT COUNT(*) FROM people WHERE city = 'a'", tables="parts"),
     "public": Asked("SELECT COUNT(*), MAX(w) FROM lists"),
 }
