@@ -184,7 +184,8 @@ def test_drawn_answers_are_as_close_as_promised(
     goal = made.goal
     assert goal is not None
     exact = run_exactly(made, schema, FRAME)
-    truth = finish(made, Released(exact.keys, made._features(made.coordinate_steps(exact.parts) * _units(made))))
+    steps = made.coordinate_steps(exact.parts).astype(np.float64)
+    truth = finish(made, Released(exact.keys, made._features(steps * _units(made))))
     drawn = made.privatise(stacked(exact, runs))
     answer = finish(made, Released(drawn.keys[1:], drawn.values))
     groups = answer.vectors[0].values if made.query.plan.keys else np.zeros(runs)
