@@ -80,7 +80,7 @@ def maybe_empty(release: Release, released: Released, answer: Answer) -> tuple[s
     held = "it is not" if release.query.plan.keys else "there are"
     text = (
         f"{', '.join(names)}: noise hides whether {which}. An average is inside its bounds all the same, in their "
-        f"middle where the noisy count is below 1; its interval holds if {held}."
+        f"middle where the noisy count is below 1/2; its interval holds if {held}."
     )
     return (text,)
 

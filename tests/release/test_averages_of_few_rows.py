@@ -9,6 +9,7 @@ import pytest
 
 import dpsql
 from dpsql.core import samplers
+from dpsql.plan.aggregates.record import SOME_ROWS
 from dpsql.plan.expressions import Vector
 from dpsql.release.finish import finish, slot_vectors
 from dpsql.release.intervals.conditions import conditions, of_having
@@ -72,7 +73,7 @@ def test_of_a_count_below_1_it_is_the_middle():
         for mean in np.linspace(5, 95, 10):
             made, released = drawn("SELECT g, AVG(x) AS a FROM t GROUP BY g", rows, float(mean), draws=400, epsilon=0.1)
             (each,), shown = made.estimates, slot_vectors(made, released)[1].values
-            few = released.values[each.count] < 1
+            few = released.values[each.count] < SOME_ROWS
             assert (shown[few] == 50).all()
             off["middle"] += ((50 - mean) ** 2 * np.ones(few.sum())).tolist()
             off["sums"] += ((np.clip(50 + released.values[each.sum], 0, 100) - mean) ** 2)[few].tolist()
@@ -137,7 +138,7 @@ def test_intervals_hold_given_what_a_condition_on_an_average_chose(sql: str, eps
 
 
 def test_without_the_ways_they_do_not(monkeypatch: pytest.MonkeyPatch):
-    """A planted lie: rows with a count below 1 are read as if they had been chosen like all others."""
+    """A planted lie: rows with a count below 1/2 are read as if they had been chosen like all others."""
     sql = "SELECT g, AVG(x) AS a, COUNT(*) AS n FROM t GROUP BY g HAVING AVG(x) < 60"
     held, shown = missed(sql, 6, 96.0, 1)["n"]
     assert held >= LEVEL - 5 * (LEVEL * (1 - LEVEL) / shown) ** 0.5
@@ -158,7 +159,7 @@ def test_rows_pass_in_two_ways_where_the_middle_does():
         shown = np.zeros(500, dtype=bool)
         shown[finish(made, Released((names(500),), released.values)).groups] = True
         (each,) = made.estimates
-        few = released.values[each.count] < 1
+        few = released.values[each.count] < SOME_ROWS
         middle = few & (released.values[each.count] >= -20)  # far below, it is NULL
         assert shown[middle].all() == bool(ways)
         assert not ways or not shown[released.values[each.count] < -25].any()

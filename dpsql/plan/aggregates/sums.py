@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsql.plan.aggregates.record import AT_LEAST_0, NOT_COMPARED, AggregateFunction, Found, NoisySums
+from dpsql.plan.aggregates.record import AT_LEAST_0, NOT_COMPARED, SOME_ROWS, AggregateFunction, Found, NoisySums
 from dpsql.plan.expressions import Fact
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import INFINITY, Interval
@@ -23,10 +23,10 @@ def _sum(sums: NoisySums) -> Found:
 
 
 def _average(sums: NoisySums) -> Found:
-    """Kept in its range; its middle where the noisy count is below 1: the sum divided by what noise may have made of a
-    few rows is further off on average. NULL where there are no rows for certain."""
+    """Kept in its range; its middle where the noisy count is below 1/2: the sum divided by what noise may have made of
+    a few rows is further off on average. NULL where there are no rows for certain."""
     assert sums.rows is not None  # so has an average
-    some = sums.rows >= 1
+    some = sums.rows >= SOME_ROWS  # with little noise the count of one row is 1 but for a little, on either side
     mean = sums.centre + sums.total / np.where(some, sums.rows, 1.0)
     held = np.clip(mean, sums.range.lower, sums.range.upper)
     return np.where(some, held, sums.range.middle), sums.rows >= sums.empty_below

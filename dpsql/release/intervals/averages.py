@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.plan.aggregates.record import SOME_ROWS
 from dpsql.release.intervals.widths import half_widths, noisy_coordinates
 from dpsql.release.parts import Estimate
 from dpsql.release.release import Release, Released
@@ -27,10 +28,10 @@ def average_at_worst(release: Release, estimate: Estimate, rows: float, level: f
     mean is.
 
     From the middle of the range let the mean be m, reach the largest |m|, and s, c the noise of sum and count. Where n
-    + c >= 1 the noisy average is off by more than t only if s - (m + t) c > t n or s - (m - t) c < - t n. With q(x) the
+    + c >= 1/2 the noisy average is off by more than t only if s - (m + t) c > t n or s - (m - t) c < - t n. With q(x) the
     half-width of s - x c, which grows with |x|, each is half as likely as |s - x c| > q(reach + t) if q(reach + t) <=
-    t n. Where n + c < 1 it is the middle of the range, and off by reach at most: for a t below that, a part of what may
-    be missed pays for -c > n - 1, the least of a few that does. Kept in the range, it is never off by more than the
+    t n. Where n + c < 1/2 it is the middle of the range, and off by reach at most: for a t below that, a part of what may
+    be missed pays for -c > n - 1/2, the least of a few that does. Kept in the range, it is never off by more than the
     range's width.
     """
     width = float(estimate.range.upper) - float(estimate.range.lower)
@@ -54,7 +55,9 @@ def average_at_worst(release: Release, estimate: Estimate, rows: float, level: f
 
     missed = 1 - level
     for share in _SHARES:
-        if _count_width(release, estimate, 1 - 2 * share * missed) < rows - 1:  # either side is half as likely as both
+        if (
+            _count_width(release, estimate, 1 - 2 * share * missed) < rows - SOME_ROWS
+        ):  # either side is half as likely as both
             return least(1 - (1 - share) * missed)
     return max(least(level), width / 2)
 
@@ -101,7 +104,7 @@ def average_interval(release: Release, released: Released, estimate: Estimate, l
     """The means m for which the noise in sum - m * count is within its quantile: exact coverage at every count.
 
     The set can be split or empty when the count is near 0; its hull within the declared range is given, or that whole
-    range where it is empty (Fieller's method, with the exact law). Where the count is below 1 the middle of the range,
+    range where it is empty (Fieller's method, with the exact law). Where the count is below 1/2 the middle of the range,
     which is what is shown, is taken in.
     """
     low, high = float(estimate.range.lower), float(estimate.range.upper)
@@ -137,8 +140,8 @@ def average_interval(release: Release, released: Released, estimate: Estimate, l
     lower = np.concatenate([each[0] for each in ends]) if ends else np.zeros(0)
     upper = np.concatenate([each[1] for each in ends]) if ends else np.zeros(0)
     middle = estimate.range.middle - estimate.centre
-    lower = np.where(counts < 1, np.minimum(lower, middle), lower)
-    upper = np.where(counts < 1, np.maximum(upper, middle), upper)
+    lower = np.where(counts < SOME_ROWS, np.minimum(lower, middle), lower)
+    upper = np.where(counts < SOME_ROWS, np.maximum(upper, middle), upper)
     return estimate.centre + lower, estimate.centre + upper
 
 

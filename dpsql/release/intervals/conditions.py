@@ -13,6 +13,7 @@ from dpsql.core.classes import ClassLaplace, law_of
 from dpsql.core.measurement import Share
 from dpsql.core.mechanisms import Noise, SplitLaplace
 from dpsql.core.reach import never_negative
+from dpsql.plan.aggregates.record import SOME_ROWS
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Call, Column, Expr, IntervalEnd, Literal, Report, Slot, Vector, call, walk
 from dpsql.plan.functions import FUNCTIONS
@@ -114,7 +115,7 @@ def _windows(release: Release, condition: Expr, meaning: Meaning, reader: Reader
 
 
 def _of_average(release: Release, condition: Call, args: Sequence[Expr | None]) -> list[Window | Ways]:
-    """Of AVG = centre + sum / count where the noisy count is 1 at least: with a constant c within its range, where it
+    """Of AVG = centre + sum / count where the noisy count is 1/2 at least: with a constant c within its range, where it
     is not held, it compares as sum + (centre - c) count does with 0. Where the count is below that it is the middle of
     the range, so that such rows all pass or none does, and NULL, which passes nowhere, where it is lower still."""
     place, bound = _average_and_number(release, args)
@@ -131,7 +132,7 @@ def _of_average(release: Release, condition: Call, args: Sequence[Expr | None]) 
     if some is None or sums is None:
         return []
     window = _in_steps(release, *sums, 0.0, above=above, beyond=beyond)
-    least = _in_steps(release, *some, 1.0, above=True)
+    least = _in_steps(release, *some, SOME_ROWS, above=True)
     if window is None or least is None:
         return []
     middle = each.range.middle
@@ -155,7 +156,7 @@ def _average_and_number(release: Release, args: Sequence[Expr | None]) -> tuple[
 def _also_of_few(
     release: Release, place: int, count: tuple[Share, Weights], some: tuple[Window, ...]
 ) -> list[Window | Ways]:
-    """Rows that are shown in one of these windows, or for a count below 1 that does not say that there are no rows."""
+    """Rows that are shown in one of these windows, or for a count below 1/2 that does not say that there are no rows."""
     known = _in_steps(release, *count, release.once(least_counts)[place], above=True)
     feature, least = release.estimates[place].count, some[0]
     if known is None or feature is None or math.isinf(least.low):

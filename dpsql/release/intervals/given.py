@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from dpsql.core.classes import law_of
 from dpsql.core.measurement import Share
+from dpsql.plan.aggregates.record import SOME_ROWS
 from dpsql.release.intervals.widths import in_coordinates
 from dpsql.release.release import Release, Released
 from dpsql.schema.frozen import dataclass
@@ -138,7 +139,7 @@ class Given:
 
     def of_rows(self, released: Released) -> Iterator[tuple[Places, Given]]:
         """Rows that were shown in the same ways, and what that says of each."""
-        some = np.stack([released.values[each.count] >= 1 for each in self.ways])
+        some = np.stack([released.values[each.count] >= SOME_ROWS for each in self.ways])
         if not released.groups:
             return
         patterns, which = np.unique(some, axis=1, return_inverse=True)
