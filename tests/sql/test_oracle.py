@@ -1,7 +1,7 @@
 """dpsql's answers with the noise out of the way against DuckDB's over the same rows, clipped to the declared bounds.
 
 At epsilon 1e9 the noise is some 1e-9 of what one row can change, so answers agree to six digits; only the sign of
-what is 0 and "is the count of one row below 1" are still up to it, and are allowed for. The differences that
+what is 0 is still up to it, and is allowed for. The differences that
 language.md lists are spelt out in DuckDB's text: x / 0 is NULL, // truncates, SUM over no rows is 0, a public group
 without rows is shown.
 

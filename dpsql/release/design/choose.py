@@ -9,6 +9,7 @@ Coordinates are scaled by whole numbers to one common sensitivity (or just below
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
@@ -96,8 +97,12 @@ def _shares(asked: Asked, _plain: Lattice) -> Iterable[Lattice]:
 
 
 def _cells(asked: Asked, _plain: Lattice) -> Iterable[Lattice]:
-    """Rows that exclude each other, apart."""
-    yield from in_cells(asked.analysis, _scaled(asked.analysis, asked.epsilon), asked.wanted, law=asked.law)
+    """Rows that exclude each other, apart; not where conditions choose rows by sums of several classes of which some
+    have several coordinates: what that says of their noise is not read."""
+    for lattice in in_cells(asked.analysis, _scaled(asked.analysis, asked.epsilon), asked.wanted, law=asked.law):
+        sizes = Counter(lattice.noisy_classes).values()
+        if not asked.wanted.compares or len(sizes) < 2 or max(sizes) < 2:
+            yield lattice
 
 
 CANDIDATES: list[Candidates] = [_sums, _around, _shares, _cells]

@@ -38,7 +38,8 @@ class Wanted:
     """`selects`: a count is needed to decide which groups are shown, and with `of_units` it has to be one of units.
     `levels`: sums of the coordinates over groups get noise too. `centre_all`: every sum beside a count of its own;
     `on_all`: sums that have no count of their own beside the count of all rows; `raw`: no sum beside any; `around`:
-    counts of some rows less half the count of all. `divides`: answers may be divided by one another."""
+    counts of some rows less half the count of all. `divides`: answers may be divided by one another; `compares`:
+    conditions on answers choose rows."""
 
     selects: bool = False
     of_units: bool = False
@@ -48,6 +49,7 @@ class Wanted:
     raw: bool = False
     around: bool = False
     divides: bool = False
+    compares: bool = False
 
 
 class Builder:

@@ -28,11 +28,11 @@ def average_at_worst(release: Release, estimate: Estimate, rows: float, level: f
     mean is.
 
     From the middle of the range let the mean be m, reach the largest |m|, and s, c the noise of sum and count. Where n
-    + c >= 1/2 the noisy average is off by more than t only if s - (m + t) c > t n or s - (m - t) c < - t n. With q(x) the
-    half-width of s - x c, which grows with |x|, each is half as likely as |s - x c| > q(reach + t) if q(reach + t) <=
-    t n. Where n + c < 1/2 it is the middle of the range, and off by reach at most: for a t below that, a part of what may
-    be missed pays for -c > n - 1/2, the least of a few that does. Kept in the range, it is never off by more than the
-    range's width.
+    + c >= 1/2 the noisy average is off by more than t only if s - (m + t) c > t n or s - (m - t) c < - t n. With q(x)
+    the half-width of s - x c, which grows with |x|, each is half as likely as |s - x c| > q(reach + t) if q(reach + t)
+    <= t n. Where n + c < 1/2 it is the middle of the range, and off by reach at most: for a t below that, a part of
+    what may be missed pays for -c > n - 1/2, the least of a few that does. Kept in the range, it is never off by more
+    than the range's width.
     """
     width = float(estimate.range.upper) - float(estimate.range.lower)
     if estimate.sum is None:
@@ -55,9 +55,8 @@ def average_at_worst(release: Release, estimate: Estimate, rows: float, level: f
 
     missed = 1 - level
     for share in _SHARES:
-        if (
-            _count_width(release, estimate, 1 - 2 * share * missed) < rows - SOME_ROWS
-        ):  # either side is half as likely as both
+        off = _count_width(release, estimate, 1 - 2 * share * missed)  # either side is half as likely as both
+        if off < rows - SOME_ROWS:
             return least(1 - (1 - share) * missed)
     return max(least(level), width / 2)
 
@@ -104,8 +103,8 @@ def average_interval(release: Release, released: Released, estimate: Estimate, l
     """The means m for which the noise in sum - m * count is within its quantile: exact coverage at every count.
 
     The set can be split or empty when the count is near 0; its hull within the declared range is given, or that whole
-    range where it is empty (Fieller's method, with the exact law). Where the count is below 1/2 the middle of the range,
-    which is what is shown, is taken in.
+    range where it is empty (Fieller's method, with the exact law). Where the count is below 1/2 the middle of the
+    range, which is what is shown, is taken in.
     """
     low, high = float(estimate.range.lower), float(estimate.range.upper)
     if estimate.sum is None:

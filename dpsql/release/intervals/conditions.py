@@ -156,7 +156,7 @@ def _average_and_number(release: Release, args: Sequence[Expr | None]) -> tuple[
 def _also_of_few(
     release: Release, place: int, count: tuple[Share, Weights], some: tuple[Window, ...]
 ) -> list[Window | Ways]:
-    """Rows that are shown in one of these windows, or for a count below 1/2 that does not say that there are no rows."""
+    """Rows that are shown in one of these windows, or for a count below 1/2 that does not say that none are there."""
     known = _in_steps(release, *count, release.once(least_counts)[place], above=True)
     feature, least = release.estimates[place].count, some[0]
     if known is None or feature is None or math.isinf(least.low):

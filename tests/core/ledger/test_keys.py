@@ -106,6 +106,7 @@ QUESTIONS: dict[str, Asked] = {
     ),
     "constants": Asked(f"SELECT COUNT(*) {AT} pay < 1.25 AND vip = TRUE AND NULLIF(city, 'b') IS NULL"),
     "sum": Asked("SELECT SUM(age), SUM(pay) FROM people"),
+    "stairs": Asked("SELECT SUM(age) FROM people", terms=(8, None, None)),
     "average": Asked("SELECT AVG(age) FROM people"),
     "public groups": Asked(f"SELECT sex, COUNT(*), AVG(pay) {BY} sex"),
     "several keys": Asked(f"SELECT sex, vip, SUM(age) {BY} sex, vip"),
