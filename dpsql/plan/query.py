@@ -154,6 +154,12 @@ class Query:
         parts = (part for output in self.finish.outputs for part in walk(output.expr))
         return bool(self.stages) or any(isinstance(part, Call) and part.function.name == "divide" for part in parts)
 
+    @property
+    def compares(self) -> bool:
+        """Whether conditions on answers choose rows."""
+        conditions = (self.finish.having, *(one for each in self.stages for one in (each.where, each.finish.having)))
+        return any(each is not None for each in conditions)
+
 
 def format_plan(query: Query) -> str:
     """The plan as text, outermost first: the golden text of the tests and the heart of EXPLAIN."""

@@ -91,9 +91,11 @@ def _calibrate(
     gaussian = (chosen.mechanism or mechanism) == "gaussian"
     _check_asked(query, analysis, chosen, allowed, options)
     own = chosen.own_share(allowed.pure, len(analysis.measured))
-    compares = bool(query.stages) or query.finish.having is not None
     wanted = Wanted(
-        of_units=chosen.least is not None, levels=bool(query.plan.sets), divides=query.divides, compares=compares
+        of_units=chosen.least is not None,
+        levels=bool(query.plan.sets),
+        divides=query.divides,
+        compares=query.compares,
     )
     parts, found, drawn = _dealt(analysis, chosen, allowed, own, wanted, law="gaussian" if gaussian else strategy)
     lattice = replace(joined(found, parts), groups_of_a_unit=groups_of_a_unit(analysis))
