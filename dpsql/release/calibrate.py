@@ -30,7 +30,7 @@ from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, UnknownGroups
 from dpsql.plan.options import Options
 from dpsql.plan.query import Query
 from dpsql.release.choices import Family, draws_of
-from dpsql.release.design.coordinates import Wanted
+from dpsql.release.design.wanted import Wanted
 from dpsql.release.groups import GEOMETRIC, PUBLIC, Selection, selection_of, unknown_groups
 from dpsql.release.laws import Choice, crossover
 from dpsql.release.levels import levels_of
@@ -91,12 +91,7 @@ def _calibrate(
     gaussian = (chosen.mechanism or mechanism) == "gaussian"
     _check_asked(query, analysis, chosen, allowed, options)
     own = chosen.own_share(allowed.pure, len(analysis.measured))
-    wanted = Wanted(
-        of_units=chosen.least is not None,
-        levels=bool(query.plan.sets),
-        divides=query.divides,
-        compares=query.compares,
-    )
+    wanted = Wanted.of(query, of_units=chosen.least is not None)
     parts, found, drawn = _dealt(analysis, chosen, allowed, own, wanted, law="gaussian" if gaussian else strategy)
     lattice = replace(joined(found, parts), groups_of_a_unit=groups_of_a_unit(analysis))
     assert_unmoved(lattice.parts, lattice.quiet, analysis)

@@ -16,7 +16,7 @@ from dpsql.core.sensitivity import Analysis, Measured
 from dpsql.errors import InvalidPrivacyParameter
 from dpsql.release.choices import families
 from dpsql.release.design.choose import error_of, lower
-from dpsql.release.design.coordinates import Wanted
+from dpsql.release.design.wanted import Wanted
 from dpsql.release.parts import Coordinate, Estimate, Feature, Lattice, moved
 from dpsql.schema.frozen import dataclass
 

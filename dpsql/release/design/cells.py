@@ -27,8 +27,9 @@ from dpsql.release.design.alternatives import (
     states_of,
     value_in,
 )
-from dpsql.release.design.coordinates import Builder, Wanted
+from dpsql.release.design.coordinates import Builder
 from dpsql.release.design.grids import Grid
+from dpsql.release.design.wanted import Wanted
 from dpsql.release.labels import Label
 from dpsql.release.parts import Estimate, Feature, Lattice
 from dpsql.release.values import argument_of, is_whole, middle

@@ -20,9 +20,10 @@ from dpsql.core.reach import reach_of
 from dpsql.core.sensitivity import Analysis
 from dpsql.core.unit import Neighbours
 from dpsql.release.design.cells import in_cells
-from dpsql.release.design.coordinates import Builder, Wanted
+from dpsql.release.design.coordinates import Builder
 from dpsql.release.design.encodings import encoded
 from dpsql.release.design.subcounts import worth_a_count
+from dpsql.release.design.wanted import Wanted
 from dpsql.release.design.weights import weighted
 from dpsql.release.expected_error import mean_log_error
 from dpsql.release.parts import Lattice, l1_of

@@ -23,33 +23,14 @@ from dpsql.core.sensitivity import Analysis, Measured
 from dpsql.plan.expressions import Expr
 from dpsql.release.design.grids import FURTHER_OUT, MOST_OF_UNITS, Fineness, Grid, far
 from dpsql.release.design.subcounts import around_the_count
+from dpsql.release.design.wanted import Wanted
 from dpsql.release.labels import Label
 from dpsql.release.parts import Coordinate, Estimate, Lattice, Moments
 from dpsql.release.values import argument_of, count_of, grid_key, half, is_whole, middle, or_zero
-from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval, point
 
 _FINENESS = 2**20
 """Real values are rounded to a grid this much finer than the noise, at least."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """`selects`: a count is needed to decide which groups are shown, and with `of_units` it has to be one of units.
-    `levels`: sums of the coordinates over groups get noise too. `centre_all`: every sum beside a count of its own;
-    `on_all`: sums that have no count of their own beside the count of all rows; `raw`: no sum beside any; `around`:
-    counts of some rows less half the count of all. `divides`: answers may be divided by one another; `compares`:
-    conditions on answers choose rows."""
-
-    selects: bool = False
-    of_units: bool = False
-    levels: bool = False
-    centre_all: bool = False
-    on_all: bool = False
-    raw: bool = False
-    around: bool = False
-    divides: bool = False
-    compares: bool = False
 
 
 class Builder:
