@@ -95,8 +95,7 @@ def _unsure(release: Release, released: Released, answer: Answer, place: int) ->
         shown[:] = False
         shown[answer.groups] = True
     return any(
-        bool((unsure_rows(one, each, released.at(rows).values, LEVEL) & shown[rows]).any())
-        for one, rows in release.sections
+        bool((unsure_rows(one, place, released.at(rows).values) & shown[rows]).any()) for one, rows in release.sections
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from dpsql.release.release import Release, Released
 Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]
 
+_LEVEL = 0.95
 _EMPTY = 1 - 1e-9
 """How sure it is that a group has no rows where its average is NULL."""
 _SHARES = (1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.2)
@@ -90,13 +92,21 @@ def least_counts(release: Release) -> tuple[float, ...]:
     )
 
 
-def unsure_rows(release: Release, estimate: Estimate, values: Floats, level: float) -> NDArray[np.bool_]:
-    """The groups that an average may be of no rows in: its noisy count is within its half-width of 0, as far as it does
-    not say that there are none."""
-    assert estimate.count is not None  # an average has one
-    counts = values[estimate.count]
-    least = 1 - _count_width(release, estimate, _EMPTY)
-    return np.asarray((counts >= least) & (counts < _count_width(release, estimate, level)))
+def counts_in_doubt(release: Release) -> tuple[tuple[float, float], ...]:
+    """For each aggregate, between which noisy counts an average may be of no rows: from the least that does not say so
+    for certain up to the half-width of the count's 95 % interval; nowhere for what is no average."""
+    of_averages = [each.kind.averages and each.count is not None for each in release.estimates]
+    return tuple(
+        (1 - _count_width(release, each, _EMPTY), _count_width(release, each, _LEVEL)) if mean else (math.inf, math.inf)
+        for each, mean in zip(release.estimates, of_averages, strict=True)
+    )
+
+
+def unsure_rows(release: Release, place: int, values: Floats) -> NDArray[np.bool_]:
+    """The groups that an average, of this place among the aggregates, may be of no rows in."""
+    least, most = release.once(counts_in_doubt)[place]
+    counts = values[release.estimates[place].count]
+    return np.asarray((counts >= least) & (counts < most))
 
 
 def average_interval(release: Release, released: Released, estimate: Estimate, level: float) -> Bounds:
