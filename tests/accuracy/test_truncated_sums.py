@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.stats import gamma
 
 from dpsql.accuracy import linear_combinations, pairs
 from dpsql.accuracy.truncated_sums import FINE, tail_of_sum
@@ -68,6 +70,25 @@ def test_tails_of_more_than_two_on_the_cube_are_those_of_the_line(dimension: int
     assert np.isfinite(far).all()
 
 
+@pytest.mark.parametrize("terms", [3, 4, 12, 40])
+def test_tails_of_equal_terms_of_independent_noise_are_those_of_two_gamma_variables(terms: int):
+    """By quadrature over one of the two, and by draws."""
+    found = tail_of_sum(SplitLaplace(SCALE, terms), (2.0,) * terms)
+    assert found is not None
+    law, step = found
+    assert step == pytest.approx(2 * float(SCALE) / FINE)
+    for t in (0.0, 0.3, 2.5, 7.0, 20.0, 60.0):
+        ends = (0, terms + 60 * terms**0.5)
+        wanted, _ = quad(lambda y, t=t: gamma.pdf(y, terms) * gamma.sf(t + y, terms), *ends, epsabs=0, limit=500)
+        for end in law.log_above(np.array([t * FINE])):
+            assert float(end[0]) == pytest.approx(np.log(wanted), rel=1e-6, abs=2e-4)
+    words = np.random.default_rng(terms)
+    sums = words.laplace(size=(100_000, terms)).sum(axis=1)
+    for t in (0.0, 2.5, 7.0):
+        chance = float(np.exp(law.log_above(np.array([t * FINE]))[0][0]))
+        assert np.mean(sums > t) == pytest.approx(chance, abs=5 * (chance * (1 - chance) / 100_000) ** 0.5)
+
+
 def test_sums_of_normal_laws_are_normal():
     law, step = tail_of_sum(DiscreteGaussian(SCALE**2, 3), (3.0, 4.0, 12.0))  # type: ignore[misc]
     t = np.array([13.0]) * float(SCALE) / step
@@ -75,7 +96,7 @@ def test_sums_of_normal_laws_are_normal():
 
 
 def test_what_is_not_known_is_not_guessed():
-    assert tail_of_sum(SplitLaplace(SCALE, 3), (1.0, 1.0, 1.0)) is None
+    assert tail_of_sum(SplitLaplace(SCALE, 3), (1.0, 1.0, 0.5)) is None
     assert tail_of_sum(CubeLaplace(SCALE, 3), (1.0, 1.0, 1e-9)) is None
     assert tail_of_sum(CubeLaplace(SCALE, 4), (1.0, 0.01, 0.01, 0.01)) is None
     assert tail_of_sum(SplitLaplace(SCALE, 2), (1.0, 1e-9)) is None

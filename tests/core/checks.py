@@ -295,13 +295,15 @@ def stacked(exact: ExactTable, times: int) -> ExactTable:
 
 
 def releases(made: Release, exact: ExactTable, times: int) -> Any:
-    """Noisy coordinates of many releases, shape (times, groups, coordinates); NaN where a group is hidden."""
-    released = made.privatise(stacked(exact, times))
+    """Noisy coordinates of many releases, shape (times, groups, coordinates); NaN where a group is hidden. Of cells, an
+    answer shows sums over some: here is what those are made of."""
+    noisy = [place for place, each in enumerate(made.coordinates) if each.noisy]
+    found = made.asked.measured(made.measurements, stacked(exact, times), noisy)
     values = np.full((len(made.coordinates), exact.groups * times), np.nan)
     order = np.arange(exact.groups * times)
-    if released.groups < exact.groups * times:
-        order = _places(released, exact, times)
-    values[:, order] = released.values
+    if found.steps.shape[1] < exact.groups * times:
+        order = _places(found, exact, times)
+    values[:, order] = found.steps * np.array([[each.unit] for each in made.coordinates])
     return values.reshape(len(made.coordinates), exact.groups, times).transpose(2, 1, 0)
 
 

@@ -63,12 +63,16 @@ def certified_epsilon(one: Any, other: Any, confidence: float = CONFIDENCE, delt
     return math.log(max(float(low) - delta, 1e-300) / float(high))
 
 
-def statistics(draws: Any, first: Any, second: Any, units: Any) -> Any:
+def statistics(draws: Any, first: Any, second: Any, units: Any, classes: Any) -> Any:
     """What a reader of a release may look at, shape (statistics, draws): how much nearer it lies to the second table's
-    exact answer than to the first's, by three norms, and each of its numbers."""
+    exact answer than to the first's, by three norms, and each of its numbers. `classes`: of each coordinate; the first
+    norm is the largest of each class, added up."""
     x, v, w = (each / units for each in (draws, first, second))
     toward, away = np.abs(x - v), np.abs(x - w)
-    cube = (toward.max(axis=2) - away.max(axis=2)).sum(axis=1)
+    nearer = [
+        toward[..., classes == each].max(axis=2) - away[..., classes == each].max(axis=2) for each in set(classes)
+    ]
+    cube = sum(nearer).sum(axis=1)
     plain = (toward - away).sum(axis=(1, 2))
     square = (toward**2 - away**2).sum(axis=(1, 2))
     return np.stack([cube, plain, square, *x.reshape(len(x), -1).T])
@@ -110,7 +114,10 @@ def audited(made: Release, schema: Any, first: list[Row], second: list[Row], *, 
     units = np.array([each.unit for each in made.coordinates])
     answers = [(made.coordinate_steps(each.parts).astype(float) * units[:, None]).T for each in exact]
     drawn = [releases(made, each, DRAWS) for each in exact]
-    looked_at = [statistics(each, *answers, units) for each in drawn]
+    classes = np.zeros(len(units), dtype=np.int64)
+    for share in made.shares:
+        classes[list(share.places)] = share.reach.classes or 0
+    looked_at = [statistics(each, *answers, units, classes) for each in drawn]
     return certified_epsilon(*looked_at, delta=delta)
 
 

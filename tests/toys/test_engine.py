@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core.exact import NO_KEY, CountRows, ExactPlan, ExactTable, LatticeSum
+from dpsql.core.exact import NO_KEY, CountRows, ExactPlan, ExactTable, InCell, LatticeSum
 from dpsql.errors import InvalidArgument, InvalidSchema, UnsupportedSQL
 from dpsql.executors import base
 from dpsql.plan.domains import cells_of, vector_of
@@ -116,8 +116,15 @@ def value_of(expr: Expr, row: Row) -> Key:
         return cells_of(evaluate(expr, read, 1), expr.type)[0]
 
 
+def cell_of(part: InCell, row: Row) -> int:
+    """The number of the first alternative that is TRUE, 0 where none is."""
+    return next((number for number, each in enumerate(part.alternatives, 1) if value_of(each, row) is True), 0)
+
+
 def added(part: Any, row: Row) -> int:
     """What a row adds to a part."""
+    if isinstance(part, InCell):
+        return added(part.of, row) if cell_of(part, row) == part.number else 0
     if isinstance(part, CountRows):
         return int(part.present is None or value_of(part.present, row) is not None)
     value: Any = value_of(part.value, row)
@@ -158,7 +165,8 @@ class ListEngine:
             return "limits of a unit's rows"
         if plan.grids:
             return "counts on a grid"
-        return next((type(each).__name__ for each in plan.parts if not isinstance(each, CountRows | LatticeSum)), None)
+        parts = [each.of if isinstance(each, InCell) else each for each in plan.parts]
+        return next((type(each).__name__ for each in parts if not isinstance(each, CountRows | LatticeSum)), None)
 
 
 COLUMNS: dict[str, list[Any]] = {
@@ -190,6 +198,7 @@ def of_lists(**facts: Any) -> dpsql.Session:
 
 QUERIES = [
     "SELECT COUNT(*) FROM t",
+    "SELECT COUNT(*) FILTER (WHERE n > 2) AS a, SUM(CASE WHEN n > 2 THEN 0 WHEN g = 'a' THEN 1 END) AS b FROM t",
     "SELECT COUNT(x), COUNT(n) FROM t WHERE n > 1",
     "SELECT SUM(n), SUM(x) FROM t WHERE g <> 'a' AND x < 3",
     "SELECT AVG(x + n / 3) FROM t",

@@ -25,6 +25,7 @@ from dpsql.core.exact import (
     ExactPlan,
     ExactTable,
     GridCounts,
+    InCell,
     LatticeProduct,
     LatticeShare,
     LatticeSum,
@@ -118,6 +119,9 @@ def found(table: ExactTable) -> Exact:
 
 def adds(part: Part, row: Row) -> int:
     """The integer that one row adds."""
+    if isinstance(part, InCell):
+        true = [number for number, each in enumerate(part.alternatives, 1) if value(each, row) is True]
+        return adds(part.of, row) if true[:1] == [part.number] else 0
     if isinstance(part, CountRows):
         return int(part.present is None or value(part.present, row) is not None)
     if isinstance(part, LatticeProduct | LatticeShare):
