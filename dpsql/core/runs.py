@@ -113,14 +113,14 @@ def _tens(of: RoundNumbers) -> tuple[int, ...]:
 def _decades(many: int) -> tuple[IntArray, IntArray]:
     """By the number of digits less one: what is to be added to the multiples up to a number that are counted so many
     times, to give the candidates above 0 up to it; and how many times."""
-    before, times, found = [], [], 0
+    before, times, count = [], [], 0
     for k in range(many):
         ends = [sum(end // 10**i * 10**i for i in range(many)) for end in (10**k - 1, 10 ** (k + 1) - 1)]
         shorter = many - 1 - k
         each = 10**shorter * (_FROM_TOP[shorter] if shorter < len(_FROM_TOP) else 1)
-        before.append(found - each * ends[0])
+        before.append(count - each * ends[0])
         times.append(each)
-        found += each * (ends[1] - ends[0])
+        count += each * (ends[1] - ends[0])
     return np.array(before), np.array(times)
 
 
@@ -156,25 +156,25 @@ def quantiles_among(
     _checked(qs, epsilon, rows)
     pieces = _pieces(of.total) if len(qs) > 1 else 1
     share = Fraction(epsilon) / len(qs).bit_length() / rows
-    found = np.empty((groups, len(qs)), np.int64)
+    values = np.empty((groups, len(qs)), np.int64)
     for batch, runs in _batches(of, counted, groups, pieces, qs):
         places = np.empty((len(batch), len(qs)), np.int64)
         how = (tuple(qs), share, bounded, one_group, exponential, places, order or {})
         part = _whole(len(batch), (of.most - of.least + 1) * pieces)
         _OfRuns(runs.edges, pieces, *how, runs, trial).fill(0, len(qs), part, len(qs).bit_length())
-        found[batch] = places
-    return found + of.least
+        values[batch] = places
+    return values + of.least
 
 
 def best_among(of: RoundNumbers, counted: Counted, groups: int, qs: Sequence[Fraction]) -> IntArray:
     """The first value of the best score for each of the quantiles, shape (groups, len(qs)): of nobody's rows."""
-    found = np.empty((groups, len(qs)), np.int64)
+    values = np.empty((groups, len(qs)), np.int64)
     for batch, runs in _batches(of, counted, groups, 1, qs):
         for place, q in enumerate(qs):
             gaps = _quantile_gaps(runs.edges[:, :-1], runs.edges[:, 1:], runs.edges[:, -1:], q)
             first = ((gaps == 0) & (np.diff(runs.starts, axis=1) > 0)).argmax(axis=1)
-            found[batch, place] = runs.piece(runs.starts[np.arange(len(batch)), first])
-    return found + of.least
+            values[batch, place] = runs.piece(runs.starts[np.arange(len(batch)), first])
+    return values + of.least
 
 
 def _batches(
@@ -238,7 +238,7 @@ class Runs:
         every = np.arange(len(low))
         least, greatest = self._mass_below(every, low), self._mass_below(every, high)
         gaps = _gaps_inside(self.edges[:, :-1], self.edges[:, 1:], least[:, np.newaxis], greatest[:, np.newaxis], q)
-        found, left = np.empty(len(low), np.int64), every
+        pieces, left = np.empty(len(low), np.int64), every
         while left.size:
             run = (trial or exponential)(gaps[left], rate, lengths[left])
             inside = 0 if trial else uniform_below(lengths[left, run])
@@ -246,9 +246,9 @@ class Runs:
             ends = self._mass_below(left, 2 * piece), self._mass_below(left, 2 * piece + 2)
             more = _gaps_inside(*ends, least[left], greatest[left], q) - gaps[left, run]
             kept = more >= 0 if trial else _coins(more, rate)
-            found[left[kept]] = piece[kept]
+            pieces[left[kept]] = piece[kept]
             left = left[~kept]
-        return found
+        return pieces
 
     def piece(self, places: IntArray) -> IntArray:
         """The pieces of candidates that are numbered through, shape (groups,)."""

@@ -107,11 +107,11 @@ def _minus(block: Block, other: Block) -> Block:
 
 
 def _sum(vectors: Iterable[Iterable[tuple[int, int]]]) -> dict[int, int]:
-    found: dict[int, int] = {}
+    total: dict[int, int] = {}
     for steps in vectors:
         for place, step in steps:
-            found[place] = found.get(place, 0) + step
-    return found
+            total[place] = total.get(place, 0) + step
+    return total
 
 
 def _places(element: Element) -> set[int]:
@@ -124,11 +124,11 @@ def _norms(blocks: Sequence[Block], dimension: int, classes: Sequence[int]) -> N
     constant = [block for block in blocks if _is_constant(block)]
     loose = [block for block in blocks if not _is_constant(block)]
     always = _sum(one[0] for block in constant for one in block[0])
-    left, found = set(always), []
+    left, sizes = set(always), []
     for linked, members in _linked([set().union(*(_places(one) for one in chain(*block))) for block in loose]):
         left -= linked
-        found.append(_of_patterns(linked, always, [loose[number] for number in members], each))
-    l1, l2_squared = _added([*found, _of_sizes(always[place] for place in left)])
+        sizes.append(_of_patterns(linked, always, [loose[number] for number in members], each))
+    l1, l2_squared = _added([*sizes, _of_sizes(always[place] for place in left)])
     return Norms(each, _cube(blocks, classes, each), l1, l2_squared)
 
 
@@ -188,14 +188,14 @@ def _added(found: Sequence[tuple[int, int]]) -> tuple[int, int]:
 
 def spans_of(pattern: Pattern) -> dict[int, tuple[int, int]]:
     """The least and the most that is added to each coordinate."""
-    found: dict[int, tuple[int, int]] = {}
+    spans: dict[int, tuple[int, int]] = {}
     for element in pattern:
         held = [dict(steps) for steps in element]
         for place in _places(element):
             steps = [each.get(place, 0) for each in held]
-            low, high = found.get(place, ABSENT)
-            found[place] = (low + min(steps), high + max(steps))
-    return found
+            low, high = spans.get(place, ABSENT)
+            spans[place] = (low + min(steps), high + max(steps))
+    return spans
 
 
 def _linked(sets: Sequence[set[int]]) -> Iterator[tuple[set[int], list[int]]]:
@@ -220,11 +220,11 @@ def _largest(places: set[int], always: Mapping[int, int], elements: Sequence[Ele
     fixed = (one[0] for one in elements if len(one) == 1)
     base = _sum(chain([[(place, always.get(place, 0)) for place in places]], fixed))
     free = [one for one in elements if len(one) > 1]
-    left, found = set(places), []
+    left, sizes = set(places), []
     for linked, members in _linked([_places(one) for one in free]):
         left -= linked
-        found.append(_of_elements(linked, base, [free[number] for number in members], most))
-    return _added([*found, _of_sizes(base[place] for place in left)])
+        sizes.append(_of_elements(linked, base, [free[number] for number in members], most))
+    return _added([*sizes, _of_sizes(base[place] for place in left)])
 
 
 def _of_elements(linked: set[int], base: Mapping[int, int], elements: Sequence[Element], most: int) -> tuple[int, int]:

@@ -92,15 +92,15 @@ def _calibrate(
     _check_asked(query, analysis, chosen, allowed, options)
     own = chosen.own_share(allowed.pure, len(analysis.measured))
     wanted = Wanted.of(query, of_units=chosen.least is not None)
-    parts, found, drawn = _dealt(analysis, chosen, allowed, own, wanted, law="gaussian" if gaussian else strategy)
-    lattice = replace(joined(found, parts), groups_of_a_unit=groups_of_a_unit(analysis))
+    parts, lattices, drawn = _dealt(analysis, chosen, allowed, own, wanted, law="gaussian" if gaussian else strategy)
+    lattice = replace(joined(lattices, parts), groups_of_a_unit=groups_of_a_unit(analysis))
     assert_unmoved(lattice.parts, lattice.quiet, analysis)
     draws, grids, estimates = draws_of(analysis, query.plan, drawn, allowed, first=lattice.width)
     if draws:
         lattice = _with_chosen(lattice, parts, estimates)
     if query.plan.sets:
         return _of_levels(query, analysis, lattice, allowed, strategy=strategy, gaussian=gaussian)
-    noisy = sum(map(_is_noisy, found))
+    noisy = sum(map(_is_noisy, lattices))
     by_pair = gaussian and allowed.rho is None
     delta = allowed.delta / max(1, noisy * by_pair + chosen.hides)
     by_chance = chosen.hides and not chosen.by_threshold
@@ -111,7 +111,7 @@ def _calibrate(
     assert_limited(exact, analysis)
     if by_pair and noisy:
         _check_delta(allowed)
-    dealt = tuple(zip(found, parts, strict=True))
+    dealt = tuple(zip(lattices, parts, strict=True))
     stairs = _stairs_suit(query, mechanism)
     shares = _shares(lattice, dealt, analysis, delta, allowed, strategy=strategy, gaussian=gaussian, stairs=stairs)
     if chosen.by_threshold:

@@ -192,11 +192,11 @@ class Draw(Said):
         """Points of the groups `shown` (numbers of groups), shape (len(places), len(shown))."""
         if self.among is not None:
             return self._among_runs(grid, shown, self.among)
-        found = np.zeros((len(self.places), len(shown)))
+        points = np.zeros((len(self.places), len(shown)))
         step = max(1, _CHUNK // self.points)
         for start in range(0, len(shown), step):
-            found[:, start : start + step] = self.draw(_dense(grid, shown[start : start + step], self.points))
-        return found
+            points[:, start : start + step] = self.draw(_dense(grid, shown[start : start + step], self.points))
+        return points
 
 
 def _largest(counts: NDArray[Any], many: int) -> NDArray[Any]:
@@ -214,12 +214,12 @@ class Family:
 
 def families(measured: Sequence[Measured]) -> list[tuple[int, ...]]:
     """The chosen aggregations that have no epsilon of their own, those that are drawn together in one tuple."""
-    found: dict[object, list[int]] = {}
+    together_at: dict[object, list[int]] = {}
     for place, m in enumerate(measured):
         if m.of == "choice" and m.aggregation.epsilon is None:
             together = m.aggregation.kind.quantile
-            found.setdefault(m.aggregation.argument if together else place, []).append(place)
-    return [tuple(places) for places in found.values()]
+            together_at.setdefault(m.aggregation.argument if together else place, []).append(place)
+    return [tuple(places) for places in together_at.values()]
 
 
 def draws_of(

@@ -53,20 +53,20 @@ def reference(each: Estimate, rows: float) -> dict[int, float]:
     """The features of an aggregation at the reference table with so many rows, by place."""
     if each.chosen is not None:
         return {}
-    found: dict[int, float] = {}
+    values: dict[int, float] = {}
     if each.count is not None:
-        found[each.count] = rows
+        values[each.count] = rows
     if each.sum is not None:
         middle = float(Fraction(each.range.lower) + Fraction(each.range.upper)) / 2
-        found[each.sum] = rows * middle if each.count is None else 0.0
+        values[each.sum] = rows * middle if each.count is None else 0.0
     if each.moments is not None:
         squares = (each.moments.square, each.moments.other_square)
-        found.update({place: -rows / 3 for place in squares if place is not None})
+        values.update({place: -rows / 3 for place in squares if place is not None})
         if each.moments.sum is not None:
-            found[each.moments.sum] = 0.0
+            values[each.moments.sum] = 0.0
         if each.moments.product is not None:
-            found[each.moments.product] = rows / 6
-    return found
+            values[each.moments.product] = rows / 6
+    return values
 
 
 def _gradient(each: Estimate, features: Mapping[int, float]) -> dict[int, float]:

@@ -26,21 +26,21 @@ def grid_of(m: Measured, plan: Aggregate, *, several: bool) -> tuple[GridCounts,
         return GridCounts(GroupKey(expr, values, listed=True), len(values)), Chosen(
             0, kind=kind, values=values, listed=many
         )
-    held = m.argument.range
+    limits = m.argument.range
     cells = plan.public_cells
     most = _POINTS_OF_UNKNOWN if cells is None else max(_FEWEST_POINTS, min(MOST_POINTS, _MOST_CELLS // max(1, cells)))
     if several and plan.keys:  # whose points come in pieces
         most = max(_FEWEST_POINTS, most // _FEWER)
-    wide = not kind.discrete or int(held.upper) - int(held.lower) >= most
-    among = round_points(held, kind) if wide and m.aggregation.kind.quantile else None
+    wide = not kind.discrete or int(limits.upper) - int(limits.lower) >= most
+    among = round_points(limits, kind) if wide and m.aggregation.kind.quantile else None
     if among is not None:
         of = among.numbers
         return GridCounts(among.lattice(expr), of.most - of.least + 1), Chosen(0, kind=kind, among=among)
     if not kind.discrete or (wide and not kind.temporal):
-        points = Points(held.lower, held.upper, most, kind.discrete)
+        points = Points(limits.lower, limits.upper, most, kind.discrete)
         return GridCounts(Edges(expr, points.edges), len(points.values)), Chosen(0, kind=kind, points=points)
-    lower, width = int(held.lower), int(held.upper) - int(held.lower)
+    lower, width = int(limits.lower), int(limits.upper) - int(limits.lower)
     step = -(-width // (most - 1)) or 1
     size = -(-width // step)
-    lattice = LatticeSum(expr, lower, int(held.upper), lower, 1 / step, 0, size, whole=step == 1)
-    return GridCounts(lattice, size + 1), Chosen(0, kind=kind, origin=lower, step=step, most=int(held.upper))
+    lattice = LatticeSum(expr, lower, int(limits.upper), lower, 1 / step, 0, size, whole=step == 1)
+    return GridCounts(lattice, size + 1), Chosen(0, kind=kind, origin=lower, step=step, most=int(limits.upper))

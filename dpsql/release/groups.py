@@ -78,13 +78,13 @@ def selection_of(query: Query, analysis: Analysis, options: Options | None, mech
     if not analysis.private or not query.plan.keys:
         _check(query, options, PUBLIC)
         return Selection(PUBLIC, every_cell=public, hides=False)
-    said = options.group_selection_strategy if options is not None else None
-    strategy = str(said) if said is not None else _by_itself(analysis, mechanism, public=public)
+    asked = options.group_selection_strategy if options is not None else None
+    strategy = str(asked) if asked is not None else _by_itself(analysis, mechanism, public=public)
     _check(query, options, PUBLIC if query.plan.sets else strategy)
     if strategy == PUBLIC and not public:
         raise unknown_groups(query)
     wanted = _NOISE.get(strategy)
-    if said is not None and wanted is not None and mechanism not in ("auto", wanted):
+    if asked is not None and wanted is not None and mechanism not in ("auto", wanted):
         raise InvalidArgument(f"{strategy} goes with mechanism={wanted!r}, got {as_written(mechanism)}.")
     if strategy == PUBLIC:
         return Selection(PUBLIC, every_cell=True, hides=False)
@@ -141,17 +141,17 @@ def _check_public(query: Query, options: Options) -> None:
     for name in ("min_privacy_units_per_group", "group_selection_epsilon"):
         if getattr(options, name) is not None:
             raise UnsupportedSQL(f"{name} has no use for {what}.", span=options.places.get(name), hint="Leave it out.")
-    said, place = options.group_selection_strategy, options.places.get("group_selection_strategy")
-    if said in (None, PUBLIC):
+    asked, place = options.group_selection_strategy, options.places.get("group_selection_strategy")
+    if asked in (None, PUBLIC):
         return
     if query.plan.sets:
         raise UnsupportedSQL(
-            f"{said} hides groups, and those of ROLLUP, CUBE and GROUPING SETS add up: all are shown.",
+            f"{asked} hides groups, and those of ROLLUP, CUBE and GROUPING SETS add up: all are shown.",
             span=place,
             hint="Leave it out.",
         )
     if not query.plan.keys:
-        raise UnsupportedSQL(f"{said} chooses groups, and there is no GROUP BY.", span=place, hint="Leave it out.")
+        raise UnsupportedSQL(f"{asked} chooses groups, and there is no GROUP BY.", span=place, hint="Leave it out.")
 
 
 _HIDDEN = "groups of few people are then hidden."

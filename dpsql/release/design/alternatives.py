@@ -240,12 +240,12 @@ class Told:
 
     def _conjunction(self, own: NDArray[np.int8], others: NDArray[np.int8]) -> Expr:
         """Of as few conditions as suffice, those first that leave the fewest others."""
-        found: Expr | None = None
+        conjunction: Expr | None = None
         while len(others):
             differ = others != own
             best = int(differ.sum(axis=0).argmax())
             others = others[~differ[:, best]]
             condition = self.conditions[best]
             term = condition if own[best] == 1 else made("is_null" if own[best] == 2 else "not", condition)
-            found = term if found is None else made("and", found, term)
-        return Literal(value=True, type=Type.BOOLEAN) if found is None else found
+            conjunction = term if conjunction is None else made("and", conjunction, term)
+        return Literal(value=True, type=Type.BOOLEAN) if conjunction is None else conjunction

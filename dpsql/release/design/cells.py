@@ -61,12 +61,12 @@ def cells_of(analysis: Analysis) -> tuple[Cell, ...]:
         return ()
     conditions = [each for m in measured if m.aggregation.argument for each in conditions_of(m.aggregation.argument)]
     try:
-        found = _told_apart(analysis, conditions)
+        apart = _told_apart(analysis, conditions)
     except Undecided:
         return ()
-    if found is None:
+    if apart is None:
         return ()
-    states, rows = found
+    states, rows = apart
     most = _MOST_CHANGED if analysis.neighbours is Neighbours.BOUNDED else MOST_CELLS
     if not 2 <= len(rows) <= min(most, 4 * len(measured) + 4):
         return ()
@@ -88,19 +88,19 @@ Values = tuple[Expr | None, ...]
 def _told_apart(analysis: Analysis, conditions: list[Expr]) -> tuple[list[State], dict[Values, list[int]]] | None:
     """The states of the conditions, and of whether values are NULL that aggregates come to in some of them; and where
     the aggregates come to the same."""
-    found = _values(analysis, states := states_of(conditions, analysis.known))
-    if states is None or found is None:
+    values_of = _values(analysis, states := states_of(conditions, analysis.known))
+    if states is None or values_of is None:
         return None
-    values = dict.fromkeys(value for values in found for value in values if value is not None)
+    values = dict.fromkeys(value for values in values_of for value in values if value is not None)
     told = states[0].nulls
     nullable = [each for each in values if each not in told and fact(each, analysis.known).nullable]
     if nullable:
         states = states_of([*conditions, *(made("is_null", each) for each in nullable)], analysis.known)
-        found = _values(analysis, states)
-        if states is None or found is None:
+        values_of = _values(analysis, states)
+        if states is None or values_of is None:
             return None
     rows: dict[Values, list[int]] = {}
-    for row, each in enumerate(found):
+    for row, each in enumerate(values_of):
         rows.setdefault(each, []).append(row)
     return states, rows
 
@@ -214,11 +214,11 @@ class CellBuilder(Builder):
             count = self._feature(term for number, _ in some for term in self._rows(number, 1.0))
         if m.sum is None:
             return Estimate(kind, None, count, 0.0, point(0), whole=True)
-        held = m.argument.range
-        centre = 0.0 if count is None else middle(held)
+        limits = m.argument.range
+        centre = 0.0 if count is None else middle(limits)
         total = self._feature(term for number, value in some for term in self._terms(m, number, value, centre))
         whole = kind.linear and is_whole(argument_of(m))
-        return Estimate(kind, total, count, centre, held, whole)
+        return Estimate(kind, total, count, centre, limits, whole)
 
     def _feature(self, terms: Iterable[tuple[int, float]]) -> int:
         found: dict[int, float] = {}
@@ -233,13 +233,13 @@ class CellBuilder(Builder):
         if isinstance(value, Literal):
             factor = float(value.value) - centre  # type: ignore[arg-type]
             return self._rows(number, factor) if factor else []
-        held = self._held(m, value)
-        if held.lower == held.upper:
-            return self._rows(number, float(held.lower) - centre)
+        limits = self._held(m, value)
+        if limits.lower == limits.upper:
+            return self._rows(number, float(limits.lower) - centre)
         if not self._is_counted(number):
-            return [(self._plain(number, value, held), 1.0)]
-        grid = self._grid(value, held)
-        return [(self._centred_in(number, grid), 1.0), *self._rows(number, middle(held) - centre)]
+            return [(self._plain(number, value, limits), 1.0)]
+        grid = self._grid(value, limits)
+        return [(self._centred_in(number, grid), 1.0), *self._rows(number, middle(limits) - centre)]
 
     def _rows(self, number: int, factor: float) -> list[tuple[int, float]]:
         """The number of rows in a cell, so many times: of the one that follows, what the other leaves of all rows."""

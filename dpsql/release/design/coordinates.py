@@ -117,18 +117,18 @@ class Builder:
         count = count_of(m)
         if m.sum is None:
             return Estimate(kind, None, self._counted(count), 0.0, point(0), whole=True)
-        held = m.argument.range
+        limits = m.argument.range
         whole = kind.linear and is_whole(argument_of(m))
         public = self.analysis.public_count and m.count.sure
         if kind.linear and (self.wanted.raw or (count not in counted and not self.wanted.centre_all and not public)):
-            return self._on_all(m) if self.wanted.on_all else Estimate(kind, self._raw_sum(m), None, 0.0, held, whole)
+            return self._on_all(m) if self.wanted.on_all else Estimate(kind, self._raw_sum(m), None, 0.0, limits, whole)
         place = self._counted(count)
         if self._too_wide_for_a_grid(m):
-            return Estimate(kind, self._raw_sum(m), place, 0.0, held, whole)
+            return Estimate(kind, self._raw_sum(m), place, 0.0, limits, whole)
         centred = self._centred_sum(self.grids[grid_key(m)], count)
         if kind.second_moments:
-            return Estimate(kind, centred, place, middle(held), held, whole, self._moments(m, count))
-        return Estimate(kind, centred, place, middle(held), held, whole)
+            return Estimate(kind, centred, place, middle(limits), limits, whole, self._moments(m, count))
+        return Estimate(kind, centred, place, middle(limits), limits, whole)
 
     def _moments(self, m: Measured, count: CountRows) -> Moments:
         """Squares and products of what is summed."""
@@ -181,11 +181,11 @@ class Builder:
         if m.of == "mean":
             grid = self.grids[grid_key(m)]
             count = CountUnits(argument_of(m) if m.argument.nullable else None)
-            held = m.sum.range if m.sum is not None else m.argument.range
-            centre = middle(held)
+            limits = m.sum.range if m.sum is not None else m.argument.range
+            centre = middle(limits)
             mean = UnitMean(grid.part if m.aggregation.per_unit is None else far(grid), 0, grid.part.most)
             place = self._centred(grid, mean, count) if grid.part.most else None
-            return Estimate(kind, place, self._counted(count), centre, held, whole=False)
+            return Estimate(kind, place, self._counted(count), centre, limits, whole=False)
         if m.sum is None:
             return Estimate(kind, None, self._counted(_total_of(m)), 0.0, point(0), whole=True)
         beside = self._total_on_all(m, m.sum.range) if self.wanted.on_all else None
@@ -250,13 +250,13 @@ class Builder:
         which is one of them, so that it moves this by u - l at most, and S alone by the larger of |l| and |u|."""
         part, step = self._from_zero(m)
         least, most = min(0, part.least), max(0, part.most)
-        held = Interval(least, most) if part.whole else Interval(least * step, most * step)
+        limits = Interval(least, most) if part.whole else Interval(least * step, most * step)
         kind, whole, centre = m.aggregation.kind, is_whole(part.value), (least + most) * step / 2
         if not centre:
-            return Estimate(kind, self._raw_sum(m), None, 0.0, held, whole)
+            return Estimate(kind, self._raw_sum(m), None, 0.0, limits, whole)
         terms = ((self._part(part), 2), (self._part(CountRows(None)), -least - most))
         place = self._add(Label("sum", (or_zero(part.value),), centre), terms, step / 2)
-        return Estimate(kind, place, self._counted(CountRows(None)), centre, held, whole)
+        return Estimate(kind, place, self._counted(CountRows(None)), centre, limits, whole)
 
     def _from_zero(self, m: Measured) -> tuple[LatticeSum, float]:
         """The sum of an argument on a lattice that holds 0, and the worth of a step."""

@@ -88,14 +88,14 @@ class _Design:
         """Every moment as a combination of shares, and its place: 1, the columns, their squares, their product."""
         ones = tuple((1,) * (degree + 1) for degree in self.degrees)
         lines = tuple(_U[degree] for degree in self.degrees)
-        made: dict[object, Feature] = {"count": self._outer(ones[0], ones[1], 1.0)}
+        features: dict[object, Feature] = {"count": self._outer(ones[0], ones[1], 1.0)}
         for side, expr in enumerate(self.exprs):
             worth = half(self.sides[expr].range)
-            made[expr] = self._outer(*_beside(lines[side], ones[1 - side], side), worth)
+            features[expr] = self._outer(*_beside(lines[side], ones[1 - side], side), worth)
             if self.degrees[side] == 2:
-                made[expr, "square"] = self._outer(*_beside(_SQUARE, ones[1 - side], side), 1.0)
-        made["product"] = self._outer(lines[0], lines[1], 1.0)
-        return tuple(made.values()), {name: place for place, name in enumerate(made)}
+                features[expr, "square"] = self._outer(*_beside(_SQUARE, ones[1 - side], side), 1.0)
+        features["product"] = self._outer(lines[0], lines[1], 1.0)
+        return tuple(features.values()), {name: place for place, name in enumerate(features)}
 
     def _outer(self, first: tuple[int, ...], second: tuple[int, ...], worth: float) -> Feature:
         found = ((place, worth * first[i] * second[j]) for place, (i, j) in enumerate(self.indices))
@@ -105,7 +105,7 @@ class _Design:
         kind, count = m.aggregation.kind, places["count"]
         if m.sum is None:
             return Estimate(kind, None, count, 0.0, point(0), whole=True)
-        arguments, held = m.aggregation.arguments, m.argument.range
+        arguments, limits = m.aggregation.arguments, m.argument.range
         own = arguments[0]
         moments = None
         if m.other is not None:
@@ -115,7 +115,7 @@ class _Design:
                 places[other, "square"] if "r" in kind.moments else None,
             )
             moments = Moments(
-                half(held),
+                half(limits),
                 squares[0],
                 places["product"],
                 places[other],
@@ -124,8 +124,8 @@ class _Design:
                 half(m.other.range),
             )
         elif kind.second_moments:
-            moments = Moments(half(held), places[own, "square"])
-        return Estimate(kind, places[own], count, middle(held), held, whole=False, moments=moments)
+            moments = Moments(half(limits), places[own, "square"])
+        return Estimate(kind, places[own], count, middle(limits), limits, whole=False, moments=moments)
 
 
 def _beside(own: tuple[int, ...], other: tuple[int, ...], side: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -40,35 +40,35 @@ class Fineness:
     def of(self, summed: list[Measured]) -> dict[GridKey, Grid]:
         """A grid for each summed argument, another where it is averaged unit by unit. Integers get the grid of all
         integers, exact, as long as the common multiple of the grids' sizes stays small; else 2^k steps."""
-        held: dict[GridKey, Fact] = {}
+        facts: dict[GridKey, Fact] = {}
         powers: dict[GridKey, int] = {}
         for m in summed:
             for second, each in ((False, m.argument), (True, m.other)):
                 if each is not None:
                     key = grid_key(m, second=second)
-                    held[key] = each
+                    facts[key] = each
                     power = 2 if m.aggregation.kind.second_moments else 1
                     powers[key] = max(power, powers.get(key, 1))
         sizes: dict[GridKey, int] = {}
         common = 1
-        for key, each in held.items():
+        for key, each in facts.items():
             width = max(1, int(each.range.upper - each.range.lower))
             exact = (
                 key[1] == "rows" and is_whole(key[0]) and math.lcm(common, width ** powers[key]) <= self.most_exact()
             )
             sizes[key] = int(each.range.upper - each.range.lower) if exact else 0
             common = math.lcm(common, max(1, sizes[key]) ** powers[key])
-        return {key: self.grid(key[0], each, sizes[key], fewer=key[2] is not None) for key, each in held.items()}
+        return {key: self.grid(key[0], each, sizes[key], fewer=key[2] is not None) for key, each in facts.items()}
 
     def grid(self, expr: Expr, argument: Fact, exact_size: int, *, fewer: bool = False) -> Grid:
         """The grid of one argument: its own, of so many steps, or that of real values; of `fewer` for units' own."""
-        held = argument.range
-        if exact_size or held.lower == held.upper:
+        limits = argument.range
+        if exact_size or limits.lower == limits.upper:
             whole = is_whole(expr)
-            part = LatticeSum(expr, held.lower, held.upper, held.lower, 1.0, 0, exact_size, whole=whole)
-            return Grid(part, float(held.lower), 1.0)
+            part = LatticeSum(expr, limits.lower, limits.upper, limits.lower, 1.0, 0, exact_size, whole=whole)
+            return Grid(part, float(limits.lower), 1.0)
         size = min(self.real_steps(), MOST_OF_UNITS) if fewer else self.real_steps()
-        lower_end, upper_end = float(held.lower), float(held.upper)
+        lower_end, upper_end = float(limits.lower), float(limits.upper)
         if lower_end == upper_end:  # integers that doubles do not tell apart: as good as one value
             return Grid(LatticeSum(expr, lower_end, upper_end, lower_end, 1.0, 0, 0, whole=False), lower_end, 1.0)
         scale = size / (upper_end - lower_end)

@@ -48,13 +48,13 @@ def order_of(qs: tuple[Fraction, ...], bounded: bool, one_group: bool) -> Order 
             for each in places
         )
 
-    found: dict[tuple[int, int], int] = {}
+    order: dict[tuple[int, int], int] = {}
 
     def walk(first: int, last: int, levels: int) -> None:
         if first < last:
-            found[first, last] = place = best(first, last, levels)[1]
+            order[first, last] = place = best(first, last, levels)[1]
             walk(first, place, levels - 1)
             walk(place + 1, last, levels - 1)
 
     walk(0, many, many.bit_length())
-    return found
+    return order

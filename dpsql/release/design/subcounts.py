@@ -29,14 +29,14 @@ def around_the_count(
 ) -> tuple[list[Coordinate], tuple[Feature, ...]]:
     """The coordinates with such counts taken less half the count of all, if that is noisy; and what aggregates speak
     of then."""
-    found = list(coordinates)
+    less = list(coordinates)
     features: list[Feature] = [((place, 1.0),) for place in range(len(coordinates))]
     every = _of_all(parts, coordinates)
     if every is not None:
         for place in _of_some(parts, coordinates):
-            found[place] = _less_half(coordinates[place], coordinates[every])
+            less[place] = _less_half(coordinates[place], coordinates[every])
             features[place] = ((place, 1.0), (every, 0.5))
-    return found, tuple(features)
+    return less, tuple(features)
 
 
 def _of_some(parts: Sequence[Part], coordinates: Sequence[Coordinate]) -> list[int]:

@@ -45,8 +45,8 @@ def _worths(each: Estimate, lattice: Lattice) -> dict[int, float]:
         return {}
     if not (each.kind.linear or each.kind.counts):
         return {place: 1.0 for feature in each.places for place, _ in lattice.weights(feature)}
-    found: dict[int, float] = {}
+    worths: dict[int, float] = {}
     for feature, factor in ((each.sum, 1.0), (each.count, 1.0 if each.kind.counts else each.centre)):
         for place, weight in lattice.weights(feature):
-            found[place] = found.get(place, 0.0) + factor * weight * lattice.coordinates[place].unit
-    return {place: abs(worth) for place, worth in found.items()}
+            worths[place] = worths.get(place, 0.0) + factor * weight * lattice.coordinates[place].unit
+    return {place: abs(worth) for place, worth in worths.items()}

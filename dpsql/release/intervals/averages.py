@@ -71,11 +71,11 @@ def _count_width(release: Release, estimate: Estimate, level: float) -> float:
 def empty_below(release: Release, groups: int) -> list[Floats | float]:
     """For each aggregate, the noisy counts that say for certain that it is over no rows: 1, less what noise takes away
     from a count but once in 10^9 times (with public counts nothing). Of several levels those of each of the groups."""
-    found = [one.once(least_counts) for one, _ in release.sections]
-    if len(found) == 1:
-        return [*found[0]]
+    levels = [one.once(least_counts) for one, _ in release.sections]
+    if len(levels) == 1:
+        return [*levels[0]]
     places: list[Floats | float] = []
-    for each in zip(*found, strict=True):
+    for each in zip(*levels, strict=True):
         below = np.empty(groups)
         for (_, rows), value in zip(release.sections, each, strict=True):
             below[rows] = value

@@ -206,15 +206,15 @@ def combined(release: Release, released: Released, weights: Weights) -> Floats |
     if lattice.features is None:
         parts = [(place, factor / release.coordinates[place].unit) for place, factor in weights.items()]
     else:
-        made = np.zeros((len(lattice.features), len(release.coordinates)))
+        features = np.zeros((len(lattice.features), len(release.coordinates)))
         for row, feature in enumerate(lattice.features):
             for place, factor in feature:
-                made[row, place] += factor
+                features[row, place] += factor
         wanted = np.zeros(len(release.coordinates))
         for place, factor in weights.items():
             wanted[place] = factor / release.coordinates[place].unit
-        found = np.linalg.lstsq(made.T, wanted, rcond=None)[0]
-        if not np.allclose(made.T @ found, wanted, rtol=1e-9, atol=1e-12 * float(np.abs(wanted).max())):
+        found = np.linalg.lstsq(features.T, wanted, rcond=None)[0]
+        if not np.allclose(features.T @ found, wanted, rtol=1e-9, atol=1e-12 * float(np.abs(wanted).max())):
             return None
         parts = [(row, float(factor)) for row, factor in enumerate(found) if abs(factor) > 1e-12]
     return sum((released.values[row] * factor for row, factor in parts), np.zeros(released.groups))
