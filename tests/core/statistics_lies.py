@@ -117,8 +117,8 @@ def _shares_reach(patch: Patch, change: Callable[[Any, Any], Any]) -> None:
     """Change what is derived of shares."""
     honest = release_calibrate.reach_of
 
-    def reach_of(parts: Any, terms: Any, analysis: Any) -> Any:
-        found = honest(parts, terms, analysis)
+    def reach_of(parts: Any, terms: Any, analysis: Any, classes: tuple[int, ...] = ()) -> Any:
+        found = honest(parts, terms, analysis, classes)
         return change(found, analysis) if any(isinstance(part, LatticeShare) for part in parts) else found
 
     patch.setattr(release_calibrate, "reach_of", reach_of)

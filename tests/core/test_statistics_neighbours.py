@@ -23,6 +23,7 @@ from dpsql.core.exact import SHARE_STEPS, ExactTable
 from dpsql.core.loss import as_delta, as_epsilon
 from dpsql.core.measurement import Share
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SharedLaplace, SplitLaplace
+from dpsql.core.staircase import Staircase
 from dpsql.errors import DPSQLError
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.executor import PandasExecutor
@@ -86,7 +87,8 @@ def whole_l1(share: Share) -> int:
 
 def distance_of(share: Share, one: Cells, other: Cells) -> tuple[int, Fraction]:
     """The L1 distance of two exact answers, and the cost of telling them apart: epsilon, or rho of a Gaussian."""
-    largest = l1 = squares = 0
+    noise = share.noise
+    largest = l1 = squares = stairs = 0
     for group in one.keys() | other.keys():
         held = one.get(group) or (0,) * len(other[group])
         against = other.get(group) or (0,) * len(held)
@@ -94,11 +96,13 @@ def distance_of(share: Share, one: Cells, other: Cells) -> tuple[int, Fraction]:
         change = [abs(held[place] - against[place]) for place in share.places]
         l1 += sum(change)
         squares += sum(each * each for each in change)
-    noise = share.noise
+        stairs += sum(-(-each // noise.width) for each in change) if isinstance(noise, Staircase) else 0
     if isinstance(noise, CubeLaplace | ClassLaplace):
         return l1, largest / noise.exact_scale
     if isinstance(noise, SplitLaplace | SharedLaplace):
         return l1, l1 / noise.exact_scale
+    if isinstance(noise, Staircase):  # each number in each group may go down every stair that its change begins
+        return l1, stairs / noise.exact_scale
     assert isinstance(noise, DiscreteGaussian)
     return l1, squares / (2 * noise.variance)
 
@@ -115,6 +119,9 @@ def check_cost(made: Release) -> None:
                 assert share.cost.rho <= rho_for(share.cost.epsilon, share.cost.delta)
         else:
             steps = share.reach.cube_sensitivity if isinstance(noise, CubeLaplace | ClassLaplace) else whole_l1(share)
+            if isinstance(noise, Staircase):  # one number in one group goes down every stair that its change begins
+                assert (share.reach.dimension, share.reach.groups) == (1, 1)
+                steps = -(-steps // noise.width)
             assert share.cost.epsilon is not None
             assert steps <= share.cost.epsilon * noise.exact_scale, f"noise of {noise.name}, charged {share.cost}"  # type: ignore[attr-defined]
             assert share.cost.rho >= share.cost.epsilon**2 / 2

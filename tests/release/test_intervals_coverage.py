@@ -143,10 +143,11 @@ def test_counts_get_the_narrowest_whole_interval():
 
 @pytest.mark.parametrize("value", [24, 25])
 def test_whole_sums_with_noise_in_half_steps_are_covered(value: int):
-    """With a public number of rows p - 25 is summed, in steps of a half; at this epsilon the half-width is 5.5.
+    """With a public number of rows p - 25 is summed, in steps of a half, where an average is of the same sum; alone, a
+    sum is taken as it is, in steps of 1. At this epsilon the half-width is 5.5.
     What is off by that is rounded to an even number, and then 5 off where the sum is odd, and 6 where it is even."""
     schema, frame = SHAPE.schema(), table(21).assign(p=value)
-    made = calibrated(schema, "SELECT SUM(p) FROM t", B, epsilon=5.196, mechanism="laplace")
+    made = calibrated(schema, "SELECT SUM(p), AVG(p) FROM t", B, epsilon=5.196, mechanism="laplace")
     assert made.noise is not None
     assert half_width(made.noise, 0.95) * made.coordinates[-1].unit == 5.5
     released = Released((), made.privatise(stacked(run_exactly(made, schema, frame), 4 * DRAWS)).values)
