@@ -9,7 +9,6 @@ import pytest
 
 import dpsql
 from dpsql.core import samplers
-from dpsql.plan.aggregates.record import SOME_ROWS
 from dpsql.plan.expressions import Vector
 from dpsql.release.finish import finish, slot_vectors
 from dpsql.release.intervals.conditions import conditions, of_having
@@ -17,6 +16,7 @@ from dpsql.release.intervals.given import Given, Ways
 from dpsql.release.intervals.intervals import interval
 from dpsql.release.release import Release, Released
 from dpsql.release.stages import run_stages
+from dpsql.schema.numbers import SOME_ROWS
 from tests.core.checks import B, Shape, U, calibrated, run_exactly, stacked
 from tests.release.given_shown import released_of
 

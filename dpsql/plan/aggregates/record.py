@@ -19,8 +19,6 @@ Bools = NDArray[np.bool_]
 Found = tuple[Floats, Bools | None]
 """Values, finite ones, and where there are any (None: everywhere)."""
 Bounds = tuple[Floats, Floats]
-SOME_ROWS = 0.5
-"""Of so many rows by its noisy count a group is taken to have some."""
 AT_LEAST_0 = Interval(0, EVERYTHING.upper)
 Solve = Callable[..., Bounds]
 """(name of an equation in `accuracy.statistics`, letters of its moments, whether of a sample if it asks) -> ends, of

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from dpsql.plan.aggregates.record import AT_LEAST_0, NOT_COMPARED, SOME_ROWS, AggregateFunction, Found, NoisySums
+from dpsql.plan.aggregates.record import AT_LEAST_0, NOT_COMPARED, AggregateFunction, Found, NoisySums
 from dpsql.plan.expressions import Fact
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import INFINITY, Interval
+from dpsql.schema.numbers import SOME_ROWS
 
 
 def _count(sums: NoisySums) -> Found:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.plan.aggregates.record import SOME_ROWS
 from dpsql.release.intervals.widths import half_widths, noisy_coordinates
 from dpsql.release.parts import Estimate
 from dpsql.release.release import Release, Released
+from dpsql.schema.numbers import SOME_ROWS
 
 Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]

@@ -13,7 +13,6 @@ from dpsql.core.classes import ClassLaplace, law_of
 from dpsql.core.measurement import Share
 from dpsql.core.mechanisms import Noise, SplitLaplace
 from dpsql.core.reach import never_negative
-from dpsql.plan.aggregates.record import SOME_ROWS
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Call, Column, Expr, IntervalEnd, Literal, Report, Slot, Vector, call, walk
 from dpsql.plan.functions import FUNCTIONS
@@ -23,6 +22,7 @@ from dpsql.release.intervals.averages import least_counts
 from dpsql.release.intervals.given import Ways, Weights, Window, coordinates_of, weights_of
 from dpsql.release.noise_expressions import Linear, form_of
 from dpsql.release.release import Release, Released
+from dpsql.schema.numbers import SOME_ROWS
 
 Floats = NDArray[np.float64]
 Meaning = Callable[[Column], Expr | None]

@@ -30,10 +30,10 @@ from numpy.typing import NDArray
 
 from dpsql.core.classes import law_of
 from dpsql.core.measurement import Share
-from dpsql.plan.aggregates.record import SOME_ROWS
 from dpsql.release.intervals.widths import in_coordinates
 from dpsql.release.release import Release, Released
 from dpsql.schema.frozen import dataclass
+from dpsql.schema.numbers import SOME_ROWS
 
 if TYPE_CHECKING:
     from dpsql.accuracy.truncated import Tail  # loaded where rows are chosen by noise, which is seldom
