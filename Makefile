@@ -1,8 +1,11 @@
-# make demo   three private answers about the sample data, from the installed command line
+# make demo   three private answers about the sample data, from the installed command line; again and again, free
 # make test   everything that must hold, in an environment of its own (what CI runs)
 # make check  the same
+# make spark  every plan and function on Spark, which needs Java 17
 # make slow   the tests that take long: distributions, exhaustive neighbours
 # make bench  speed and accuracy
+# make look   how answers look in a notebook, as pictures in build/look (needs Chromium)
+# make docs   the site, in build/site
 # make clean  removes caches and builds; .venv stays, and the next run installs into it afresh
 
 PYTHON ?= python3
@@ -14,11 +17,11 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 USER_STAMP := $(VENV)/.installed
 TEST_STAMP := $(VENV)/.installed-test
 
-.PHONY: demo test check slow bench clean
+.PHONY: demo test check slow bench look docs clean
 .DELETE_ON_ERROR:
 
 demo: $(USER_STAMP)
-	$(BIN)/dpsql adult_sample/adult.csv --schema adult_sample/adult.toml --epsilon 1 \
+	$(BIN)/dpsql adult_sample/adult.csv --schema adult_sample/adult.toml --epsilon 0.5 \
 	  -c "SELECT COUNT(*) AS n FROM adult WHERE age >= 40" \
 	  -c "SELECT AVG(age) AS avg_age FROM adult" \
 	  -c "SELECT sex, COUNT(*) AS n, AVG(\"hours-per-week\") AS avg_hours FROM adult GROUP BY sex"
@@ -29,13 +32,17 @@ check: $(TEST_STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -rs
 
 slow: $(TEST_STAMP)
 	$(BIN)/python -m pytest -m slow -n 2
 
+spark: $(TEST_STAMP)
+	$(BIN)/python -m pytest -m "spark or not spark" tests/executors/spark
+
 bench: $(TEST_STAMP)
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/planning.py
 	$(BIN)/python benchmarks/language.py
 	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/least_error.py
@@ -44,6 +51,14 @@ bench: $(TEST_STAMP)
 	$(BIN)/python benchmarks/units.py
 	$(BIN)/python benchmarks/ledger.py
 	$(BIN)/python benchmarks/accounting.py
+
+look: $(TEST_STAMP)
+	$(INSTALL) nbconvert
+	$(BIN)/python benchmarks/look.py
+
+docs: $(TEST_STAMP)
+	$(INSTALL) --editable ".[docs]"
+	$(BIN)/python -m mkdocs build --strict
 
 clean:
 	rm -rf build dist dpsql.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -121,7 +121,7 @@ def correlation(runs: int) -> list[Line]:
     truth = float(np.corrcoef(y, x)[0, 1])
     alone = root_mean_squares(table, "SELECT CORR(y, x) FROM t", (truth,), runs)[0]
     found = []
-    for word, value in (("VAR_POP(x)", x.var()), ("AVG(x)", x.mean())):
+    for word, value in (("VAR_POP(x)", x.var()), ("AVG(x)", x.mean()), ("COUNT(*)", ROWS)):
         sql = f"SELECT CORR(y, x), {word} FROM t"
         now = root_mean_squares(table, sql, (truth, value), runs)[0]
         setting = f"{ROWS:,} rows, y = (x + z) / 2, 0..100, reals that may be NULL"

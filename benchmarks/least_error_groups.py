@@ -17,7 +17,10 @@ from measure import stages
 from people import SEED
 
 import dpsql
+from dpsql.core.exact import weight_of
+from dpsql.core.selection import show_probability
 from dpsql.core.truncated_geometric import TruncatedGeometric
+from dpsql.core.weighted import GroupsByWeights
 
 PEOPLE, KEYS, MOST = 10_000, 1_000, 8
 
@@ -37,6 +40,11 @@ def _shown(frame: pd.DataFrame, sql: str, mechanism: str = "auto") -> float:
     """How many groups are shown, by their exact chances."""
     declared = dpsql.Table(frame, unit="pid", max_groups=MOST, max_rows_per_group=1)
     release, _ = stages("t", declared, sql, epsilon=1, delta=float(DELTA), mechanism=mechanism)
+    chosen = release.selection
+    if isinstance(chosen, GroupsByWeights):  # people in fewer groups than may count weigh more
+        many = frame.groupby("pid")["key"].transform("nunique").to_numpy()
+        weights = pd.Series([weight_of(chosen.scale, k) for k in many.tolist()]).groupby(frame["key"].to_numpy()).sum()
+        return sum(show_probability(chosen.noise, int(each), chosen.height) for each in weights.tolist())
     return sum(release.chance_shown(n) or 0.0 for n in frame.groupby("key")["pid"].nunique().tolist())
 
 

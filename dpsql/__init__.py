@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 from dpsql.shell import interrupted as _interrupted  # noqa: F401  isort: skip - first, as all else takes its time
 
 if TYPE_CHECKING:
-    from dpsql import accounting, accuracy, errors
+    from dpsql import accounting, accuracy, errors, owner
     from dpsql.answer.explain import Explanation
     from dpsql.answer.result import Result
     from dpsql.core.ledger.budget import Budget
     from dpsql.core.loss import PrivacyLoss
     from dpsql.core.unit import Neighbours
     from dpsql.errors import DPSQLError
+    from dpsql.owner.suggestion import suggest_schema
     from dpsql.session.owner_file import Schema
     from dpsql.session.query import query
     from dpsql.session.session import Session
@@ -40,7 +41,9 @@ __all__ = [
     "accuracy",
     "declare",
     "errors",
+    "owner",
     "query",
+    "suggest_schema",
 ]
 
 _HOMES = {
@@ -56,6 +59,7 @@ _HOMES = {
     "__version__": "version",
     "declare": "session.table",
     "query": "session.query",
+    "suggest_schema": "owner.suggestion",
 }
 """Where each public name lives; the others of `__all__` are modules."""
 
@@ -76,6 +80,6 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(shell: object) -> None:
     """`%load_ext dpsql`: the %dpsql and %%dpsql magics."""
-    from dpsql.shell.magic import register
+    from dpsql.shell.extension import register
 
     register(shell)

@@ -13,6 +13,7 @@
     │   ├── MissingBounds         a sum over values that nobody has bounded
     │   └── UnknownGroups         GROUP BY a column whose values are themselves private
     ├── BudgetExceeded
+    ├── ConfirmationRequired      a large spend that nobody has confirmed
     ├── InvalidPrivacyParameter   epsilon, delta
     ├── InvalidSchema             bounds, keys, types and the names of columns
     ├── InvalidArgument           an unknown strategy, mechanism, engine ...
@@ -28,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from types import TracebackType
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,32 @@ class DPSQLError(Exception):
         lines += hint.split("\n") if hint else []
         return "\n  ".join(lines)
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows (IPython's hook): the text, and the user's own line that asked, without frames of this
+        package; of an InternalError, which is to be reported, all of them."""
+        import traceback  # only where something went wrong
+
+        if isinstance(self, InternalError):
+            return traceback.format_exception(self)
+        return [*f"{type(self).__name__}: {self}".split("\n"), *_asked_at(self.__traceback__)]
+
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.message, self.span, self.hint, self.about)
+
+
+def _asked_at(trace: TracebackType | None) -> list[str]:
+    """The line of the user's own program that called this package, where it is known."""
+    from linecache import getline
+
+    place = ("", 0)
+    while trace is not None:
+        module = str(trace.tb_frame.f_globals.get("__name__"))
+        if module.partition(".")[0] == __name__.partition(".")[0]:
+            break
+        place = (trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+        trace = trace.tb_next
+    text = getline(*place).strip()
+    return [f"  at line {place[1]}: {text}"] if text else []
 
 
 def as_written(value: object) -> str:
@@ -145,6 +171,10 @@ class UnknownGroups(QueryRefused):
 
 class BudgetExceeded(DPSQLError):
     """The query costs more than is left; nothing was run and nothing was charged."""
+
+
+class ConfirmationRequired(DPSQLError):
+    """A large spend that nobody has confirmed; nothing was run and nothing was charged."""
 
 
 class InvalidPrivacyParameter(DPSQLError):

@@ -84,7 +84,9 @@ def insecure_draws(session: Session, sql: str, runs: int, **terms: Any) -> pd.Da
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
         raise InvalidArgument(f"runs must be a whole number from 1 on, got {as_written(runs)}.")
     release: Release = session.explain(sql, **terms).release
-    answers = [finished(release, run(release, session._stores, paid=False), "").df for _ in range(runs)]
+    answers = [
+        finished(release, run(release, session._stores, session._engine, paid=False), "").df for _ in range(runs)
+    ]
     return pd.concat(answers, keys=range(runs), names=["run", "row"])
 
 
@@ -104,7 +106,7 @@ def _executed(session: Session, plan: ExactPlan, key: bytes) -> ExactTable:
     table: ExactTable | None = None
     failed = ""
     try:
-        table = executor_of(session._stores).execute(plan, key)
+        table = executor_of(session._stores, session._engine).execute(plan, key)
     except Exception as error:  # noqa: BLE001 - its words could quote a row
         failed = type(error).__name__
     if table is None:

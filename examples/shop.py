@@ -6,6 +6,8 @@ python examples/shop.py
 from __future__ import annotations
 
 import runpy
+import shutil
+import tempfile
 from pathlib import Path
 
 import dpsql
@@ -84,10 +86,17 @@ LIMITED = (
 
 
 def main() -> None:
-    """An explanation, nine questions, and one question with three limits."""
+    """The shop's questions, and what the intervals do not say."""
     tables = runpy.run_path(str(FOLDER / "make.py"))["tables"]()
-    session = dpsql.Session(tables, schema=dpsql.Schema.from_toml(FOLDER / "shop.toml"))
+    with tempfile.TemporaryDirectory() as folder:  # its ledger lies beside the schema: a copy's goes with the copy
+        schema = dpsql.Schema.from_toml(shutil.copy(FOLDER / "shop.toml", folder))
+        with dpsql.Session(tables, schema=schema) as session:
+            ask_all(session)
+    print(f"\nThe intervals are of the noise alone. The exact revenue is {tables['orders']['o_amount'].sum():,.0f}.")
 
+
+def ask_all(session: dpsql.Session) -> None:
+    """An explanation, nine questions, and one question with three limits, each printed."""
     print("Before anything is spent: what would a query do?\n")
     print(session.query(f"EXPLAIN PRIVACY {REVENUE.strip()}", epsilon=1))
 
@@ -99,7 +108,6 @@ def main() -> None:
     for rows in (2, 10, 40):
         print(f"at most {rows} orders of a customer:")
         print(session.query(LIMITED.format(rows=rows), epsilon=0.3))
-    print(f"\nThe intervals are of the noise alone. The exact revenue is {tables['orders']['o_amount'].sum():,.0f}.")
 
 
 if __name__ == "__main__":

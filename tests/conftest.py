@@ -1,5 +1,6 @@
 """What all tests share: the sample data, and property tests without a clock."""
 
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -10,15 +11,20 @@ settings.register_profile("dpsql", deadline=None)  # a slow machine is no failur
 settings.load_profile("dpsql")
 
 
-@pytest.fixture(scope="session")
-def sample() -> Path:
-    """The folder of the sample data: adult.csv, adult.toml, README.md."""
-    return Path(__file__).parent.parent / "adult_sample"
+SAMPLE = Path(__file__).parent.parent / "adult_sample"
+
+
+@pytest.fixture
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the sample's folder: adult.csv, adult.toml, README.md. Its ledger goes with it, and no budget of the
+    clone's is spent."""
+    files = shutil.ignore_patterns("*.ledger")
+    return Path(shutil.copytree(SAMPLE, tmp_path_factory.mktemp("clone") / SAMPLE.name, ignore=files))
 
 
 @pytest.fixture(scope="session")
-def _read_once(sample: Path) -> pd.DataFrame:
-    return pd.read_csv(sample / "adult.csv")
+def _read_once() -> pd.DataFrame:
+    return pd.read_csv(SAMPLE / "adult.csv")
 
 
 @pytest.fixture

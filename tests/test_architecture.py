@@ -2,6 +2,7 @@
 
 import ast
 import io
+import re
 import sys
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,18 +23,21 @@ FLOORS = (  # folders of dpsql/ and files of its root, lowest floor first; rooms
     ("release",),
     ("answer",),
     ("session",),
+    ("owner",),
     ("shell", "testing"),
     ("__main__", "__init__"),
 )
 BUDGETS = {  # raised with a reason, never by accident
-    "folders in the root": 12,
+    "folders in the root": 13,
     "files in the root": 6,
-    "lines of code in core": 4725,
-    "lines of docstrings and comments in core": 1400,
+    "lines of code in core": 5355,
+    "lines of docstrings and comments in core": 1585,
 }
 GUESTS = {  # a name from outside, and the rooms or modules that may use it
-    "pandas": ("executors", "sources", "accounting", "answer", "session", "shell", "testing", "__init__"),
+    "pandas": ("executors", "sources", "accounting", "answer", "session", "owner", "shell", "testing", "__init__"),
     "sqlglot": ("sql",),
+    "duckdb": ("executors.duckdb.*",),
+    "pyspark": ("executors.spark.*",),
     "numpy": tuple(room for floor in FLOORS[1:] for room in floor),
     "os.urandom": ("core.samplers",),
     "os.getrandom": (),
@@ -88,7 +92,7 @@ def objection(module: str, name: str) -> str | None:
         if room in NAME_NO_ENGINE and other in ENGINES:
             return f"names an engine ({other}), which {room} does not"
     for guest, hosts in GUESTS.items():
-        inside = any(fnmatch(room, host) or module == f"dpsql.{host}" for host in hosts)
+        inside = any(fnmatch(room, host) or fnmatch(module, f"dpsql.{host}") for host in hosts)
         if f"{name}.".startswith(f"{guest}.") and not inside:
             return f"uses {guest}, which is for {', '.join(hosts) or 'no room'} alone"
     return None
@@ -167,6 +171,18 @@ def test_every_module_keeps_to_its_floor():
     assert not found, "\n".join(["modules that left their floor:", *found])
 
 
+def private_guests(source: str) -> list[str]:
+    """Private names that are imported from another module."""
+    imports = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom))
+    return [name.name for node in imports for name in node.names if re.match("_(?!_)", name.name)]
+
+
+def test_private_names_stay_at_home():
+    found = {module: names for module, path in modules().items() if (names := private_guests(path.read_text("utf-8")))}
+    assert not found, f"private names that others import: {found}"
+    assert private_guests("from dpsql.core.samplers import _words, uniform_below") == ["_words"]
+
+
 def circles(imports: Mapping[str, Iterable[str]]) -> list[str]:
     """The modules that lead back to themselves by what they import, at any distance."""
     left = {module: set(others) & set(imports) for module, others in imports.items()}
@@ -215,20 +231,21 @@ def test_the_house_grows_by_decision_alone():
     [
         ("dpsql.core.loss", "from dpsql.sql.parse import parse", "import sql of floor 4"),
         ("dpsql.core.loss", "def f():\n    import dpsql.session", "line 2: stands on floor 3 (core)"),
-        ("dpsql.session.session", "from dpsql import Session", "import __init__ of floor 10"),
+        ("dpsql.session.session", "from dpsql import Session", "import __init__ of floor 11"),
         ("dpsql.errors", "if TYPE_CHECKING:\n    from dpsql import schema", "import schema of floor 1"),
         ("dpsql.plan.facts", "from dpsql.core.unit import Neighbours", "import core of floor 3"),
         ("dpsql.core.stability", "from dpsql.executors.base import Executor", "import executors of floor 5"),
         ("dpsql.sources.frames", "from dpsql.executors import base", "import executors of floor 5"),
         ("dpsql.release.release", "from dpsql.executors.pandas.executor import executed", "names an engine"),
         ("dpsql.answer.result", "from dpsql.executors.pandas import columns", "names an engine"),
-        ("dpsql.shell.cli", "import dpsql", "import __init__ of floor 10"),
+        ("dpsql.shell.cli", "import dpsql", "import __init__ of floor 11"),
         ("dpsql.sql.bind", "from .parse import parse", "relatively"),
         ("dpsql.sql.bind", "if TYPE_CHECKING:\n    import pandas as pd", "line 2: uses pandas"),
         ("dpsql.release.release", "from pandas import DataFrame", "uses pandas"),
         ("dpsql.schema.columns", "import pandas", "uses pandas"),
         ("dpsql.executors.pandas.executor", "from sqlglot import exp", "uses sqlglot, which is for sql alone"),
         ("dpsql.errors", "import numpy as np", "uses numpy"),
+        ("dpsql.executors.sql.compile", "import duckdb", "uses duckdb"),
         ("dpsql.core.samplers", "import random", "uses random, which is for no room alone"),
         ("dpsql.core.samplers", "import numpy as np\nnp.random.default_rng(0)", "line 2: uses numpy.random"),
         ("dpsql.core.samplers", "from numpy import random as r", "uses numpy.random"),

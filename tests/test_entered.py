@@ -11,12 +11,12 @@ import pytest
 
 BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "entered.py"
 BUDGETS = {  # as `benchmarks/entered.py` counts; a few are left free
-    "files, first question": 128,
-    "functions, first question": 1_090,  # see docs/decisions/0031 (paid for), 0033 and 0034 (designs are compared)
+    "files, first question": 133,
+    "functions, first question": 1_120,  # see docs/decisions/0031 (paid for), 0033 and 0034 (designs), 0039, 0042
     "files, known question": 43,
     "functions, known question": 290,
-    "modules of dpsql.query": 165,
-    "modules after a first question": 201,
+    "modules of dpsql.query": 180,  # see 0050, 0056 (engines are known before they are asked), 0039, 0042, 0044
+    "modules after a first question": 216,
 }
 _PATTERN = r"""cold: (\d+) files, (\d+) functions
 warm: (\d+) files, (\d+) functions

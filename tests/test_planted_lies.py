@@ -5,6 +5,7 @@ A lie is a monkeypatch of dpsql. Its check passes on the honest engine and fails
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import threading
@@ -22,7 +23,7 @@ import pytest
 from dpsql.answer.result import Result
 from dpsql.answer.warnings import warnings_of
 from dpsql.core import contribution as limits
-from dpsql.core import measurement, mechanisms, reach, samplers, selection, sensitivity, stability
+from dpsql.core import measurement, mechanisms, nulls, reach, samplers, selection, sensitivity, stability
 from dpsql.core.cost import Cost
 from dpsql.core.ledger import book as ledger_book
 from dpsql.core.ledger import filters, ledger
@@ -33,6 +34,7 @@ from dpsql.core.stability import Stability
 from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.core.unit import ContributionBound
 from dpsql.errors import BudgetExceeded, InternalError
+from dpsql.executors.keyed_hash import limbs_of
 from dpsql.executors.pandas import (
     accumulators,
     columns,
@@ -45,13 +47,13 @@ from dpsql.executors.pandas import (
     unit_sums,
 )
 from dpsql.executors.pandas import executor as pandas
-from dpsql.executors.pandas.hashing import hash_vector
+from dpsql.executors.pandas.hashing import hash_key, hash_vector
 from dpsql.executors.pandas.joining import KeyColumn, key_of
 from dpsql.plan import expressions, facts, functions, nodes
 from dpsql.plan.expressions import Fact, Vector
 from dpsql.plan.functions import conditional
 from dpsql.release import calibrate as release_calibrate
-from dpsql.release import finish
+from dpsql.release import finish, hidden
 from dpsql.release import plan as release_planned
 from dpsql.release.finish import finish as finished
 from dpsql.schema.columns import Type
@@ -106,12 +108,12 @@ def take_the_width_for_the_reach(patch: Patch) -> None:
 
 def forget_nulls(patch: Patch) -> None:
     """A nullable argument's count is taken for public."""
-    honest = reach.fact
+    honest = nulls.fact
 
     def fact(expr: Any, known: Any = None) -> Fact:
         return Fact(honest(expr, known).range, nullable=False)
 
-    patch.setattr(reach, "fact", fact)
+    patch.setattr(nulls, "fact", fact)
 
 
 def let_a_filter_keep_every_row(patch: Patch) -> None:
@@ -154,6 +156,8 @@ def draw_five_percent_too_little(patch: Patch) -> None:
         patch.setattr(samplers, name, lambda scale, *rest, honest=honest: honest(scale * Fraction(95, 100), *rest))
     gaussian = samplers.discrete_gaussian
     patch.setattr(samplers, "discrete_gaussian", lambda variance, size: gaussian(variance * Fraction(9, 10), size))
+    rounded = mechanisms.rounded_gaussian
+    patch.setattr(mechanisms, "rounded_gaussian", lambda variance, size: rounded(variance * Fraction(9, 10), size))
 
 
 def give_every_sum_the_whole_epsilon(patch: Patch) -> None:
@@ -167,7 +171,8 @@ def give_every_sum_the_whole_epsilon(patch: Patch) -> None:
 
 def calibrate_the_gaussian_classically(patch: Patch) -> None:
     """rho = epsilon^2 / 2, as if a Gaussian were a Laplace."""
-    patch.setattr(mechanisms, "rho_for", lambda epsilon, _delta: epsilon * epsilon / 2)
+    for name in ("rho_for", "gaussian_rho"):
+        patch.setattr(mechanisms, name, lambda epsilon, _delta: epsilon * epsilon / 2)
 
 
 def use_one_draw_for_all_coordinates(patch: Patch) -> None:
@@ -183,17 +188,15 @@ def use_the_continuous_threshold(patch: Patch) -> None:
     def threshold(noise: Any, most_of_a_unit: int, delta: Fraction) -> int:
         return math.ceil(most_of_a_unit + noise.scale * math.log(1 / (2 * delta)) - 1e-9)
 
-    patch.setattr(release_calibrate, "threshold", threshold)
+    patch.setattr(hidden, "threshold", threshold)
 
 
 def let_the_threshold_be_one_too_low(patch: Patch) -> None:
-    patch.setattr(release_calibrate, "threshold", lambda *args: selection.threshold(*args) - 1)
+    patch.setattr(hidden, "threshold", lambda *args: selection.threshold(*args) - 1)
 
 
 def toss_coins_twice_as_lucky(patch: Patch) -> None:
-    patch.setattr(
-        release_calibrate, "chance_below", lambda *args: min(2 * selection.chance_below(*args), Fraction(99, 100))
-    )
+    patch.setattr(hidden, "chance_below", lambda *args: min(2 * selection.chance_below(*args), Fraction(99, 100)))
 
 
 def toss_luckier_coins_than_are_checked(patch: Patch) -> None:
@@ -306,7 +309,7 @@ def let_a_fork_spend_too(patch: Patch) -> None:
 
 
 def seed_the_sampler(patch: Patch) -> None:
-    patch.setattr(samplers, "_random_words", lambda n: np.random.default_rng(7).integers(0, 2**64, n, dtype=np.uint64))
+    patch.setattr(samplers, "random_words", lambda n: np.random.default_rng(7).integers(0, 2**64, n, dtype=np.uint64))
 
 
 def share_random_bits_across_forks(patch: Patch) -> None:
@@ -317,7 +320,7 @@ def share_random_bits_across_forks(patch: Patch) -> None:
         taken, buffer[0] = buffer[0][: 8 * n], buffer[0][8 * n :]
         return np.frombuffer(taken, dtype=np.uint64)
 
-    patch.setattr(samplers, "_random_words", words)
+    patch.setattr(samplers, "random_words", words)
 
 
 # Ranges, sums, groups, errors
@@ -717,7 +720,7 @@ CHECKS = [
     getattr(module, name)
     for module in (checks, language)
     for name in dir(module)
-    if name.startswith("check_") and name != "check_rule"
+    if name.startswith("check_") and name not in ("check_rule", "check_across")
 ]
 
 
@@ -789,15 +792,15 @@ def keep_the_first_rows(patch: Patch) -> None:
 def hash_the_codes_of_units(patch: Patch) -> None:
     """Codes depend on who else is there."""
 
-    def hashes(self: Any, key: bytes, salt: int, places: Any) -> Any:
-        return hash_vector(key, salt, Vector(self.numbers()[places].astype(np.int64)), Type.INTEGER)
+    def hashes(self: Any, key: Any, places: Any) -> Any:
+        return hash_vector(key, Vector(self.numbers()[places].astype(np.int64)), limbs_of(Type.INTEGER))
 
     patch.setattr(relations.Units, "hashes", hashes)
 
 
 def hash_the_codes_of_groups(patch: Patch) -> None:
     def hashes(self: Any, _groups: Any, codes: Any) -> Any:
-        return hash_vector(self.key, 1_000, Vector(codes), Type.INTEGER)
+        return hash_vector(hash_key(self.key), Vector(codes), limbs_of(Type.INTEGER))
 
     patch.setattr(kept_rows.RowHashes, "_of_groups", hashes)
 
@@ -892,6 +895,17 @@ def tell_one_person_in_two_tables_apart(patch: Patch) -> None:
     patch.setattr(database, "merged_units", merged)
 
 
+def tell_a_row_of_two_unions_apart(patch: Patch) -> None:
+    """Each union's rows are new units: a row that is read by a union within a union is two."""
+    honest, number = database.merged_units, itertools.count()
+
+    def merged(parts: Any) -> Any:
+        found = honest(parts)
+        return found if found.values is not None else replace(found, tables=((f"union {next(number)}", found.count),))
+
+    patch.setattr(database, "merged_units", merged)
+
+
 def forget_to_clip_totals(patch: Patch) -> None:
     honest = unit_sums.unit_totals
     patch.setattr(unit_sums, "unit_totals", lambda *args, **_: honest(*args, least=-(2**50), most=2**50))
@@ -957,12 +971,12 @@ def believe_in_unique_units(patch: Patch) -> None:
 
 def count_one_unit_once_for_the_threshold(patch: Patch) -> None:
     """Groups are chosen by a count of rows, of which one unit may have several."""
-    honest = release_calibrate.change_of
+    honest = hidden.change_of
 
     def change_of(parts: Any, terms: Any, analysis: Any) -> Any:
         return replace(honest(parts, terms, analysis), in_a_group=(terms[0][0][1],))
 
-    patch.setattr(release_calibrate, "change_of", change_of)
+    patch.setattr(hidden, "change_of", change_of)
 
 
 def open_one_group_a_unit(patch: Patch) -> None:
@@ -973,7 +987,7 @@ def choose_groups_as_if_each_unit_had_one(patch: Patch) -> None:
     def law(epsilon: Fraction, delta: Fraction, _groups: int, least: int) -> TruncatedGeometric:
         return TruncatedGeometric(epsilon, delta, 1, least)
 
-    patch.setattr(release_calibrate, "TruncatedGeometric", law)
+    patch.setattr(hidden, "TruncatedGeometric", law)
 
 
 def always_use_one_key(patch: Patch) -> None:
@@ -1020,6 +1034,15 @@ UNIT_LIES: list[tuple[Lie, Callable[[], None]]] = [
     (follow_clipped_keys, KEYS_LEAD_AWAY),
     (clip_units_to_their_bounds, asks("SELECT COUNT(*) FROM e", R1, enforced=True)),
     (tell_one_person_in_two_tables_apart, asks(UNIONS[0], R2)),
+    (
+        tell_a_row_of_two_unions_apart,
+        asks(
+            f"{unit_checks.CLAUSE} (max_groups_contributed = 1, group_selection_strategy = TRUNCATED_GEOMETRIC) "
+            "v > 1, COUNT(v) FROM (SELECT k AS v FROM t UNION ALL "
+            "SELECT v FROM (SELECT k AS v FROM t UNION ALL SELECT k AS v FROM t) "
+            "AS a) AS b GROUP BY v > 1"
+        ),
+    ),
     (forget_to_clip_totals, asks("SELECT COUNT(*) FROM e", R2)),
     (count_rows_for_units, asks("SELECT COUNT(DISTINCT pid) FROM e")),
     (forget_groups_without_kept_rows, asks(BY_K, R3)),

@@ -55,7 +55,7 @@ def never_ask_what_an_engine_lacks(patch: Patch) -> None:
 
 
 def run_all_on_one_engine(patch: Patch) -> None:
-    def executor_of(stores: Mapping[str, Any]) -> Any:
+    def executor_of(stores: Mapping[str, Any], _engine: Any) -> Any:
         return base.ENGINES["pandas"].executor(stores)
 
     from dpsql.session import run
@@ -64,7 +64,7 @@ def run_all_on_one_engine(patch: Patch) -> None:
 
 
 def let_engines_mix(patch: Patch) -> None:
-    patch.setattr(sessions, "engine_for", lambda private: next(map(base.engine_of, private.values())))
+    patch.setattr(sessions, "engine_for", lambda private, _word: next(map(base.engine_of, private.values())))
 
 
 def _charges_nothing() -> None:

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import tpch  # noqa: E402 - of the benchmarks
+import tpch_times  # noqa: E402 - of the benchmarks
 
 NAMES = sorted(path.stem for path in (tpch.FOLDER / "queries").glob("q??.sql"))
 EPSILON = 1e7
@@ -164,6 +165,33 @@ def test_a_question_is_answered_as_duckdb_answers_it(name: str, shop: tuple[dpsq
         return
     errors = tpch.relative_errors(noisy, truth, query.keys).fillna(0)
     assert (errors.to_numpy() < 0.05).all(), errors.describe()
+
+
+@pytest.fixture(scope="module")
+def stored(
+    shop: tuple[dpsql.Session, duckdb.DuckDBPyConnection], tmp_path_factory: pytest.TempPathFactory
+) -> dpsql.Session:
+    """The same tables as Parquet files, asked where they lie."""
+    folder = tmp_path_factory.mktemp("shop")
+    for name in tpch.TABLES:
+        shop[1].execute(f"COPY {name} TO '{folder}/{name}.parquet' (FORMAT parquet)")
+    return tpch_times.sessions(folder, ["duckdb"])["duckdb"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_duckdb_gives_the_same_integers(
+    name: str, shop: tuple[dpsql.Session, duckdb.DuckDBPyConnection], stored: dpsql.Session
+) -> None:
+    query = tpch.read(name)
+    assert stored._engine.name == "duckdb"
+    assert tpch_times.same({"pandas": shop[0], "duckdb": stored}, query) == "yes"
+
+
+def test_other_integers_are_noticed(shop: tuple[dpsql.Session, duckdb.DuckDBPyConnection], tmp_path: Path) -> None:
+    for name in tpch.TABLES:
+        shop[1].execute(f"COPY (FROM {name} LIMIT 1000) TO '{tmp_path}/{name}.parquet' (FORMAT parquet)")
+    fewer = tpch_times.sessions(tmp_path, ["duckdb"])["duckdb"]
+    assert tpch_times.same({"pandas": shop[0], "duckdb": fewer}, tpch.read("q01")) == "NO"
 
 
 def test_the_limits_decide_how_much_noise_there_is(shop: tuple[dpsql.Session, Any]) -> None:

@@ -70,24 +70,24 @@ def consistent(
     sizes, front = _shapes(noisy)
     keys = sorted(sizes)
     dtype: Any = object if exactly else np.float64
-    weights: dict[GroupingSet, Any] = dict(_weights({each: variances.get(each, math.nan) for each in noisy}, sizes))
+    weights: dict[GroupingSet, Any] = dict(weights_of({each: variances.get(each, math.nan) for each in noisy}, sizes))
     if exactly:
         weights = {each: Fraction(weight) for each, weight in weights.items()}
-    evidence = _evidence(weights, keys, dtype)
+    evidence = evidence_of(weights, keys, dtype)
     seen = {
         measured: _analysed(_exact(table) if exactly else table, len(measured), dtype)
         for measured, table in noisy.items()
     }
     estimates = {}
     for each in wanted:
-        _components(each, sizes, evidence, keys)
+        components_of(each, sizes, evidence, keys)
         coordinates = np.zeros(front + tuple(sizes[key] for key in each), dtype)
         for measured, coefficients in seen.items():
             common = tuple(key for key in each if key in measured)
-            known = evidence[_places(keys, common)]
+            known = evidence[places_of(keys, common)]
             shares = np.divide(weights[measured], known, out=np.zeros(known.shape, dtype), where=known > 0)
             cells = np.ix_(*(np.minimum(np.arange(sizes[key]), 1) for key in common))
-            coordinates[_places(each, common)] += coefficients[_places(measured, common)] * shares[cells]
+            coordinates[places_of(each, common)] += coefficients[places_of(measured, common)] * shares[cells]
         estimates[each] = _synthesised(coordinates, len(each))
     return estimates
 
@@ -98,18 +98,18 @@ def variances_of(
     """The variance of a cell of each wanted marginal by least squares from measured sets with these variances; key i
     has sizes[i] values. Raises ValueError as `consistent` does."""
     known = dict(enumerate(sizes))
-    keys = sorted(_union(variances))
-    evidence = _evidence(_weights(variances, known), keys)
+    keys = sorted(union_of(variances))
+    evidence = evidence_of(weights_of(variances, known), keys)
     loudest = max(variances.values(), default=0.0)
     estimated = {}
     for each in wanted:
-        freedom, parts = _components(each, known, evidence, keys)
+        freedom, parts = components_of(each, known, evidence, keys)
         terms = np.divide(freedom, parts, out=np.zeros(parts.shape), where=freedom > 0)
         estimated[each] = float(terms.sum()) / _cells(each, known) ** 2 * loudest
     return estimated
 
 
-def _weights(variances: Mapping[GroupingSet, float], sizes: Sizes) -> dict[GroupingSet, float]:
+def weights_of(variances: Mapping[GroupingSet, float], sizes: Sizes) -> dict[GroupingSet, float]:
     """a_M = 1 / (v_M s_M) for each measured set, times the largest of the variances."""
     if not all(0 <= each < math.inf for each in variances.values()):
         raise ValueError("every measured set needs a finite variance of at least 0")
@@ -117,17 +117,17 @@ def _weights(variances: Mapping[GroupingSet, float], sizes: Sizes) -> dict[Group
     return {each: 1 / (max(v / loudest, _QUIETEST) * _cells(each, sizes)) for each, v in variances.items()}
 
 
-def _evidence(weights: Mapping[GroupingSet, Any], keys: Sequence[int], dtype: Any = np.float64) -> NDArray[Any]:
+def evidence_of(weights: Mapping[GroupingSet, Any], keys: Sequence[int], dtype: Any = np.float64) -> NDArray[Any]:
     """A_T for every set T of the keys: an array with an axis of length 2 for each key, place 1 if T has it."""
     evidence = np.zeros((2,) * len(keys), dtype)
     for measured, weight in weights.items():
-        evidence[_places(keys, measured)] += weight
+        evidence[places_of(keys, measured)] += weight
     return evidence
 
 
-def _components(each: GroupingSet, sizes: Sizes, evidence: Floats, keys: Sequence[int]) -> tuple[Floats, Floats]:
+def components_of(each: GroupingSet, sizes: Sizes, evidence: Floats, keys: Sequence[int]) -> tuple[Floats, Floats]:
     """d_T and A_T for all T within the set, each of shape (2, ..., 2). Raises ValueError where a d_T > 0 has no A_T."""
-    freedom, parts = _freedom(each, sizes), evidence[_places(keys, each)]
+    freedom, parts = _freedom(each, sizes), evidence[places_of(keys, each)]
     if not set(each) <= set(keys) or np.any((freedom > 0) & (parts == 0)):
         raise ValueError(f"no measured set has all keys of {each}")
     return freedom, parts
@@ -149,11 +149,11 @@ def _cells(each: GroupingSet, sizes: Sizes) -> int:
     return math.prod(sizes[key] for key in each)
 
 
-def _union(sets: Iterable[GroupingSet]) -> GroupingSet:
+def union_of(sets: Iterable[GroupingSet]) -> GroupingSet:
     return tuple(sorted({key for each in sets for key in each}))
 
 
-def _places(axes: Iterable[int], kept: Iterable[int]) -> tuple[Any, ...]:
+def places_of(axes: Iterable[int], kept: Iterable[int]) -> tuple[Any, ...]:
     """The index that keeps whole the axes of some keys and takes place 0 of the others; leading axes stay."""
     return (..., *(slice(None) if key in set(kept) else 0 for key in axes))
 
@@ -240,7 +240,7 @@ def allocation(
     if not asked or not guard >= 0:
         raise ValueError("shares are for at least one wanted set, with a guard of at least 0")
     variances_of(dict.fromkeys(sets, 1.0), sizes, asked)
-    plain = [some for some in ([_union(asked)], asked, sets) if set(some) <= set(sets)]
+    plain = [some for some in ([union_of(asked)], asked, sets) if set(some) <= set(sets)]
     counts = np.array([[each in some for each in sets] for some in plain], dtype=np.int64)
     power = {"laplace": 2, "gaussian": 1}[law]
     over = guard / np.array([len(asked) ** power * whole(each) for each in asked])
@@ -254,7 +254,7 @@ def _with_unions(asked: Sequence[GroupingSet], sizes: Sizes) -> list[GroupingSet
     """The wanted sets and unions of two of them and of all, those with the fewest cells first. Where keys have few
     values a union serves sets better than their shares: at the full budget it gives a set the variance of as many cells
     as are summed; a share of 1/n, of n^2 cells for Laplace noise."""
-    unions = {_union(pair) for pair in combinations(asked, 2)} | {_union(asked)}
+    unions = {union_of(pair) for pair in combinations(asked, 2)} | {union_of(asked)}
     more = sorted(unions.difference(asked), key=lambda each: (_cells(each, sizes), each))
     return [*asked, *more[: max(0, _MOST_WITH_UNIONS - len(asked))]]
 
@@ -263,12 +263,12 @@ def _model(
     sets: Sequence[GroupingSet], asked: Sequence[GroupingSet], sizes: Sizes, whole: Callable[[GroupingSet], float]
 ) -> tuple[Floats, Floats]:
     """`seen` and `freedom` of a `_Descent`."""
-    keys = _union(sets)
-    inside = np.stack([_evidence({each: 1.0}, keys).ravel() for each in sets], axis=1) > 0
+    keys = union_of(sets)
+    inside = np.stack([evidence_of({each: 1.0}, keys).ravel() for each in sets], axis=1) > 0
     _, first, which = np.unique(np.packbits(inside, axis=1), axis=0, return_index=True, return_inverse=True)
     freedom = np.zeros((len(asked), len(first)))
     for row, each in zip(freedom, asked, strict=True):
-        within = which.reshape((2,) * len(keys))[_places(keys, each)]
+        within = which.reshape((2,) * len(keys))[places_of(keys, each)]
         np.add.at(row, within, _freedom(each, sizes) / float(_cells(each, sizes)) ** 2)
     return inside[first] / np.array([_cells(each, sizes) * whole(each) for each in sets]), freedom
 

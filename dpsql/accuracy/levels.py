@@ -48,7 +48,7 @@ from dpsql.accuracy.generating_functions import (
     LaplaceCombination,
     power,
 )
-from dpsql.accuracy.hierarchies import GroupingSet, _components, _evidence, _places, _union, _weights
+from dpsql.accuracy.hierarchies import GroupingSet, components_of, evidence_of, places_of, union_of, weights_of
 from dpsql.schema.frozen import dataclass
 
 Places = NDArray[np.intp]
@@ -90,14 +90,14 @@ def mixture(variances: Mapping[GroupingSet, float], sizes: Sequence[int], wanted
     of keys outside S, are alike.
     """
     known = dict(enumerate(sizes))
-    keys = sorted(_union(variances))
-    weights = _weights(variances, known)
-    evidence = _evidence(weights, keys)
-    _components(wanted, known, evidence, keys)
+    keys = sorted(union_of(variances))
+    weights = weights_of(variances, known)
+    evidence = evidence_of(weights, keys)
+    components_of(wanted, known, evidence, keys)
     mixed = []
     for measured, own in weights.items():
         common = tuple(key for key in wanted if key in measured)
-        parts = evidence[_places(keys, common)]
+        parts = evidence[places_of(keys, common)]
         sums = np.divide(1.0, parts, out=np.zeros(parts.shape), where=parts > 0)
         for axis, key in enumerate(common):
             without, within = np.moveaxis(sums, axis, 0)

@@ -44,6 +44,7 @@ _CHUNK = 1_024  # weight vectors at a time
 _MOST_CUBE_WEIGHTS = 6
 _LEAST_WEIGHT = 1 / 256
 _FARTHEST = 700.0  # exp(-700) is still a number
+_UNIT = 256
 
 
 def half_widths(law: str, dimension: int, weights: Floats, level: float) -> Floats:
@@ -62,8 +63,7 @@ def half_widths(law: str, dimension: int, weights: Floats, level: float) -> Floa
         raise ValueError("level must be between 0 and 1")
     if law == "gaussian":
         # The sum is normal; 1e-12 covers the rounding of the norm and of erfc.
-        z = solve(lambda x: 2 * gaussian_tail(x), 1 - level)
-        return np.asarray(np.sqrt((size**2).sum(axis=0)) * z * (1 + 1e-12), dtype=np.float64)
+        return np.asarray(np.sqrt((size**2).sum(axis=0)) * _normal_width(level) * (1 + 1e-12), dtype=np.float64)
     if law not in {"cube", "laplace"}:
         raise ValueError(f"unknown law {law!r}")
     widths = np.zeros(size.shape[1])
@@ -76,6 +76,12 @@ def half_widths(law: str, dimension: int, weights: Floats, level: float) -> Floa
                 ordered = fewer(ordered, dimension, _MOST_CUBE_WEIGHTS)
             widths[chunk] = ordered[0] * _relative_widths(law, dimension, ordered / ordered[0], level)
     return widths
+
+
+@lru_cache(maxsize=1024)
+def _normal_width(level: float) -> float:
+    """Of the normal law of variance 1."""
+    return solve(lambda x: 2 * gaussian_tail(x), 1 - level)
 
 
 def fewer(weights: Floats, dimension: int, most: int) -> Floats:
@@ -146,20 +152,22 @@ def _solve(tail: Tail, one: float, weights: Floats, level: float) -> Floats:
 
 @lru_cache(maxsize=128)
 def _polynomial(dimension: int, power: int) -> tuple[float, ...]:
-    """Coefficients, highest first, of G(x) = exp(x) E[max(0, 1 - x / R)^power] for R Gamma(dimension + 1).
+    """Coefficients, highest first, of G(x) = exp(x) E[max(0, 1 - x / R)^power] for R Gamma(dimension + 1), in powers of
+    x / 256: those of x are as small as 1 / d!, which doubles do not hold.
 
     With r = x + y under the integral, E[...] = exp(-x) / d! * integral of y^k (x + y)^(d - k) exp(-y) dy, so that the
     coefficient of x^i is C(d - k, i) (d - i)! / d!, all positive: nothing cancels.
     """
     d, k = dimension, power
-    return tuple(math.comb(d - k, i) * math.factorial(d - i) / math.factorial(d) for i in range(d - k, -1, -1))
+    powers = range(d - k, -1, -1)
+    return tuple(math.comb(d - k, i) * math.factorial(d - i) * _UNIT**i / math.factorial(d) for i in powers)
 
 
 def _evaluate(coefficients: tuple[float, ...], x: Floats) -> Floats:
     """Horner's rule."""
-    total = np.full_like(x, coefficients[0])
+    total, units = np.full_like(x, coefficients[0]), x / _UNIT
     for coefficient in coefficients[1:]:
-        total *= x
+        total *= units
         total += coefficient
     return total
 

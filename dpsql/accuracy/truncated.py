@@ -17,7 +17,8 @@ the chance of the window in k.
 Log-concave: the discrete Laplace and Gaussian laws are, by their formulas. A coordinate x of the K-norm law on the cube
 has the probability sum over r >= |x| of (2r + 1)^(d - 1) a^r, up to a factor (see `tails.cube_upper_tail`). The terms
 are log-concave in r, hence their tail sums are, and |x| does not increase them: log-concave on both sides of 0 and
-symmetric.
+symmetric. The normal law rounded to integers has the probabilities of a log-concave density over steps of 1, which are
+log-concave (Prekopa 1973).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accuracy.normal import log_upper_tail
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SplitLaplace
+from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, RoundedGaussian, SplitLaplace
 from dpsql.core.tails import cube_tail_polynomial
 from dpsql.schema.frozen import dataclass
 
@@ -120,6 +121,18 @@ class _SummedTail:
 
 
 @dataclass(frozen=True, eq=False)
+class _RoundedTail:
+    """The normal law rounded to integers: P(X >= t) = P(Y >= t - 1/2). Exact."""
+
+    scale: float
+    whole: bool = True
+
+    def log_above(self, t: Floats) -> Bounds:
+        log = log_upper_tail((t - 0.5) / self.scale)
+        return log, log
+
+
+@dataclass(frozen=True, eq=False)
 class _NormalTail:
     """The discrete Gaussian law between two normal ones a step apart: P(N >= t) <= P(X >= t) <= P(N >= t - 1) (Canonne,
     Kamath, Steinke 2020, proposition 25; the lower bound is that of a sum of decreasing terms by its integral, since
@@ -142,6 +155,8 @@ def tail_of(noise: object) -> Tail | None:
     if isinstance(noise, CubeLaplace | SplitLaplace):
         d = noise.dimension if isinstance(noise, CubeLaplace) else 1
         return _CubeTail(noise.scale, cube_tail_polynomial(noise.exact_scale, d))
+    if isinstance(noise, RoundedGaussian):
+        return _RoundedTail(noise.scale)
     if not isinstance(noise, DiscreteGaussian):
         return None
     sigma = noise.scale

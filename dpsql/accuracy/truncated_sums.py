@@ -8,7 +8,7 @@ of log-concave laws (Prekopa 1973), which is what intervals within a window need
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpsql.accuracy.normal import log_upper_tail
 from dpsql.accuracy.truncated import Tail
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SplitLaplace
+from dpsql.core.mechanisms import CubeLaplace, GaussianNoise, SplitLaplace
 from dpsql.schema.frozen import dataclass
 
 Floats = NDArray[np.float64]
@@ -33,6 +33,8 @@ _LEAST_PRODUCT = 2.0**-16
 """and so they would where several terms are small."""
 _FARTHEST = 1e6
 _EQUAL = 1 - 1e-6
+_UNIT = 256
+"""Coefficients are of powers of x / 256: those of x are as small as 1 / d!, which doubles do not hold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,17 +58,17 @@ class _SumTail:
 def tail_of_sum(noise: object, sizes: tuple[float, ...]) -> tuple[Tail, float] | None:
     """The tail of the sum of different coordinates times numbers of these absolute sizes, and the step that values are
     counted in; None for a law of which it is not known."""
-    if not isinstance(noise, CubeLaplace | SplitLaplace | DiscreteGaussian) or not all(map(math.isfinite, sizes)):
+    if not isinstance(noise, CubeLaplace | SplitLaplace | GaussianNoise) or not all(map(math.isfinite, sizes)):
         return None
     return _tail(noise, tuple(sorted(sizes, reverse=True)))
 
 
 @lru_cache(maxsize=256)
-def _tail(noise: CubeLaplace | SplitLaplace | DiscreteGaussian, sizes: tuple[float, ...]) -> tuple[Tail, float] | None:
+def _tail(noise: CubeLaplace | SplitLaplace | GaussianNoise, sizes: tuple[float, ...]) -> tuple[Tail, float] | None:
     largest, step = sizes[0], sizes[0] * noise.scale / FINE
     ratios = tuple(each / largest for each in sizes)
     both: Callable[[Floats], Floats]
-    if isinstance(noise, DiscreteGaussian):
+    if isinstance(noise, GaussianNoise):
         both, wide = _normal, math.hypot(*sizes) / largest
     elif len(sizes) < 2 or ratios[-1] < _LEAST_RATIO or math.prod(ratios) < _LEAST_PRODUCT:
         return None
@@ -118,6 +120,16 @@ def _laplaces(k: int) -> Callable[[Floats], Floats]:
     return log_both
 
 
+def _log_polynomial(powers: Sequence[float], x: Floats) -> Floats:
+    """The logarithm of a polynomial with these coefficients, lowest power first and none negative, by Horner's rule
+    from the end that does not overflow."""
+    near, far = np.zeros_like(x), np.zeros_like(x)
+    small, large = np.minimum(x, 1), 1 / np.maximum(x, 1)
+    for low, high in zip(powers, reversed(powers), strict=True):
+        near, far = near * small + high, far * large + low
+    return np.where(x <= 1, np.log(near), np.log(far) + (len(powers) - 1) * np.log(np.maximum(x, 1)))
+
+
 def _cube(d: int, weights: tuple[float, ...]) -> Callable[[Floats], Floats]:
     """Of the sum of w_i X_i, k of them, none negative. Given the radius R it is R times a sum of independent uniform
     values, so that (Polya 1912; Feller II, I.9)
@@ -128,17 +140,14 @@ def _cube(d: int, weights: tuple[float, ...]) -> Callable[[Floats], Floats]:
     (see `linear_combinations`). For two weights that is ((1 + b)^2 h(t / (1 + b)) - (1 - b)^2 h(t / (1 - b))) / (4
     b)."""
     k = len(weights)
-    powers = [math.comb(d - k, i) * math.factorial(d - i) / math.factorial(d) for i in range(d - k + 1)]
+    powers = [math.comb(d - k, i) * math.factorial(d - i) * _UNIT**i / math.factorial(d) for i in range(d - k + 1)]
     signed = [(math.prod(signs), sum(map(mul, signs, weights))) for signs in product((1, -1), repeat=k)]
     (_, widest), *others = [(sign, reach) for sign, reach in signed if reach > 1 - _EQUAL]
     factor = math.log(2 / (2**k * math.factorial(k) * math.prod(weights)))
 
     def log_part(reach: float, t: Floats) -> Floats:
         x = np.minimum(t / reach, _FARTHEST)
-        total = np.zeros_like(x)
-        for power in reversed(powers):
-            total = total * x + power
-        return np.asarray(k * math.log(reach) + np.log(total) - x)
+        return np.asarray(k * math.log(reach) + _log_polynomial(powers, x / _UNIT) - x)
 
     def log_both(t: Floats) -> Floats:
         first = log_part(widest, t)

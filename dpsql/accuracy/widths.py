@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accuracy.pairs import cube_quantile, of_pairs, pair_weights, quantile_table, solve
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SplitLaplace
+from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, RoundedGaussian, SplitLaplace
 from dpsql.core.staircase import Staircase
 from dpsql.core.tails import gaussian_tail
 
@@ -52,6 +52,13 @@ def _(noise: DiscreteGaussian, level: float) -> float:
 
 
 @half_width.register
+def _(noise: RoundedGaussian, level: float) -> float:
+    """The least whole t with P(|X| > t) = 2 P(Y > t + 1/2) <= 1 - level."""
+    quantile = solve(lambda x: 2 * gaussian_tail(x), 1 - level)
+    return float(max(0, math.ceil(quantile * noise.scale * (1 + 1e-12) - 0.5)))
+
+
+@half_width.register
 def _(noise: Staircase, level: float) -> float:
     return _stair_half_width(noise, level)
 
@@ -70,6 +77,13 @@ def _(noise: CubeLaplace, weights: Floats, level: float) -> Floats:
 @half_widths.register
 def _(noise: SplitLaplace, weights: Floats, level: float) -> Floats:
     return _linear("laplace", noise.dimension, weights, level, noise.scale)
+
+
+@half_widths.register
+def _(noise: RoundedGaussian, weights: Floats, level: float) -> Floats:
+    """Each coordinate is rounded by a half at most."""
+    wide = _linear("gaussian", noise.dimension, weights, level, noise.scale)
+    return np.asarray(wide - np.abs(weights).sum(axis=0) / 2)
 
 
 @half_widths.register

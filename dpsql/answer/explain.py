@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dpsql.answer.html import html_text
 from dpsql.answer.reading import LEVEL, estimate_of, explained, of_one_level
 from dpsql.answer.tree import Bounds, Expected, Explained, Groups, Protected, Sum, Width
 from dpsql.answer.writer import explanation
@@ -48,6 +49,9 @@ class Explanation:
         return explanation(explained(self.release), _expected(self.release), left)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_text(str(self))
 
 
 def as_dict(tree: Explained) -> dict[str, Any]:

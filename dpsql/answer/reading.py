@@ -24,13 +24,13 @@ from dpsql.answer.tree import (
     Shown,
     Sum,
 )
+from dpsql.core.across import dimension_across
 from dpsql.core.classes import ClassLaplace
 from dpsql.core.conversion import epsilon_of
 from dpsql.core.cost import Cost
 from dpsql.core.exact import of_units
 from dpsql.core.measurement import Share
 from dpsql.core.mechanisms import Noise as Law
-from dpsql.core.reach import sensitivity_of
 from dpsql.core.unit import Sensitivity
 from dpsql.plan.expressions import Expr, Slot, walk
 from dpsql.plan.nodes import filters_of, scan_of, scans_of
@@ -43,7 +43,7 @@ from dpsql.release.release import Release
 
 LEVEL = 0.95
 """Of the intervals that are spoken of."""
-GAUSSIAN = "discrete_gaussian"
+GAUSSIAN = ("discrete_gaussian", "rounded_gaussian")
 _SIZES = (10, 20, 50, 100)
 
 
@@ -104,7 +104,7 @@ def of_one_level(release: Release) -> Release:
 
 def _in_rho(release: Release) -> bool:
     """Whether rho is what the query is paid by, or what its noise is measured in."""
-    return release.allowed.rho is not None or any(share.noise.name == GAUSSIAN for share in release.shares)
+    return release.allowed.rho is not None or any(share.noise.name in GAUSSIAN for share in release.shares)
 
 
 def _guess(cost: Cost) -> float:
@@ -160,7 +160,11 @@ def _groups(release: Release) -> Groups:
     at = None if height is None else height / one
     below = ((height - 1) / one, float(groups.below)) if height is not None and groups.below else None
     price = replace(price, delta=release.cost.delta)
-    return Groups(keys, public, groups.word, at, below, groups.least, shown, price)
+    from dpsql.release.hidden import chosen_apart  # only hidden groups need it
+
+    apart = chosen_apart(release)
+    rather = None if apart is None else (float(apart[0]), apart[1])
+    return Groups(keys, public, groups.word, at, below, groups.least, shown, price, rather)
 
 
 # What noise is added to, and what is drawn.
@@ -185,7 +189,7 @@ def _law_in(share: Share, place: int) -> tuple[Law, int]:
     if isinstance(share.noise, ClassLaplace):
         law = share.noise.of(share.places.index(place))
         return law, law.dimension
-    return share.noise, share.reach.dimension
+    return share.noise, dimension_across(share.reach) or share.reach.dimension
 
 
 def _sum(
@@ -198,7 +202,7 @@ def _sum(
     cells: tuple[int, int] | None = None,
 ) -> Sum:
     each, known = release.coordinates[place], not release.provisional
-    norms = sensitivity_of(release.lattice.parts, each.terms, release.analysis, cells)
+    norms = release.sensitivity(place, cells)
     worth = Sensitivity(norms.l1 * each.unit, norms.l2 * each.unit, norms.linf * each.unit)
     return Sum(
         name=_name(release, place),
@@ -256,13 +260,13 @@ def _levels(release: Release, plain: Plain) -> tuple[Levels, ...]:
 
 def _whole(release: Release) -> bool:
     """Whether an epsilon is of all levels together, each of which has its part of a rho."""
-    return release.allowed.rho is None and any(level.noise.name == GAUSSIAN for level in release.levels.measured)
+    return release.allowed.rho is None and any(level.noise.name in GAUSSIAN for level in release.levels.measured)
 
 
 def _level(release: Release, level: measured_levels.Level) -> Level:
     keys = tuple(release.query.plan.keys[place].name for place in level.keys)
     price = Price(rho=level.cost.rho) if _whole(release) else price_of(release, level.cost)
-    alone = level.noise.name != GAUSSIAN and level.cost.epsilon is not None
+    alone = level.noise.name not in GAUSSIAN and level.cost.epsilon is not None
     return Level(keys, level.noise.name, level.cost, alone, price)
 
 

@@ -20,19 +20,63 @@ _NULL = "NULL"
 
 
 @dataclass(frozen=True)
+class Span:
+    """A column of intervals as numbers: its place, the values, None for NULL, and the ends, which may be open."""
+
+    place: int
+    values: list[float | None]
+    low: list[float]
+    high: list[float]
+
+
+@dataclass(frozen=True)
 class Cells:
-    """A table in words: its heads, its rows, which columns are of numbers, and how many rows are left out."""
+    """A table in words: its heads, its rows, which columns are of numbers, how many rows are left out, which columns
+    hold the intervals of the column before, and what these are as numbers."""
 
     heads: list[str]
     rows: list[list[str]]
     numeric: list[bool]
     left_out: int
+    limits: frozenset[int] = frozenset()
+    spans: tuple[Span, ...] = ()
 
     @classmethod
     def of(cls, answer: Answer, bounds: Mapping[str, Bounds], level: float, most_rows: int | None = None) -> Cells:
         """One column for each key, value and interval for each aggregate; all rows, or the first."""
         heads, rows, numeric = _cells(*_shortened(answer, bounds, most_rows), level)
-        return cls(heads, rows, numeric, len(answer) - len(rows))
+        limits = [place + 1 + before for before, place in enumerate(_enclosed(answer, bounds))]
+        spans = zip(limits, _spans(answer, bounds, len(rows)), strict=True)
+        drawn = tuple(Span(place, *each) for place, each in spans if each is not None)
+        return cls(heads, rows, numeric, len(answer) - len(rows), frozenset(limits), drawn)
+
+    def headed(self, head: str, cell: str) -> Cells:
+        """With one more column in front, the same cell in all rows."""
+        rows = [[cell, *row] for row in self.rows]
+        spans = tuple(Span(span.place + 1, span.values, span.low, span.high) for span in self.spans)
+        limits = frozenset(place + 1 for place in self.limits)
+        return Cells([head, *self.heads], rows, [False, *self.numeric], self.left_out, limits, spans)
+
+
+def _spans(
+    answer: Answer, bounds: Mapping[str, Bounds], rows: int
+) -> list[tuple[list[float | None], list[float], list[float]] | None]:
+    """For each output with intervals its values and their ends, in so many rows; None where it is no number."""
+    spans: list[tuple[list[float | None], list[float], list[float]] | None] = []
+    for place in _enclosed(answer, bounds):
+        if answer.types[place].temporal:
+            spans.append(None)
+            continue
+        vector, (low, high) = answer.vectors[place], bounds[answer.names[place]]
+        present = zip(vector.values[:rows].tolist(), vector.where_valid()[:rows].tolist(), strict=True)
+        values = [value if valid else None for value, valid in present]
+        spans.append((values, low[:rows].tolist(), high[:rows].tolist()))
+    return spans
+
+
+def _enclosed(answer: Answer, bounds: Mapping[str, Bounds]) -> list[int]:
+    """The places of the outputs that have intervals."""
+    return [place for place, name in enumerate(answer.names) if name in bounds]
 
 
 def text_table(cells: Cells) -> str:
@@ -48,27 +92,6 @@ def text_table(cells: Cells) -> str:
     if cells.left_out:
         lines.append(f"({cells.left_out} more rows in .df)")
     return "\n".join(lines)
-
-
-_ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
-"""As `html.escape` does; that module loads the names of 2,000 characters with it."""
-
-
-def html_table(cells: Cells, notes: Sequence[str]) -> str:
-    """The same table for a notebook: escaped, without script or colours of its own."""
-
-    def row(tag: str, texts: Sequence[str]) -> str:
-        aligned = ("right" if right else "left" for right in cells.numeric)
-        inside = "".join(
-            f'<{tag} style="text-align:{side}">{text.translate(_ESCAPED)}</{tag}>'
-            for text, side in zip(texts, aligned, strict=True)
-        )
-        return f"<tr>{inside}</tr>"
-
-    body = "".join(row("td", each) for each in cells.rows)
-    more = [f"{cells.left_out} more rows in .df"] if cells.left_out else []
-    below = "".join(f"<div><small>{note.translate(_ESCAPED)}</small></div>" for note in [*more, *notes])
-    return f"<table><thead>{row('th', cells.heads)}</thead><tbody>{body}</tbody></table>{below}"
 
 
 def _shortened(answer: Answer, bounds: Mapping[str, Bounds], most: int | None) -> tuple[Answer, Mapping[str, Bounds]]:
@@ -115,6 +138,21 @@ _SHOWN: Mapping[Type, Callable[[Any], str]] = {
     Type.DATE: show_date,
     Type.TIMESTAMP: show_timestamp,
 }
+
+
+def names_of_ends(names: Sequence[str], enclosed: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """`n_low` and `n_high` for each `n` that has intervals; with underscores more where a column has that name."""
+    taken = set(names)
+    ends = {}
+    for name in names:
+        if name not in enclosed:
+            continue
+        low, high = f"{name}_low", f"{name}_high"
+        while low in taken or high in taken:
+            low, high = f"{low}_", f"{high}_"
+        taken |= {low, high}
+        ends[name] = (low, high)
+    return ends
 
 
 def _values(vector: Vector, kind: Type, limits: Bounds) -> list[str]:

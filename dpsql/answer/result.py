@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from dpsql.answer.bounds_warnings import bounds_warnings
 from dpsql.answer.drawn import asked_of, far_off
+from dpsql.answer.html import html_table
 from dpsql.answer.reading import unit_of
-from dpsql.answer.render import Cells, html_table, text_table, whole_limits
+from dpsql.answer.render import Cells, names_of_ends, text_table, whole_limits
+from dpsql.answer.travelling import Travelling
 from dpsql.answer.warnings import maybe_empty, too_large, unread_choices, warnings_of, without_interval
 from dpsql.answer.writer import far_off_in_words, hidden_groups
 from dpsql.core.cost import Cost
-from dpsql.errors import InvalidArgument, as_written
+from dpsql.errors import InvalidArgument, as_written, did_you_mean
 from dpsql.plan.expressions import Array, Vector
 from dpsql.release.finish import Answer, finish
 from dpsql.release.intervals.intervals import Bounds, interval
@@ -26,13 +29,18 @@ from dpsql.schema.frozen import dataclass
 
 if TYPE_CHECKING:
     from dpsql.answer.explain import Explanation
+    from dpsql.answer.forms import Column
+    from dpsql.answer.plot import Panel
 
 _MOST_ROWS_SHOWN = 60
 _TEXT: Any = pd.api.types.pandas_dtype("str")
 
+MADE_UP = "made up"
+"""What the cells of a heading's column say."""
+
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Result:
+class Result(Travelling):
     """A private answer. Immutable; prints as a table with 95 % noise intervals and a line on what it cost.
 
     `.df` is a plain DataFrame of the noisy values, `.intervals()` where the exact ones lie, `.loss` the (epsilon,
@@ -46,12 +54,20 @@ class Result:
     warnings: tuple[str, ...]
     replayed: bool = False
     """The query was answered before: these are the same numbers again, at no further cost."""
+    heading: str = ""
+    """What stands at the head of every form of it, as a column of its own: that its rows are made up. `.df`, iteration
+    and `.item()` are without."""
 
     @property
     def loss(self) -> Cost:
         """What the answer cost when it was drawn, as exact fractions `.epsilon` (None where it was paid by rho and has
         none), `.delta` and `.rho`."""
         return self._release.cost
+
+    @property
+    def price(self) -> str:
+        """The cost in words."""
+        return f"{self.heading}, {self._release.price}" if self.heading else self._release.price
 
     @property
     def bounds(self) -> dict[str, tuple[float, float]]:
@@ -86,11 +102,35 @@ class Result:
 
     def _with_limits(self, bounds: Mapping[str, Bounds]) -> dict[str, Any]:
         columns: dict[str, Any] = {}
+        ends = names_of_ends(self._answer.names, bounds)
         for (name, column), kind in zip(self._columns(), self._answer.types, strict=True):
             columns[name] = column
             if name in bounds:
-                columns[f"{name}_low"], columns[f"{name}_high"] = _limits(kind, bounds[name])
+                columns |= dict(zip(ends[name], _limits(kind, bounds[name]), strict=True))
         return columns
+
+    def __getitem__(self, name: str) -> pd.Series:
+        """The noisy values of one column. Raises InvalidArgument for a name that it does not have."""
+        if name not in self._answer.names:
+            near = did_you_mean(name, self._answer.names) if isinstance(name, str) else ""
+            raise InvalidArgument(f"the answer has no column {as_written(name)}.{near}")
+        return self.df[name]
+
+    def travelling(self, level: float | None) -> list[Column]:
+        """The columns as they travel, with the ends of intervals at a level, or without."""
+        columns = self._travelling(level)
+        if not self.heading:
+            return columns
+        return [type(columns[0])(self.heading, Type.TEXT, [MADE_UP] * len(self)), *columns]
+
+    def _travelling(self, level: float | None) -> list[Column]:
+        from dpsql.answer.forms import columns_of  # most answers stay where they are
+
+        answer, bounds = self._answer, {} if level is None else self._bounds(level)
+        cells = [_python_values(*each) for each in zip(answer.types, answer.vectors, strict=True)]
+        kinds = dict(zip(answer.names, answer.types, strict=True))
+        ends = {name: _python_limits(kinds[name], each) for name, each in bounds.items()}
+        return columns_of(answer.names, answer.types, cells, ends)
 
     def intervals(self, level: float = 0.95, *, simultaneous: bool = False) -> pd.DataFrame:
         """Where the exact answers lie: the keys, and for each aggregate `age` columns age_low and age_high.
@@ -100,12 +140,25 @@ class Result:
         """
         bounds = self._bounds(level, simultaneous=simultaneous)
         columns: dict[str, Any] = {}
+        ends = names_of_ends(self._answer.names, bounds)
         for (name, column), kind in zip(self._columns(), self._answer.types, strict=True):
             if name in bounds:
-                columns[f"{name}_low"], columns[f"{name}_high"] = _limits(kind, bounds[name])
+                columns |= dict(zip(ends[name], _limits(kind, bounds[name]), strict=True))
             else:
                 columns[name] = column
         return pd.DataFrame(columns)
+
+    def parts_to_draw(self, level: float) -> tuple[list[Column], list[Panel]]:
+        """The columns that say which group a row is, and those of numbers with noise."""
+        from dpsql.answer.plot import parts  # as above
+
+        ends = {name: (low.tolist(), high.tolist()) for name, (low, high) in self._bounds(level).items()}
+        return parts(self._travelling(None), self._answer.noisy, ends)
+
+    def in_words(self, level: float = 0.95, *, most_rows: int | None = None) -> Cells:
+        """All rows as they print, or the first."""
+        cells = Cells.of(self._answer, self._bounds(level, first=most_rows), level, most_rows)
+        return cells.headed(self.heading, MADE_UP) if self.heading else cells
 
     def _bounds(self, level: float, *, simultaneous: bool = False, first: int | None = None) -> dict[str, Bounds]:
         """The intervals by output, of all rows or of the first."""
@@ -143,7 +196,7 @@ class Result:
 
     def table_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
         """The table with its intervals."""
-        return text_table(Cells.of(self._answer, self._bounds(level, first=most_rows), level, most_rows))
+        return text_table(self.in_words(level, most_rows=most_rows))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -161,9 +214,10 @@ class Result:
 
     def _hidden(self) -> str:
         """How likely small groups are shown: at about the threshold, and at twice that size."""
-        near = self._release.selection.half
+        selection = self._release.selection
+        near = selection.half
         chances = [self._release.chance_shown(size) for size in (near, 2 * near)]
-        return hidden_groups(near, chances, unit_of(self._release))
+        return hidden_groups(near, chances, unit_of(self._release), selection.word)
 
     def _drawn(self) -> Iterator[str]:
         """MEDIAN, MIN, MAX and the like have no interval of noise: what is known is how many rows they are off."""
@@ -187,8 +241,7 @@ class Result:
         return self.to_text(most_rows=_MOST_ROWS_SHOWN)
 
     def _repr_html_(self) -> str:
-        bounds = self._bounds(0.95, first=_MOST_ROWS_SHOWN)
-        return html_table(Cells.of(self._answer, bounds, 0.95, _MOST_ROWS_SHOWN), self.notes)
+        return html_table(self.in_words(0.95, most_rows=_MOST_ROWS_SHOWN), self.notes)
 
 
 def result_of(
@@ -202,7 +255,8 @@ def result_of(
         rows = run_stages(settled, rows)
     chosen = unread_choices(settled, released, rows)
     empty = maybe_empty(settled, released, rows)
-    warnings = (*warnings_of(settled, released), *empty, *chosen, *too_large(rows), *notes)
+    bounds = () if settled.query.stages else bounds_warnings(settled, released, rows.groups)
+    warnings = (*warnings_of(settled, released), *bounds, *empty, *chosen, *too_large(rows), *notes)
     return Result(rows, settled, released, footer, warnings, replayed)
 
 
@@ -241,6 +295,19 @@ def _limits(kind: Type, bounds: Bounds) -> tuple[Array, Array]:
         return bounds
     low, high = whole_limits(kind, bounds)
     return _moments(kind, low), _moments(kind, high)
+
+
+def _python_limits(kind: Type, bounds: Bounds) -> tuple[list[Any], list[Any]]:
+    """The ends of intervals as Python's own values; of counts whole where they are."""
+    if kind.temporal:
+        show = date_of if kind is Type.DATE else timestamp_of
+        low, high = whole_limits(kind, bounds)
+        return [show(each) for each in low.tolist()], [show(each) for each in high.tolist()]
+    ends: tuple[list[Any], list[Any]] = bounds[0].tolist(), bounds[1].tolist()
+    if kind is not Type.INTEGER:
+        return ends
+    whole = [[int(end) if float(end).is_integer() else end for end in each] for each in ends]
+    return whole[0], whole[1]
 
 
 def _python_values(kind: Type, vector: Vector) -> list[Any]:

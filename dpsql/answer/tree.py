@@ -59,12 +59,16 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Bounds that the query chooses itself, and those that were `chosen`."""
+    """Bounds that the query chooses itself, `within` those that are declared for it, and those that were `chosen`."""
 
     column: Column
     cost: Cost
     price: Price
     chosen: Bounded | None = None
+
+    @property
+    def within(self) -> Interval | None:
+        return self.column.fact.range if self.column.fact.limited else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,10 @@ class Clip:
     held: Interval
     adds: Literal["", "total", "average"] = ""
     type: Type | None = None
+
+
+BY_WEIGHTS = "WEIGHTED_GAUSSIAN"
+"""How groups are chosen by weights of people: one in fewer groups weighs more in each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +101,25 @@ class Groups:
     drawn: int | None = None
     chances: dict[int, float | None] | None = None
     price: Price | None = None
+    apart: tuple[float, int] | None = None
+    """In place of a threshold on a count that is measured anyway: the part of epsilon that a choice of its own would
+    best have, and of how many people it would show groups every other time."""
+
+    @property
+    def how(self) -> str:
+        """How those that are shown are chosen."""
+        if self.strategy == BY_WEIGHTS:
+            return "groups whose noisy sum of weights is high, 1 / sqrt(k) of each person in k groups"
+        if self.drawn is None:
+            words = f"groups whose noisy count reaches {self.threshold:.1f}"
+            words += f", or is {self.below[0]:.1f} (shown in {100 * self.below[1]:.2g}%)" if self.below else ""
+            if self.apart is None:
+                return words
+            share, people = self.apart
+            shown = f"a choice at {share:.0%} of epsilon would show those of {people:,} as likely as not"
+            return f"{words}; {shown}, errors {1 / (1 - share):.3g} times as large"
+        least = f", never with fewer than {self.drawn}" if self.drawn > 1 else ""
+        return f"groups at random, the likelier the more people they have{least}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from dpsql.answer.reading import of_one_level
 from dpsql.plan.expressions import Expr, IntervalEnd, Report, Slot, walk
 from dpsql.release.auto_bounds import Bounded
+from dpsql.release.estimate import estimate
 from dpsql.release.finish import Answer
 from dpsql.release.intervals.averages import unsure_rows
 from dpsql.release.intervals.conditions import sources
 from dpsql.release.intervals.intervals import has_interval, linear_half_widths
+from dpsql.release.parts import Estimate
 from dpsql.release.release import Release, Released
 from dpsql.schema.columns import Type
 
@@ -42,6 +44,8 @@ def warnings_of(release: Release, released: Released) -> tuple[str, ...]:
             f"too few rows to find bounds for {unfound} at this epsilon: answers made of it mean nothing, unless all "
             "its values are that small."
         )
+    if _drowned(release, released, sums=True):
+        sentences.append("the noise is larger than some sums; use larger groups, narrower bounds or more epsilon.")
     return tuple(sentences)
 
 
@@ -130,11 +134,22 @@ def _unfound(chosen: Bounded) -> bool:
     return chosen.held.magnitude <= (1 if chosen.column.type is Type.INTEGER else _SMALL)
 
 
-def _drowned(release: Release, released: Released) -> bool:
+def _drowned(release: Release, released: Released, *, sums: bool = False) -> bool:
+    """Whether a count is smaller than its noise; with `sums`, a sum of what cannot be negative."""
     if not released.groups:
         return False
-    widths = release.once(_widths_of_counts)
-    return any(bool((np.abs(released.values[count]) < of_groups).any()) for count, of_groups in widths)
+    if not sums:
+        widths = release.once(_widths_of_counts)
+        return any(bool((np.abs(released.values[count]) < of_groups).any()) for count, of_groups in widths)
+    totals = ((estimate(each, released.values), of_groups) for each, of_groups in release.once(_widths_of_sums))
+    return any(bool((total.where_valid() & (total.values < half)).any()) for total, half in totals)
+
+
+def _widths_of_sums(release: Release) -> list[tuple[Estimate, Floats]]:
+    """The sums of what is never negative, with their half-widths in each group of the levels, or of any group."""
+    groups = max(rows.stop or 1 for _, rows in release.sections)
+    sums = [each for each in release.estimates if each.kind.name == "SUM" and each.sum is not None]
+    return [(each, linear_half_widths(release, each, LEVEL, groups)) for each in sums if each.range.lower >= 0]
 
 
 def _widths_of_counts(release: Release) -> list[tuple[int, Floats]]:

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from dpsql.answer.tree import (
+    BY_WEIGHTS,
     FREE,
     Bounds,
     Clip,
@@ -35,9 +36,12 @@ _MOST_LINES = 12
 _LAWS = {"laplace": "Laplace", "gaussian": "Gaussian"}
 _OF_ONE = {
     "discrete_gaussian": "Gaussian",
+    "rounded_gaussian": "Gaussian",
     "discrete_laplace": "Laplace",
     "discrete_laplace_of_shares": "Laplace",
     "staircase": "staircase",
+    "discrete_laplace_of_two_groups": "Laplace in one group, less it in the other",
+    "discrete_k_norm_of_groups": "one K-norm draw for all groups",
 }
 """Words for the laws of one noisy sum; one without is called by its name."""
 _JOINT = {
@@ -45,7 +49,9 @@ _JOINT = {
     "discrete_laplace": "sums with Laplace noise each, epsilon split evenly (split)",
     "discrete_laplace_of_shares": "shares of each row, Laplace noise for each at full epsilon (encoding)",
     "discrete_k_norm_of_classes": "sums of rows that exclude each other, each alternative at the full epsilon (cells)",
+    "discrete_k_norm_of_groups": "sums share one K-norm draw for all groups, each at the full epsilon (encoding)",
     "discrete_gaussian": "sums with Gaussian noise each, for their joint L2 norm",
+    "rounded_gaussian": "sums with Gaussian noise each, for their joint L2 norm",
 }
 _UNITS = ((86_400e6, "days"), (3_600e6, "h"), (60e6, "min"), (1e6, "s"), (1e3, "ms"), (1.0, "µs"))
 
@@ -57,17 +63,15 @@ def explanation(tree: Explained, expected: Expected | None, left: str) -> str:
     """Who is protected, what the query does step by step and what each step costs, and how wide noise is to be
     expected; `left`: of a budget, after it."""
     steps = [line for step in _steps(tree) for line in _wrapped(*step)]
-    first = max(len(name) for name, _, _ in steps)
-    second = max(len(text) for _, text, _ in steps)
+    first, second = (max(len(step[at]) for step in steps) for at in (0, 1))
     count = 0
     numbered = []
     for name, text, cost in steps:
         count += bool(name)
-        number = str(count) if name else ""
-        numbered.append(f"{number:>2} {name:<{first}}  {text:<{second}}  {cost}".rstrip())
-    noise = [] if expected is None else _expected(tree, expected)
+        numbered.append(f"{count if name else '':>2} {name:<{first}}  {text:<{second}}  {cost}".rstrip())
     reach = "whoever sees the answer can improve a 50:50 guess about one person"
     words = f"In words: {reach} to at most {percent(tree.guess)}."
+    noise = [] if expected is None else _expected(tree, expected)
     return "\n".join([*_head(tree, f" Left after it: {left}." if left else ""), *numbered, *noise, words])
 
 
@@ -100,7 +104,7 @@ def _steps(tree: Explained) -> Iterator[Step]:
         yield "law", _law(tree.law, stairs=any(each.law == "staircase" for each in tree.noise)), ""
     yield from (_draw(each) for each in tree.draws)
     if tree.groups.price is not None:
-        yield "shown", _chosen(tree.groups), _price(tree.groups.price)
+        yield "shown", tree.groups.how, _price(tree.groups.price)
     yield from ((_short(each.name), _formula(each.formula), "free") for each in tree.shown)
     yield from (("select", each.body, "free") for each in tree.stages)
 
@@ -125,7 +129,7 @@ def _of_noise(tree: Explained) -> Iterator[Step]:
     for levels in tree.levels:
         how = "every one estimated from all that have noise (least squares), so that they add up"
         yield "levels", f"{how}: {', '.join(str(each) for each in levels.sums)}", _price(levels.price)
-        law = "Gaussian" if any(each.law == "discrete_gaussian" for each in levels.measured) else "Laplace"
+        law = "Gaussian" if any(_OF_ONE.get(each.law) == "Gaussian" for each in levels.measured) else "Laplace"
         for level in levels.measured:
             yield "noise", f"{law} for ({', '.join(level.keys)})", _price(level.price)
 
@@ -158,13 +162,13 @@ def _kept(kept: Kept, who: Protected) -> str:
 
 def _bounds(each: Bounds) -> str:
     if each.chosen is None:
-        return f"of {each.column}: chosen privately, so that few rows lie outside; noise follows them"
+        within = f" between {each.within.lower} and {each.within.upper}" if each.within is not None else ""
+        return f"of {each.column}: chosen privately{within}, so that few rows lie outside; noise follows them"
     return f"{each.chosen}, chosen privately"
 
 
 def _clip(clip: Clip, who: Protected) -> str:
-    what = f"{clip.adds} of each {who.unit} in {clip.of}" if clip.adds else str(clip.of)
-    held = str(clip.held)
+    what, held = f"{clip.adds} of each {who.unit} in {clip.of}" if clip.adds else str(clip.of), str(clip.held)
     if clip.type is not None and clip.type.temporal:
         held = f"[{', '.join(str(Literal(int(end), clip.type)) for end in (clip.held.lower, clip.held.upper))}]"
     return f"{what} to {held}"
@@ -174,15 +178,6 @@ def _groups(groups: Groups) -> str:
     small = ", small ones hidden" if groups.chances is not None else ""
     kind = f"groups that occur{small}" if groups.public is None else f"{groups.public} public groups, all shown"
     return f"{', '.join(groups.keys)}: {kind}"
-
-
-def _chosen(groups: Groups) -> str:
-    """How groups are chosen that are shown."""
-    if groups.drawn is None:
-        said = f"groups whose noisy count reaches {groups.threshold:.1f}"
-        return f"{said}, or is {groups.below[0]:.1f} (shown in {100 * groups.below[1]:.2g}%)" if groups.below else said
-    least = f", never with fewer than {groups.drawn}" if groups.drawn > 1 else ""
-    return f"groups at random, the likelier the more people they have{least}"
 
 
 def _noise(noise: Noise) -> Iterator[Step]:
@@ -196,7 +191,11 @@ def _noise(noise: Noise) -> Iterator[Step]:
 
 
 def _spread(each: Sum) -> str:
-    return "" if each.sensitivity is None else f"  scale {each.scale:.6g}, sensitivity {each.sensitivity.l1:.6g}"
+    if each.sensitivity is None:
+        return ""
+    by_group = each.law in ("discrete_laplace_of_two_groups", "discrete_k_norm_of_groups")  # paid for by one group
+    far = f"{each.sensitivity.linf:.6g} in each group" if by_group else f"{each.sensitivity.l1:.6g}"
+    return f"  scale {each.scale:.6g}, sensitivity {far}"
 
 
 def _law(choice: Choice, *, stairs: bool) -> str:
@@ -306,8 +305,12 @@ def _distance(distance: float, kind: Type) -> str:
     return f"{distance:,.0f}" if distance >= 1000 else f"{distance:.3g}"
 
 
-def hidden_groups(size: int, chances: Sequence[float | None], unit: str | None) -> str:
-    """How likely groups are shown of some size, and of twice that."""
+def hidden_groups(size: int, chances: Sequence[float | None], unit: str | None, strategy: str) -> str:
+    """How likely groups are shown of some size, and of twice that; by weights, of people who weigh the least."""
     first, second = (percent(each) for each in chances)
-    of = "rows" if unit is None else "people"
-    return f"small groups are hidden (one of {size} {of} is shown {first} of the time, one of {2 * size}: {second})"
+    of, more = "rows" if unit is None else "people", ""
+    if strategy == BY_WEIGHTS:
+        of, more = "people in as many groups as may count", "; of people in fewer groups more often"
+    return (
+        f"small groups are hidden (one of {size} {of} is shown {first} of the time, one of {2 * size}: {second}{more})"
+    )

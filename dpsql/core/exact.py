@@ -6,6 +6,7 @@ An executor raises nothing that depends on rows.
 
 from __future__ import annotations
 
+import math
 from dataclasses import field
 from typing import Any
 
@@ -124,19 +125,50 @@ class Edges:
 
 
 @dataclass(frozen=True, slots=True)
+class Leading:
+    """Places by the sign of a value, its power of two and `digits` binary digits behind the first, in floats, ascending
+    and numbered from the least: so places lie the closer together the nearer to 0, from one end of all floats to the
+    other. Those in the middle are 0 and what rounds towards it."""
+
+    value: Expr
+    digits: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.digits <= 40:
+            raise ValueError("a float has 52 digits, and places are counted in floats too")
+
+    @property
+    def middle(self) -> int:
+        """The place of 0; those of negative values lie before it."""
+        return int(2 ** (11 + self.digits))
+
+    def places(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Where floats lie."""
+        size = np.abs(values).view(np.int64) >> (52 - self.digits)
+        return np.asarray(self.middle + np.where(values < 0, ~size, size))
+
+    def sizes(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The least absolute value at each of some places."""
+        away = places - self.middle
+        return np.asarray(np.where(away < 0, ~away, away) << (52 - self.digits)).view(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
 class GridCounts:
     """How many rows of a group lie at each of `points` public places, rows with NULL or none of the places left out.
 
     `of`: a lattice {least..most}, edges, or a key whose public values are the places. A lattice may have more of them
-    than can be counted one by one.
+    than can be counted one by one, and leading digits have.
     """
 
-    of: LatticeSum | GroupKey | Edges
+    of: LatticeSum | GroupKey | Edges | Leading
     points: int
 
     def __post_init__(self) -> None:
         if isinstance(self.of, LatticeSum):
             known, most = self.of.most - self.of.least + 1, LARGEST_GRID
+        elif isinstance(self.of, Leading):
+            known, most = 2 * self.of.middle, LARGEST_GRID
         else:
             known = len(self.of.edges) + 1 if isinstance(self.of, Edges) else len(self.of.values or ())
             most = MOST_POINTS
@@ -149,6 +181,33 @@ class CountUnits:
     """The number of privacy units that have a row in a group (one for which `present` is not NULL)."""
 
     present: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class UnitWeights:
+    """The sum over privacy units that have a row in a group of `weight_of` the number of groups that each has one in,
+    of those that count."""
+
+    scale: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.scale <= 2**25:
+            raise ValueError("weights are of 1 to 2^25 steps")
+
+    @property
+    def least(self) -> int:
+        """What a unit adds to a group at least, as of other parts."""
+        return 0
+
+    @property
+    def most(self) -> int:
+        """The weight of a unit in one group."""
+        return self.scale
+
+
+def weight_of(scale: int, groups: int) -> int:
+    """floor(scale / sqrt(groups)): so many of them have a sum of squares of at most scale^2."""
+    return math.isqrt(scale * scale // groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,32 +235,49 @@ class InCell:
     is TRUE. Each row has one number (0 where none is TRUE), so it adds to the parts of one cell at most, whatever the
     alternatives are: that they exclude each other is seen to, not believed."""
 
-    of: CountRows | LatticeSum | LatticeProduct
+    of: CountRows | LatticeSum | LatticeProduct | LatticeShare
     alternatives: tuple[Expr, ...]
     number: int
 
     def __post_init__(self) -> None:
-        by_row = isinstance(self.of, CountRows | LatticeSum | LatticeProduct)
+        by_row = isinstance(self.of, CountRows | LatticeSum | LatticeProduct | LatticeShare)
         if not (by_row and 1 <= self.number <= len(self.alternatives)):
             raise ValueError("a cell is of rows, each of which adds by itself, and has the number of an alternative")
 
 
+@dataclass(frozen=True, slots=True)
+class AllUnits:
+    """The number of privacy units that have a row in any group, the same integer in each of all groups."""
+
+
 Part = (
-    CountRows | LatticeSum | LatticeProduct | LatticeShare | CountDistinct | CountUnits | UnitTotal | UnitMean | InCell
+    CountRows
+    | LatticeSum
+    | LatticeProduct
+    | LatticeShare
+    | CountDistinct
+    | CountUnits
+    | UnitWeights
+    | UnitTotal
+    | UnitMean
+    | InCell
+    | AllUnits
 )
 
 
 def of_units(part: Part) -> bool:
-    """Whether each unit adds one number to a group, whatever its rows."""
-    return isinstance(part, CountUnits | UnitTotal | UnitMean)
+    """Whether each unit adds one number to a group, whatever its rows; or to all groups."""
+    return isinstance(part, CountUnits | UnitWeights | UnitTotal | UnitMean | AllUnits)
 
 
 def readings_of(part: Part | GridCounts) -> tuple[LatticeSum | Expr, ...]:
     """What a part reads of each row: lattices, or expressions of which only some are NULL or different."""
+    if isinstance(part, AllUnits):
+        return ()
     if isinstance(part, InCell):
         return (*readings_of(part.of), *part.alternatives)
     if isinstance(part, UnitTotal | UnitMean | GridCounts):
-        if isinstance(part.of, GroupKey | Edges):
+        if isinstance(part.of, GroupKey | Edges | Leading):
             return (part.of.expr if isinstance(part.of, GroupKey) else part.of.value,)
         part = part.of
     if isinstance(part, LatticeProduct | LatticeShare):
@@ -210,7 +286,7 @@ def readings_of(part: Part | GridCounts) -> tuple[LatticeSum | Expr, ...]:
         return (part,)
     if isinstance(part, CountDistinct):
         return (part.value,)
-    return () if part.present is None else (part.present,)
+    return () if isinstance(part, UnitWeights) or part.present is None else (part.present,)
 
 
 def expressions_of(part: Part | GridCounts) -> tuple[Expr, ...]:

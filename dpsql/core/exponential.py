@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpsql.core.cost import Cost
-from dpsql.core.samplers import _exp_bracket, _LazyUniform, _random_words, bernoulli_exp, uniform_below
+from dpsql.core.samplers import LazyUniform, bernoulli_exp, exp_bracket, random_words, uniform_below
 from dpsql.schema.frozen import dataclass
 
 IntArray: TypeAlias = npt.NDArray[Any]  # int64, or object where values reach 2^62
@@ -130,7 +130,7 @@ def exponential(gaps: IntArray, rate: Fraction, lengths: IntArray | BoolArray | 
 def _invert(gaps: IntArray, rate: Fraction, lengths: IntArray | BoolArray | None) -> IntArray:
     """The places of one batch of groups."""
     groups, candidates = gaps.shape
-    words = _random_words(groups)
+    words = random_words(groups)
     weights = np.exp(-exponents(gaps, rate))
     if lengths is not None:
         weights *= lengths
@@ -145,7 +145,7 @@ def _invert(gaps: IntArray, rate: Fraction, lengths: IntArray | BoolArray | None
         usable = range(candidates) if lengths is None else np.flatnonzero(lengths[i]).tolist()
         many = [1 if lengths is None else int(lengths[i, j]) for j in usable]
         law = _ExactLaw([int(gaps[i, j]) for j in usable], rate, many)
-        places[i] = usable[law.place(_LazyUniform(int(words[i])))]
+        places[i] = usable[law.place(LazyUniform(int(words[i])))]
     return np.asarray(places)
 
 
@@ -156,7 +156,7 @@ class _ExactLaw:
         self._gaps, self._rate, self._lengths = gaps, rate, lengths or [1] * len(gaps)
         self._precision, self._sums = -1, ([0], [0])
 
-    def place(self, u: _LazyUniform) -> int:
+    def place(self, u: LazyUniform) -> int:
         """The first place whose cumulative probability is above u, by bisection; that of the last place is 1."""
         low, high = 0, len(self._gaps) - 1
         while low < high:
@@ -175,7 +175,7 @@ class _ExactLaw:
         return bottom, -((-greatest << precision) // (greatest + lows[-1] - least))
 
     def _brackets(self, work: int) -> tuple[list[int], list[int]]:
-        weights = {gap: _exp_bracket(gap * self._rate, work) for gap in set(self._gaps)}
+        weights = {gap: exp_bracket(gap * self._rate, work) for gap in set(self._gaps)}
         lows = accumulate(weights[gap][0] * many for gap, many in zip(self._gaps, self._lengths, strict=True))
         highs = accumulate(weights[gap][1] * many for gap, many in zip(self._gaps, self._lengths, strict=True))
         return list(lows), list(highs)
@@ -183,21 +183,23 @@ class _ExactLaw:
 
 @dataclass(frozen=True, slots=True)
 class Choosing:
-    """The law of so many choices one after the other, an `epsilon` (rate times spread) all together. `rho`: what that
+    """The law of choices one after the other, an `epsilon` (rate times spread) all together. `draws`: how many there
+    are, if all have as much; else 1 divided by the sum of the squares of the parts that they have. `rho`: what that
     was found for, rounded down. `pure`: they are paid by epsilon, whatever the mechanism."""
 
     mechanism: str
     epsilon: Fraction
-    draws: int = 1
+    draws: Fraction = Fraction(1)
     rho: Fraction = Fraction(0)
     pure: bool = False
 
     @property
     def loss(self) -> Cost:
-        """What they cost: epsilons add up, and rhos do, of which `exponential` has less than its epsilon implies."""
-        if self.mechanism == "exponential" and not self.pure:
-            return Cost(None, rho=max(self.rho, self.epsilon**2 / (8 * self.draws)))
-        return Cost.of(self.epsilon)
+        """What they cost: epsilons add up, and rhos do, of which `exponential` has less than its epsilon implies. (It
+        is epsilon-DP and rho-zCDP at once: `Cost`, with all of the output for either part.)"""
+        if self.mechanism != "exponential":
+            return Cost.of(self.epsilon)
+        return Cost(self.epsilon if self.pure else None, rho=max(self.rho, self.epsilon**2 / (8 * self.draws)))
 
 
 def top_k(counts: IntArray, k: int, rate: Fraction, chooser: Chooser) -> IntArray:

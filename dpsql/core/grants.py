@@ -12,17 +12,29 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Generic, TypeVar
 
+from dpsql.core.across import AcrossLaplace
 from dpsql.core.classes import ClassLaplace
-from dpsql.core.conversion import rho_for
 from dpsql.core.cost import Cost
 from dpsql.core.events import Concentrated, Event, Pure
 from dpsql.core.exponential import Choosing
 from dpsql.core.loss import Allowance, PrivacyLoss, root_below
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace, drawable
+from dpsql.core.mechanisms import (
+    CubeLaplace,
+    DiscreteGaussian,
+    Noise,
+    Reach,
+    RoundedGaussian,
+    SplitLaplace,
+    drawable,
+)
 from dpsql.core.staircase import Staircase
 from dpsql.schema.frozen import dataclass
 
 LawT_co = TypeVar("LawT_co", covariant=True)
+_NARROW = 2
+
+
+Laplace = CubeLaplace | SplitLaplace | ClassLaplace | AcrossLaplace
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +49,13 @@ class Paid(Generic[LawT_co]):
 @dataclass(frozen=True, slots=True)
 class Grant:
     """What one measurement may spend. `epsilon`: of pure noise; `delta`: what Gaussian noise takes beside it; `rho`: of
-    a query that is paid by rho, None of one that is paid by epsilon."""
+    a query that is paid by rho, None of one that is paid by epsilon. `normal`: which Gaussian noise it buys: for a pair
+    rounded noise, which is worth its exact tails; for a rho, and where rhos alone are added up, the discrete law."""
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     rho: Fraction | None = None
+    normal: type[DiscreteGaussian | RoundedGaussian] = DiscreteGaussian
 
     def part(self, share: Fraction) -> Grant:
         """A share of it. Epsilons add up, and so do rhos: the epsilon of a share of rho is that of its square root
@@ -53,9 +67,13 @@ class Grant:
     @property
     def concentrated(self) -> Grant:
         """The same to be shared out by rho, as Gaussian noise is that has one epsilon for all of its parts."""
-        return self if self.rho is not None else replace(self, rho=rho_for(self.epsilon, self.delta))
+        return self if self.rho is not None else replace(self, rho=self.normal.rho_within(self._pair))
 
-    def pure(self, law: type[CubeLaplace | SplitLaplace | ClassLaplace | Staircase], reach: Reach) -> Paid[Noise]:
+    @property
+    def _pair(self) -> PrivacyLoss:
+        return PrivacyLoss(self.epsilon, self.delta)
+
+    def pure(self, law: type[Laplace | Staircase], reach: Reach) -> Paid[Noise]:
         """Pure noise. Raises InvalidPrivacyParameter."""
         noise = law.calibrate(reach, self.epsilon)
         return Paid(drawable(noise), _charged(noise.loss(reach), Cost.of(self.epsilon)), Pure(self.epsilon))
@@ -63,10 +81,12 @@ class Grant:
     def gaussian(self, reach: Reach) -> Paid[Noise]:
         """Gaussian noise. Raises InvalidPrivacyParameter."""
         if self.rho is None:
-            noise = DiscreteGaussian.calibrate(reach, PrivacyLoss(self.epsilon, self.delta))
+            noise: DiscreteGaussian | RoundedGaussian = self.normal.calibrate(reach, self._pair)
+            if noise.scale < _NARROW:  # rounding may add more than exact tails take away
+                noise = min(noise, DiscreteGaussian.calibrate(reach, self._pair), key=lambda each: each.spread)
             cost = noise.loss(reach)
             return Paid(drawable(noise), cost, Concentrated(cost.rho))
-        noise = DiscreteGaussian.of_rho(reach, self.rho)
+        noise = self.normal.of_rho(reach, self.rho)
         cost = _charged(noise.loss(reach), Cost(None, rho=self.rho))
         return Paid(drawable(noise), cost, Concentrated(cost.rho))
 
@@ -74,12 +94,14 @@ class Grant:
         """The noise of one count that is the least in the coin that pays for it. Raises InvalidPrivacyParameter."""
         return self.pure(CubeLaplace, reach) if self.rho is None else self.gaussian(reach)
 
-    def choice(self, draws: int = 1) -> Paid[Choosing]:
-        """So many choices one after the other, at an equal part each. Paid by epsilon they are permute-and-flip, which
+    def choice(self, draws: Fraction = Fraction(1), *, bounded_range: bool = False) -> Paid[Choosing]:
+        """So many choices one after the other (`Choosing`). Paid by epsilon they are permute-and-flip, which
         is never worse than the exponential mechanism at the same epsilon; paid by rho the exponential mechanism, whose
-        rho is a quarter of what its epsilon alone would imply."""
+        rho is a quarter of what its epsilon alone would imply. With `bounded_range` they are that either way: among
+        candidates that are too many to be looked at one by one. They have the smaller rho as well then."""
         if self.rho is None:
-            law = Choosing("permute_and_flip", self.epsilon, draws)
+            name = "exponential" if bounded_range else "permute_and_flip"
+            law = Choosing(name, self.epsilon, draws, pure=True)
             return Paid(law, _charged(law.loss, Cost.of(self.epsilon)), Pure(self.epsilon))
         law = Choosing("exponential", root_below(8 * draws * self.rho), draws, self.rho)
         return Paid(law, _charged(law.loss, Cost(None, rho=self.rho)), Concentrated(self.rho))
@@ -87,9 +109,11 @@ class Grant:
 
 def grant(allowance: Allowance, epsilon: Fraction | None = None, delta: Fraction = Fraction(0)) -> Grant:
     """What a measurement may spend of an allowance: as much as `epsilon` is of its pure epsilon, by default all."""
+    concentrated = allowance.concentrated or allowance.rho is not None
+    law: type[DiscreteGaussian | RoundedGaussian] = DiscreteGaussian if concentrated else RoundedGaussian
     if epsilon is None:
-        return Grant(allowance.pure, delta, allowance.rho)
-    return Grant(epsilon, delta, None if allowance.rho is None else epsilon**2 / 2)
+        return Grant(allowance.pure, delta, allowance.rho, law)
+    return Grant(epsilon, delta, None if allowance.rho is None else epsilon**2 / 2, law)
 
 
 def _charged(loss: Cost, granted: Cost) -> Cost:

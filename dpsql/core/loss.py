@@ -111,6 +111,8 @@ class Allowance:
     epsilon: Fraction | None
     delta: Fraction = Fraction(0)
     rho: Fraction | None = None
+    concentrated: bool = False
+    """Whether it is paid where rhos alone are added up, so that a pair is to be worth as little rho as it can be."""
 
     def __post_init__(self) -> None:
         if (self.epsilon is None) == (self.rho is None):

@@ -24,7 +24,7 @@ from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Approx, Event
 from dpsql.core.exact import ExactPlan, ExactTable
 from dpsql.core.exponential import Chooser
-from dpsql.core.mechanisms import DiscreteGaussian, Noise, Reach
+from dpsql.core.mechanisms import GaussianNoise, Noise, Reach
 from dpsql.core.selection import coins, show_probability, shown_at_most
 from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.plan.expressions import Vector
@@ -95,15 +95,17 @@ class Told(NamedTuple):
     plans: tuple[ExactPlan, ...] = ()
 
 
-_NOTHING = Told()
-
-
 class Said(Protocol):
     """What a measurement says of itself; by default nothing."""
 
     @property
     def told(self) -> Told:
-        return _NOTHING
+        return Told()
+
+    @property
+    def drawn(self) -> tuple[Any, ...]:
+        """Its vectors of noise and its draws among exact counts, to be seen to be paid for (`core.paid`)."""
+        return ()
 
     @property
     def asked(self) -> tuple[str, object]:
@@ -256,7 +258,7 @@ class GroupsByThreshold(ShownGroups):
 
     @property
     def word(self) -> str:  # type: ignore[override]
-        return "GAUSSIAN_THRESHOLD" if isinstance(self.noise, DiscreteGaussian) else "LAPLACE_THRESHOLD"
+        return "GAUSSIAN_THRESHOLD" if isinstance(self.noise, GaussianNoise) else "LAPLACE_THRESHOLD"
 
     @property
     def conditions(self) -> tuple[tuple[int, int], ...]:  # type: ignore[override]

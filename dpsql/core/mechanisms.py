@@ -1,4 +1,4 @@
-"""Noise for a vector of integers: three laws on the integer lattice, each calibrated, drawn and measured here.
+"""Noise for a vector of integers: laws on the integer lattice, each calibrated, drawn and measured here.
 
 A release is a table of exact integers, `dimension` coordinates for each group. The caller scales coordinates so that
 one privacy unit moves each of them by at most the same whole number of steps (`Reach.cube_sensitivity`).
@@ -10,19 +10,32 @@ import math
 from dataclasses import field, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from numpy.typing import NDArray
 
 from dpsql.core import samplers, tails
 from dpsql.core.conversion import rho_for
 from dpsql.core.cost import Cost
+from dpsql.core.gaussian_curve import gaussian_rho
 from dpsql.core.loss import PrivacyLoss
+from dpsql.core.rounded_gaussian import rounded_gaussian
 from dpsql.errors import InvalidPrivacyParameter
 from dpsql.schema.frozen import dataclass
 
 IntArray = NDArray[Any]
-_LARGEST_NUMERATOR = 2**61
+LARGEST_NUMERATOR = 2**61
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """How far one privacy unit can move any one coordinate in any one of so many public groups (`cells`), and what each
+    coordinate is to all groups: one of its own in each ("each"), one that is the same in all ("all"), or one of two
+    groups, of which the other's moves just the other way ("either")."""
+
+    largest: int
+    cells: int
+    kinds: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +56,8 @@ class Reach:
     """In how many groups a unit moves it at most, where that is known."""
     classes: tuple[int, ...] = ()
     """The class of each coordinate, where the cube norm is summed over classes (`core.classes`); else all are one."""
+    across: Across | None = None
+    """Where noise is for all groups together (`core.across`); that of each group by itself is then not known."""
 
 
 NO_REACH = Reach(0, Fraction(0), 0)
@@ -80,7 +95,7 @@ class Noise(Protocol):
 
 def drawable(noise: Noise) -> Noise:
     """The law, if the exact samplers go so far. Raises InvalidPrivacyParameter."""
-    if noise.scale > _LARGEST_NUMERATOR:
+    if noise.scale > LARGEST_NUMERATOR:
         raise InvalidPrivacyParameter(
             "the noise would be larger than exact noise goes: epsilon is too small for how much one person adds.",
             hint="Give it more epsilon, or set lower limits (max_rows).",
@@ -88,9 +103,9 @@ def drawable(noise: Noise) -> Noise:
     return noise
 
 
-def _round_up(scale: Fraction) -> Fraction:
+def round_up(scale: Fraction) -> Fraction:
     """The scale or slightly more, with a numerator that fits the samplers' integers."""
-    if scale.numerator <= _LARGEST_NUMERATOR:
+    if scale.numerator <= LARGEST_NUMERATOR:
         return scale
     bits = max(0, 60 - max(0, math.ceil(scale).bit_length()))
     return Fraction(math.ceil(scale * 2**bits), 2**bits)
@@ -114,7 +129,7 @@ class CubeLaplace:
 
     @classmethod
     def calibrate(cls, reach: Reach, epsilon: Fraction) -> CubeLaplace:
-        return cls(_round_up(Fraction(reach.cube_sensitivity) / epsilon), reach.dimension, epsilon)
+        return cls(round_up(Fraction(reach.cube_sensitivity) / epsilon), reach.dimension, epsilon)
 
     @property
     def name(self) -> str:
@@ -155,7 +170,7 @@ class SplitLaplace:
 
     @classmethod
     def calibrate(cls, reach: Reach, epsilon: Fraction) -> SplitLaplace:
-        return cls(_round_up(Fraction(_whole_l1(reach)) / epsilon), reach.dimension, epsilon)
+        return cls(round_up(Fraction(_whole_l1(reach)) / epsilon), reach.dimension, epsilon)
 
     @property
     def name(self) -> str:
@@ -197,12 +212,11 @@ def _whole_l1(reach: Reach) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussian:
-    """Independent discrete Gaussian noise for each coordinate.
+class GaussianNoise:
+    """Independent Gaussian noise for each coordinate, made integers in one of two ways: what both have in common.
 
-    Privacy: rho = L2^2 / (2 variance) zCDP (Canonne, Kamath, Steinke 2020, theorem 14, for vectors corollary 16), and
-    by the tight conversion (epsilon, delta). `guarantee` is the pair that it was calibrated to, None where it was
-    calibrated to a rho.
+    Privacy: rho = L2^2 / (2 variance) zCDP, and (epsilon, delta) by what `rho_within` says of its law. `guarantee` is
+    the pair that it was calibrated to, None where it was calibrated to a rho.
     """
 
     variance: Fraction
@@ -211,23 +225,50 @@ class DiscreteGaussian:
     rho: Fraction | None = None
 
     @classmethod
-    def calibrate(cls, reach: Reach, guarantee: PrivacyLoss) -> DiscreteGaussian:
+    def calibrate(cls, reach: Reach, guarantee: PrivacyLoss) -> Self:
         """The least noise that is (epsilon, delta)-DP."""
-        return replace(cls.of_rho(reach, rho_for(guarantee.epsilon, guarantee.delta)), guarantee=guarantee)
+        return replace(cls.of_rho(reach, cls.rho_within(guarantee)), guarantee=guarantee)
 
     @classmethod
-    def of_rho(cls, reach: Reach, rho: Fraction) -> DiscreteGaussian:
+    def of_rho(cls, reach: Reach, rho: Fraction) -> Self:
         """The least noise that is rho-zCDP."""
         variance = Fraction(math.ceil(reach.l2_squared / (2 * rho) * 2**20), 2**20)
         return cls(variance, reach.dimension, None, rho)
 
-    @property
-    def name(self) -> str:
-        return "discrete_gaussian"
+    @staticmethod
+    def rho_within(guarantee: PrivacyLoss) -> Fraction:
+        """The largest rho with which the law is (epsilon, delta)-DP."""
+        raise NotImplementedError
 
     @property
     def scale(self) -> float:
         return math.sqrt(self.variance)
+
+    def loss(self, reach: Reach) -> Cost:
+        rho = reach.l2_squared / (2 * self.variance)
+        pair = self.guarantee
+        allowed = self.rho if pair is None else self.rho_within(pair)
+        if allowed is None or rho > allowed:
+            raise ValueError("the noise is too small for the guarantee")
+        return Cost(None, rho=allowed) if pair is None else Cost(pair.epsilon, pair.delta, allowed)
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussian(GaussianNoise):
+    """P(x) proportional to exp(-x^2 / (2 variance)).
+
+    Privacy: rho = L2^2 / (2 variance) zCDP (Canonne, Kamath, Steinke 2020, theorem 14, for vectors corollary 16), and
+    by the tight conversion (epsilon, delta). Of a vector its own (epsilon, delta) depends on more than the length of
+    the difference. For a rho it has the least noise: where variance is small, rounding adds to that of the other law.
+    """
+
+    @staticmethod
+    def rho_within(guarantee: PrivacyLoss) -> Fraction:
+        return rho_for(guarantee.epsilon, guarantee.delta)
+
+    @property
+    def name(self) -> str:
+        return "discrete_gaussian"
 
     @property
     def spread(self) -> float:
@@ -241,16 +282,38 @@ class DiscreteGaussian:
         # CKS 2020, proposition 25: P(X >= t) <= P(N(0, variance) >= t - 1) for whole t.
         return Decimal(tails.gaussian_tail((t - 1) / self.scale)) * (1 + Decimal("1e-9"))
 
-    def loss(self, reach: Reach) -> Cost:
-        rho = reach.l2_squared / (2 * self.variance)
-        pair = self.guarantee
-        allowed = self.rho if pair is None else rho_for(pair.epsilon, pair.delta)
-        if allowed is None or rho > allowed:
-            raise ValueError("the noise is too small for the guarantee")
-        return Cost(None, rho=allowed) if pair is None else Cost(pair.epsilon, pair.delta, allowed)
+
+@dataclass(frozen=True, slots=True)
+class RoundedGaussian(GaussianNoise):
+    """round(Y) for a normal Y of this variance.
+
+    Privacy: for integers v, v + round(Y) = round(v + Y) is made of v + Y alone, so that it is as private as the
+    continuous Gaussian mechanism: of vectors too (epsilon, delta) by the exact curve at mu = L2 / sigma
+    (`gaussian_curve`), and mu^2/2-zCDP (Bun, Steinke 2016, proposition 1.6). Several such vectors of one table are
+    parts of one, whose mu^2 is the sum of theirs, and so is its rho.
+    """
+
+    @staticmethod
+    def rho_within(guarantee: PrivacyLoss) -> Fraction:
+        return gaussian_rho(guarantee.epsilon, guarantee.delta)
+
+    @property
+    def name(self) -> str:
+        return "rounded_gaussian"
+
+    @property
+    def spread(self) -> float:
+        return _rounded_variance(self.scale)
+
+    def draw(self, cells: int) -> IntArray:
+        flat = rounded_gaussian(self.variance, self.dimension * cells)
+        return flat.reshape(self.dimension, cells)
+
+    def upper_tail(self, t: int) -> Decimal:
+        return Decimal(tails.gaussian_tail((t - 0.5) / self.scale)) * (1 + Decimal("1e-9"))  # exact but for its floats
 
 
-INDEPENDENT = (SplitLaplace, DiscreteGaussian)
+INDEPENDENT = (SplitLaplace, GaussianNoise)
 """The laws whose coordinates are independent of one another."""
 
 
@@ -266,3 +329,10 @@ def _gaussian_variance(variance: float) -> float:
     weights = [math.exp(-x * x / (2 * variance)) for x in range(1, 20)]
     squares = math.fsum(x * x * weight for x, weight in enumerate(weights, start=1))
     return 2 * squares / (1 + 2 * math.fsum(weights))
+
+
+def _rounded_variance(sigma: float) -> float:
+    """sigma^2 + 1/12, but for exp(-2 (pi sigma)^2); of a small sigma the sum of (2 k - 1) P(|X| >= k)."""
+    if sigma > 2:
+        return sigma**2 + 1 / 12
+    return math.fsum(2 * (2 * k - 1) * tails.gaussian_tail((k - 0.5) / sigma) for k in range(1, 20))

@@ -14,19 +14,31 @@ out, whatever it was made of, what each measurement is worth. So a plan that is 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.core.across import AcrossLaplace, reach_across
 from dpsql.core.classes import ClassLaplace
 from dpsql.core.conversion import rho_for
 from dpsql.core.cost import FREE, Cost
-from dpsql.core.exact import CountRows, CountUnits, ExactPlan, ExactTable
+from dpsql.core.exact import CountRows, CountUnits, ExactPlan, ExactTable, UnitWeights
 from dpsql.core.exponential import Choosing
-from dpsql.core.measurement import Exact, Found, GroupsByChance, GroupsByThreshold, Measurement, Share, measured
-from dpsql.core.mechanisms import Noise, Reach
+from dpsql.core.gaussian_curve import gaussian_rho
+from dpsql.core.measurement import (
+    Exact,
+    Found,
+    GroupsByChance,
+    GroupsByThreshold,
+    Measurement,
+    Share,
+    ShownGroups,
+    measured,
+)
+from dpsql.core.mechanisms import Noise, Reach, RoundedGaussian
 from dpsql.core.reach import (
     Terms,
     assert_limited,
@@ -106,7 +118,7 @@ class Asked:
 def assert_paid(asked: Asked, measurements: Sequence[Measurement], cost: Cost, before: Iterable[Cost] = ()) -> None:
     """Raises InternalError where what is to be released is worth more than `cost`, of which some is spent `before`."""
     _assert_analysed(asked)
-    vectors = [vector for each in measurements for vector in _vectors_of(each)]
+    vectors = [one for each in measurements for one in _drawn_by(each) if isinstance(one, NoisyVector)]
     for vector in vectors:
         _assert_noise(asked, vector)
     covered = {place for vector in vectors for place in vector.places}
@@ -114,10 +126,12 @@ def assert_paid(asked: Asked, measurements: Sequence[Measurement], cost: Cost, b
     assert_unmoved(asked.plan.parts, asked.terms(quiet), asked.analysis)
     _assert_chosen(asked, measurements, vectors)
     for each in measurements:
-        drawings = tuple(getattr(each, "drawings", ()))
-        for drawing in drawings:
-            _assert_drawn(asked, drawing)
-        _assert_charged(each.cost, [part.cost for part in (*_vectors_of(each), *drawings)])
+        drawn = _drawn_by(each)
+        for drawing in drawn:
+            if isinstance(drawing, Drawing):
+                _assert_drawn(asked, drawing)
+        normal = all(isinstance(one.noise, RoundedGaussian) for one in drawn)
+        _assert_charged(each.cost, [one.cost for one in drawn], gaussian_rho if normal else rho_for)
         for plan in each.told.plans:  # of integers of its own
             _assert_analysed(Asked(plan, of_one_group(asked.analysis), ()))
     together = sum((*before, *(each.cost for each in measurements)), FREE)
@@ -125,18 +139,19 @@ def assert_paid(asked: Asked, measurements: Sequence[Measurement], cost: Cost, b
         raise InternalError("a release would be charged less than its measurements cost")
 
 
-def _vectors_of(measurement: Measurement) -> tuple[NoisyVector, ...]:
+def _drawn_by(measurement: Measurement) -> tuple[NoisyVector | Drawing, ...]:
     if isinstance(measurement, Share):
         return (NoisyVector(measurement.places, measurement.noise, measurement.cost),)
-    return tuple(getattr(measurement, "vectors", ()))
+    return measurement.drawn
 
 
-def _assert_charged(cost: Cost, parts: Sequence[Cost]) -> None:
+def _assert_charged(cost: Cost, parts: Sequence[Cost], most: Callable[[Fraction, Fraction], Fraction]) -> None:
     """The parts of a measurement come to no more than it costs: coordinate by coordinate, or, of Gaussian noise that
-    has an (epsilon, delta) all together, by what that is worth as rho."""
+    has an (epsilon, delta) all together, by what that is worth as rho: of rounded noise alone, which is that of one
+    vector, by its exact tails."""
     worth = sum(parts, FREE)
     if worth.epsilon is None and cost.epsilon is not None:
-        paid = worth.rho <= min(cost.rho, rho_for(cost.epsilon, cost.delta)) and not worth.delta
+        paid = worth.rho <= min(cost.rho, most(cost.epsilon, cost.delta)) and not worth.delta
     else:
         paid = worth.join(cost) == cost
     if not paid:
@@ -178,6 +193,8 @@ def _assert_noise(asked: Asked, vector: NoisyVector) -> None:
 
 def _reach(asked: Asked, vector: NoisyVector) -> Reach:
     terms = asked.terms(vector.places)
+    if isinstance(vector.noise, AcrossLaplace) and vector.level is None:
+        return reach_across(asked.plan, terms, asked.analysis)
     if vector.level is None:
         classes = vector.noise.classes if isinstance(vector.noise, ClassLaplace) else ()
         return reach_of(asked.plan.parts, terms, asked.analysis, classes)
@@ -189,20 +206,29 @@ def _reach(asked: Asked, vector: NoisyVector) -> Reach:
 def _assert_chosen(asked: Asked, measurements: Sequence[Measurement], vectors: Sequence[NoisyVector]) -> None:
     """All groups are public, or one measurement at least chooses those that are shown."""
     plan, analysis = asked.plan, asked.analysis
-    found = [each for each in measurements if isinstance(each, GroupsByThreshold | GroupsByChance)]
+    found = [one for each in measurements for one in each.told.selections if one.hides]
     if analysis.private and plan.keys and not plan.every_cell and not found:
         raise InternalError("groups would show whose rows there are")
-    for each in found:
-        if isinstance(each, GroupsByChance):
-            counts = (CountRows(None), CountUnits(None)) if analysis.bounds.rows.l1 == 1 else (CountUnits(None),)
-            sound = plan.parts[each.part] in counts
-        else:
-            one = change_of(plan.parts, asked.terms([each.place]), analysis).in_a_group[0]
-            noisy = any(each.place in vector.places and vector.noise == each.noise for vector in vectors)
-            sound = noisy and one <= each.most_of_a_unit
-        groups = each.law.groups if isinstance(each, GroupsByChance) else each.groups
-        if not sound or groups < groups_of_a_unit(analysis):
-            raise InternalError("groups of one person would be shown more often than is charged")
+    if not all(_is_sound(asked, each, vectors) for each in found):
+        raise InternalError("groups of one person would be shown more often than is charged")
+
+
+def _is_sound(asked: Asked, each: ShownGroups, vectors: Sequence[NoisyVector]) -> bool:
+    """Whether a selection is of what it says, for all groups that can come or go with a unit."""
+    plan, analysis = asked.plan, asked.analysis
+    if isinstance(each, GroupsByChance):
+        counts = (CountRows(None), CountUnits(None)) if analysis.bounds.rows.l1 == 1 else (CountUnits(None),)
+        return plan.parts[each.part] in counts and each.law.groups >= groups_of_a_unit(analysis)
+    if isinstance(each, GroupsByThreshold):
+        one = change_of(plan.parts, asked.terms([each.place]), analysis).in_a_group[0]
+        noisy = any(each.place in vector.places and vector.noise == each.noise for vector in vectors)
+        return noisy and one <= each.most_of_a_unit and each.groups >= groups_of_a_unit(analysis)
+    from dpsql.core.weighted import GroupsByWeights  # few questions need it
+
+    if not isinstance(each, GroupsByWeights) or each.groups < groups_of_a_unit(analysis):
+        return False
+    both = analysis.neighbours is Neighbours.BOUNDED
+    return plan.parts[each.part] == UnitWeights(each.scale) and each.sides >= 1 + both
 
 
 def _assert_drawn(asked: Asked, drawing: Drawing) -> None:

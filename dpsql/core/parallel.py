@@ -8,6 +8,7 @@ from dpsql.core.ledger.account import Part
 from dpsql.plan.expressions import Call, Column, Expr, Literal, conjuncts
 from dpsql.plan.nodes import Scan, Source, filters_of, scans_of
 from dpsql.schema.columns import Type
+from dpsql.schema.table_words import BY_PARTS
 
 MOST_PARTS = 1000
 """A query about more parts than this counts as one about everything."""
@@ -20,7 +21,7 @@ def parts_of(source: Source, session: str) -> tuple[Part, ...]:
     column equals one of some constants of the text. So rows with other values do not change the exact answer, whatever
     the data are. The value of the column is the one that the scan gives, after declared facts; for the same row it is
     the same in all queries of the same declaration and data, which the name of the partition tells: column, facts, and
-    version (or `session`, where there is none).
+    version (or `session`, where there is none, or each part has its own).
     """
     private = [scan for scan in scans_of(source) if not scan.table.public]
     if len(private) != 1 or private[0].table.partition is None:
@@ -36,7 +37,8 @@ def parts_of(source: Source, session: str) -> tuple[Part, ...]:
                 confined = set(values) if confined is None else confined & set(values)
     if confined is None or len(confined) > MOST_PARTS:
         return ()
-    facts = hashlib.sha256(f"{column!r}{table.version!r}{'' if table.version else session}".encode()).hexdigest()[:16]
+    own = session if table.version in (None, BY_PARTS) else ""
+    facts = hashlib.sha256(f"{column!r}{table.version!r}{own}".encode()).hexdigest()[:16]
     name = f"{column.name}#{facts}"
     parts = {Part(table.name.casefold(), name, each) for each in confined if each}
     return tuple(sorted(parts)) or (Part(table.name.casefold(), name, "nothing"),)

@@ -24,7 +24,7 @@ Several rows of a unit come one after the other: spreads add up.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -37,9 +37,6 @@ from dpsql.errors import InternalError
 from dpsql.schema.frozen import dataclass
 
 IntArray: TypeAlias = npt.NDArray[Any]  # int64, or object where values reach 2^62
-Order: TypeAlias = Mapping[tuple[int, int], int]
-"""Which of the quantiles first..last-1 is drawn first in their part: a public tree; the middle one where it is silent.
-No more levels are drawn than are paid for, whatever it says."""
 
 _LARGEST = 2**62
 _BATCH = 2**17  # pieces of places per pass
@@ -71,8 +68,8 @@ def rank_gaps(counts: IntArray, q: Fraction) -> IntArray:
     """
     if not 0 <= q <= 1:
         raise ValueError("a quantile lies between 0 and 1")
-    edges = _edges(counts, 1, q.denominator)
-    return _quantile_gaps(edges[:, :-1], edges[:, 1:], edges[:, -1:], q)
+    edges = edges_of(counts, 1, q.denominator)
+    return quantile_gaps(edges[:, :-1], edges[:, 1:], edges[:, -1:], q)
 
 
 def rank_gaps_at(counts: IntArray, rank: int, from_top: bool) -> IntArray:
@@ -81,7 +78,7 @@ def rank_gaps_at(counts: IntArray, rank: int, from_top: bool) -> IntArray:
     ranks are counted."""
     if rank < 0:
         raise ValueError("a rank is at least 0")
-    edges = _edges(counts[:, ::-1] if from_top else counts, 1)
+    edges = edges_of(counts[:, ::-1] if from_top else counts, 1)
     distance = np.maximum(np.maximum(edges[:, :-1] - rank, rank - edges[:, 1:]), 0)
     gaps = distance - distance.min(axis=1, keepdims=True)
     return np.asarray(gaps[:, ::-1] if from_top else gaps)
@@ -109,39 +106,44 @@ def quantiles(
     bounded: bool,
     chooser: Chooser,
     one_group: bool = False,
-    order: Order | None = None,
+    tree: Tree | None = None,
 ) -> IntArray:
     """Places of several quantiles, shape (groups, len(qs)), never decreasing within a group.
 
     counts: integers >= 0, shape (groups, g); qs: strictly ascending, in [0, 1]; epsilon: what all groups and quantiles
     together cost; rows: how many rows one unit has at most, over all groups; bounded: whether a neighbour has a unit's
-    rows changed rather than added or removed; one_group: no row ever moves from one group to another; order: which is
-    drawn first, public. ValueError for others. A group without rows gives places uniform on the grid, or on what the
-    quantiles drawn before leave of it.
+    rows changed rather than added or removed; one_group: no row ever moves from one group to another; tree: which is
+    drawn first and what each draw has, public. ValueError for others, InternalError for a tree that is worth more. A
+    group without rows gives places uniform on the grid, or on what the quantiles drawn before leave of it.
 
     The recursion is that of Kaplan, Schnapp, Stemmer, "Differentially Private Approximate Quantiles" (ICML 2022): draw
-    a quantile, then those on each side in the part of the grid and of the rows on that side, each level with
-    epsilon / levels, levels = floor(log2(m)) + 1 for m quantiles. They suppose that no two rows are equal; on a grid
-    many are, so here a place has pieces (`_pieces`) of equal mass: the c rows at v stand for mass c spread evenly over
-    [v, v + 1). The candidates are the pieces, and a part is cut in the middle of the piece drawn. A row is then
+    a quantile, then those on each side in the part of the grid and of the rows on that side. They give each level as
+    much; here each draw has a part of epsilon of its own, and the parts of draws that follow each other add up to 1 at
+    most. They suppose that no two rows are equal; on a grid many are, so here a place has pieces (`pieces_of`) of equal
+    mass: the c rows at v stand for mass c spread evenly
+    over [v, v + 1). The candidates are the pieces, and a part is cut in the middle of the piece drawn. A row is then
     partly in several parts, but its weights w there add up to 1.
 
     Privacy. In a part with the target q n a row of weight w moves below(v) and upto(v) by amounts from 0 to w and n by
     w. So below - q n moves by something in [-q w, (1 - q) w] and q n - upto by something in [-(1 - q) w, q w]: the
     spread is at most w 2 max(q, 1 - q), or w for q = 0 or 1, where below and n - upto alone matter. This is w times
-    that of a whole row, and each draw has rate = epsilon / levels / (rows * spread of a whole row). The log ratios of
-    the draws of a level, given those before, add up over parts and groups to at most epsilon / levels times the sum
-    of w / rows over the unit's rows, which is at most 1. Levels add up to epsilon. A row changed is a row removed and
-    one added, which doubles the spread below the first level (`one_group` helps only there: a changed row keeps n in
-    the whole group, but not in a part of it). With the exponential mechanism the lengths of intervals add up in the
-    same way: a level is (epsilon / levels)^2 / 8 as zero-concentrated privacy.
+    that of a whole row, and a draw has rate = part * epsilon / (rows * spread of a whole row). Let W be the weights of
+    a unit's rows in a part, summed and divided by rows: the draw's log ratio is at most W part epsilon. What is drawn
+    in the two parts that it leaves, of weights W' + W'' = W, costs W' epsilon times the most that parts add up to
+    there, on any way down, and W'' times the like (induction): together at most W times the larger. So a part costs
+    W epsilon times the most that parts add up to from its draw down, and all groups, in which W adds up to 1 at most,
+    epsilon. A row changed is a row removed and one added, which doubles the spread below the first draw (`one_group`
+    helps only there: a changed row keeps n in the whole group, but not in a part of it). With the exponential mechanism
+    a draw is (W part epsilon)^2 / 8 as zero-concentrated privacy, and W'^2 + W''^2 <= W^2: the same with squares of
+    parts in place of parts.
     """
-    _checked(qs, epsilon, rows)
+    assert_asked(qs, epsilon, rows)
     if counts.ndim != 2 or not counts.shape[1]:
         raise ValueError("counts must have the shape (groups, places)")
     groups, grid = counts.shape
-    pieces = _pieces(grid) if len(qs) > 1 else 1
-    share = Fraction(epsilon) / len(qs).bit_length() / rows
+    pieces = pieces_of(grid) if len(qs) > 1 else 1
+    tree = whole_tree(qs, tree)
+    share = Fraction(epsilon) / rows
     # Mass in units of 1 / (2 pieces) rows: half a piece of c rows has mass c. The quantiles inside of parts are
     # quotients of differences of `qs`, so their denominators are at most the common one.
     denominator = math.lcm(*(q.denominator for q in qs))
@@ -149,13 +151,13 @@ def quantiles(
     step = max(_BATCH // (grid * pieces), 1)
     for start in range(0, groups, step):
         batch = slice(start, start + step)
-        edges = _edges(np.repeat(counts[batch], pieces, axis=1), 2, denominator)
-        recursion = _Recursion(edges, pieces, tuple(qs), share, bounded, one_group, chooser, places[batch], order or {})
-        recursion.fill(0, len(qs), _whole(len(edges), grid * pieces), len(qs).bit_length())
+        edges = edges_of(np.repeat(counts[batch], pieces, axis=1), 2, denominator)
+        recursion = Recursion(edges, pieces, tuple(qs), share, bounded, chooser, places[batch])
+        recursion.fill(tree, whole_part(len(edges), grid * pieces), one_group)
     return places
 
 
-def _checked(qs: Sequence[Fraction], epsilon: Fraction, rows: int) -> None:
+def assert_asked(qs: Sequence[Fraction], epsilon: Fraction, rows: int) -> None:
     """Raises ValueError where quantiles are not in order, or cost nothing."""
     if not qs or not all(0 <= q <= 1 for q in qs) or any(b <= a for a, b in pairwise(qs)):
         raise ValueError("quantiles must be strictly ascending and lie between 0 and 1")
@@ -163,10 +165,49 @@ def _checked(qs: Sequence[Fraction], epsilon: Fraction, rows: int) -> None:
         raise ValueError("epsilon must be positive, and a unit has at least one row")
 
 
-def _whole(groups: int, pieces: int) -> _Part:
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The quantile at a place is drawn at a part of epsilon, then those below and above it by their trees: public."""
+
+    place: int
+    part: Fraction
+    below: Tree | None = None
+    above: Tree | None = None
+
+    def __post_init__(self) -> None:
+        if self.part <= 0:
+            raise ValueError("a draw needs a part of epsilon")
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """From below to above."""
+        below, above = ((each.places if each else ()) for each in (self.below, self.above))
+        return (*below, self.place, *above)
+
+    def along(self, power: int) -> Fraction:
+        """The most that these powers of parts add up to along a way down."""
+        following = (each.along(power) for each in (self.below, self.above) if each)
+        return self.part**power + max(following, default=Fraction(0))
+
+
+def whole_tree(qs: Sequence[Fraction], tree: Tree | None) -> Tree:
+    """By default the middle one first, all levels as much. InternalError for others, or more than all of epsilon."""
+
+    def middle(first: int, last: int) -> Tree | None:
+        place = (first + last) // 2
+        return None if first == last else Tree(place, each, middle(first, place), middle(place + 1, last))
+
+    each = Fraction(1, len(qs).bit_length())
+    whole = tree or middle(0, len(qs))
+    if whole is None or whole.places != tuple(range(len(qs))) or whole.along(1) > 1:
+        raise InternalError("quantiles would be drawn at more than is paid for")
+    return whole
+
+
+def whole_part(groups: int, pieces: int) -> Part:
     """All of so many groups."""
     first = np.zeros(groups, np.int64)
-    return _Part(first, first + 2 * pieces, Fraction(0), Fraction(1))
+    return Part(first, first + 2 * pieces, Fraction(0), Fraction(1))
 
 
 def rows_off(
@@ -178,7 +219,7 @@ def rows_off(
     bounded: bool,
     beta: Fraction,
     one_group: bool = False,
-    order: Order | None = None,
+    tree: Tree | None = None,
 ) -> int:
     """How many rows the rank of any one of `quantiles` may be off, with probability 1 - beta and whatever the data are,
     but for half of the rows of the pieces where parts are cut. Arguments as there, on a grid of so many places.
@@ -186,31 +227,28 @@ def rows_off(
     A draw is off by at most what `extreme_rank` says for its rate and all pieces as candidates. The rank that it aims
     at lies between those of its part's ends, as the ideal one does, at the same proportion: it is off by at most the
     worse of the two. So errors add up along the draws that lead to a quantile, which share beta (union bound)."""
-    share = Fraction(epsilon) / len(qs).bit_length() / rows
-    candidates = grid * (_pieces(grid) if len(qs) > 1 else 1)
+    share = Fraction(epsilon) / rows
+    candidates = grid * (pieces_of(grid) if len(qs) > 1 else 1)
 
-    def worst(first: int, last: int, low: Fraction, high: Fraction, before: tuple[Fraction, ...]) -> int:
-        if first == last:
+    def worst(tree: Tree | None, low: Fraction, high: Fraction, before: tuple[Fraction, ...]) -> int:
+        if tree is None:
             return 0
-        middle = (order or {}).get((first, last), (first + last) // 2)
-        q = qs[middle]
-        inside = (q - low) / (high - low)
-        whole = last - first == len(qs)
-        rates = (*before, share / rank_spread(inside, bounded, whole and one_group))
+        q = qs[tree.place]
+        rates = (*before, share * tree.part / rank_spread((q - low) / (high - low), bounded, one_group and not before))
         own = sum(extreme_rank(candidates, rate, beta / len(rates)) for rate in rates)
-        return max(own, worst(first, middle, low, q, rates), worst(middle + 1, last, q, high, rates))
+        return max(own, worst(tree.below, low, q, rates), worst(tree.above, q, high, rates))
 
-    return worst(0, len(qs), Fraction(0), Fraction(1), ())
+    return worst(whole_tree(qs, tree), Fraction(0), Fraction(1), ())
 
 
-def _pieces(grid: int) -> int:
+def pieces_of(grid: int) -> int:
     """Pieces of a place, 16 to 64, fewer on larger grids: an upper quantile's rank can be off by half a piece of the
     rows at the place of a middle one."""
     return max(_FEWEST_PIECES, min(_MOST_PIECES, 2**20 // grid))
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class Part:
     """An interval of each group's places in half pieces, low <= high of shape (groups,), and the quantiles that its
     ends stand for. Cuts are odd: in the middle of a piece."""
 
@@ -221,47 +259,39 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
-class _Recursion:
+class Recursion:
     """The quantiles of one batch of groups, written to `places`; `edges` is the mass below each piece, `share` the
-    epsilon of a draw for a unit of one row."""
+    epsilon of all draws for a unit of one row."""
 
     edges: IntArray
     pieces: int
     qs: tuple[Fraction, ...]
     share: Fraction
     bounded: bool
-    one_group: bool
     chooser: Chooser
     places: IntArray
-    order: Order
 
-    def fill(self, first: int, last: int, part: _Part, levels: int) -> None:
-        """Draw the quantiles first..last-1, all of which lie in this part, in so many levels. Raises InternalError
-        where the order takes more."""
-        if first == last:
+    def fill(self, tree: Tree | None, part: Part, one_group: bool = False) -> None:
+        """Draw the quantiles of a tree, all of which lie in this part."""
+        if tree is None:
             return
-        middle = self.order.get((first, last), (first + last) // 2)
-        if not levels or not first <= middle < last:
-            raise InternalError("quantiles would be drawn in more levels than are paid for")
-        q = self.qs[middle]
-        whole = last - first == len(self.qs)
+        q = self.qs[tree.place]
         inside = (q - part.q_low) / (part.q_high - part.q_low)
-        piece = self._draw(part, inside, whole and self.one_group)
-        self.places[:, middle] = piece // self.pieces
+        piece = self._draw(part, inside, self.share * tree.part / rank_spread(inside, self.bounded, one_group))
+        self.places[:, tree.place] = piece // self.pieces
         cut = 2 * piece + 1
-        self.fill(first, middle, _Part(part.low, cut, part.q_low, q), levels - 1)
-        self.fill(middle + 1, last, _Part(cut, part.high, q, part.q_high), levels - 1)
+        self.fill(tree.below, Part(part.low, cut, part.q_low, q))
+        self.fill(tree.above, Part(cut, part.high, q, part.q_high))
 
-    def _draw(self, part: _Part, q: Fraction, one_group: bool) -> IntArray:
+    def _draw(self, part: Part, q: Fraction, rate: Fraction) -> IntArray:
         """A piece of each group's part, shape (groups,). Only pieces that lie in some group's part are looked at."""
         least, greatest = part.low // 2, (part.high - 1) // 2
         start, end = int(least.min()), int(greatest.max()) + 1
         low, high = self._mass_below(part.low), self._mass_below(part.high)
         edges = np.minimum(np.maximum(self.edges[:, start : end + 1], low), high) - low
-        gaps = _quantile_gaps(edges[:, :-1], edges[:, 1:], high - low, q)
+        gaps = quantile_gaps(edges[:, :-1], edges[:, 1:], high - low, q)
         candidates = np.arange(start, end)
         allowed = (candidates >= least[:, np.newaxis]) & (candidates <= greatest[:, np.newaxis])
-        rate = self.share / rank_spread(q, self.bounded, one_group)
         return self.chooser(gaps, rate / (2 * self.pieces * q.denominator), allowed) + start
 
     def _mass_below(self, cut: IntArray) -> IntArray:
@@ -270,7 +300,7 @@ class _Recursion:
         return np.asarray(np.take_along_axis(self.edges, ends, axis=1).sum(axis=1, keepdims=True) // 2)
 
 
-def _edges(counts: IntArray, unit: int, factor: int = 1) -> IntArray:
+def edges_of(counts: IntArray, unit: int, factor: int = 1) -> IntArray:
     """Shape (groups, g + 1): unit * below(v), and unit * n last. Of int64 if all of it times `factor`, and sums of two
     such, stay below 2^62; else of Python's integers."""
     if counts.dtype.kind not in "iO" or counts.ndim != 2 or not counts.shape[1] or (counts < 0).any():
@@ -285,7 +315,7 @@ def _edges(counts: IntArray, unit: int, factor: int = 1) -> IntArray:
     return edges
 
 
-def _quantile_gaps(below: IntArray, upto: IntArray, total: IntArray, q: Fraction) -> IntArray:
+def quantile_gaps(below: IntArray, upto: IntArray, total: IntArray, q: Fraction) -> IntArray:
     """denominator(q) * max(below - q total, q total - upto, 0)."""
     target = q.numerator * total
     return np.asarray(np.maximum(np.maximum(q.denominator * below - target, target - q.denominator * upto), 0))

@@ -13,12 +13,13 @@ What one row adds. A row of a group adds a vector v of a set V to the parts of r
 Rows added one after the other add up, so c rows of a unit add a vector of the c-fold sum of V with itself.
 What one unit adds, besides, to a group that it has a row in, is a vector u of a set U:
   CountUnits          1, or 0 where its expression is NULL in all of the unit's rows
+  UnitWeights         an integer of {0..scale}, where it is measured as a coordinate; `core.weighted` has its norm
   UnitTotal           an integer of {least..most}, or 0
   UnitMean            an integer of {least..most}, 0 where its value is NULL in all of the unit's rows
 These are integers between ends and shares of a whole: points of the convex hull of finitely many *vertices*. Parts
 whose values are NULL in the same rows are tied in one *block*, which adds nothing at all or a vertex of each part;
 blocks are taken as independent, which makes V larger, if anything. The cells of the same alternatives are one block: a
-row adds to the parts of one of them, its patterns, or of none.
+row adds to the parts of one of them, its patterns, or of none. So of the shares of several cells it moves those of one.
 
 Norms are convex, and a convex function is largest at a vertex. So for c rows in a group and W(c) = {u + c v}
   f(c) = max |A w| over w in W(c) = max |A (u + c v)| over vertices u, v,
@@ -61,6 +62,7 @@ from itertools import chain, product
 
 from dpsql.core.exact import (
     SHARE_STEPS,
+    AllUnits,
     CountDistinct,
     CountRows,
     CountUnits,
@@ -71,15 +73,16 @@ from dpsql.core.exact import (
     Part,
     UnitMean,
     UnitTotal,
+    UnitWeights,
     of_units,
 )
 from dpsql.core.mechanisms import Reach
+from dpsql.core.nulls import nulls
 from dpsql.core.sensitivity import Analysis
 from dpsql.core.unit import ContributionBound, Neighbours, Sensitivity
-from dpsql.core.vertices import ABSENT, Block, Cells, Element, joined, multiple, spans_of, tied_blocks
+from dpsql.core.vertices import ABSENT, Block, Cells, Element, joined, multiple, spans_in, tied_blocks
 from dpsql.errors import InternalError
-from dpsql.plan.expressions import Call, Expr, Literal
-from dpsql.plan.facts import fact
+from dpsql.plan.expressions import Expr
 from dpsql.schema.frozen import dataclass
 
 Terms = Sequence[tuple[int, int]]
@@ -195,9 +198,20 @@ def groups_of_a_unit(analysis: Analysis) -> int:
 
 
 def never_negative(parts: Sequence[Part], terms: Terms, analysis: Analysis) -> bool:
-    """Whether no row and no unit takes anything away from a coordinate."""
-    blocks = chain(*_blocks(parts, [terms], analysis))
-    return sum(min(spans_of(pattern).get(0, ABSENT)[0] for pattern in block) for block in blocks) >= 0
+    """Whether it is known that no row and no unit takes anything away from a coordinate."""
+    return (
+        not any(isinstance(parts[part], AllUnits) for part, _ in terms) and not ends_of(parts, [terms], analysis)[0][0]
+    )
+
+
+def ends_of(parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analysis) -> list[tuple[int, int]]:
+    """The least and the most that a unit adds to each coordinate in a group, or 0, as where it has no row there."""
+    rows, units = (spans_in(blocks, len(coordinates)) for blocks in _blocks(parts, coordinates, analysis))
+    kept = analysis.bounds.rows.linf
+    return [
+        (min(0, own[0] + kept * min(0, one[0])), max(0, own[1] + kept * max(0, one[1])))
+        for one, own in zip(rows, units, strict=True)
+    ]
 
 
 def assert_unmoved(parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analysis) -> None:
@@ -277,30 +291,32 @@ def _blocks(
     parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analysis
 ) -> tuple[tuple[Block, ...], tuple[Block, ...]]:
     """The blocks of rows and those of units, as they move the coordinates."""
-    columns: list[dict[int, int]] = [{} for _ in parts]
+    columns: dict[int, dict[int, int]] = {}
     for place, terms in enumerate(coordinates):
         for number, factor in terms:
-            columns[number][place] = columns[number].get(place, 0) + factor
+            column = columns.setdefault(number, {})
+            column[place] = column.get(place, 0) + factor
     cells: dict[tuple[Expr, ...], dict[int, _Tied]] = {}
-    divisions: dict[object, dict[tuple[int, int], dict[int, int]]] = {}
-    for part, column in zip(parts, columns, strict=True):
-        if not column:
-            continue
-        if isinstance(part, LatticeShare):
-            share = divisions.setdefault((part.first, part.second, part.degrees), {}).setdefault(part.index, {})
+    divisions: dict[object, tuple[_Tied, dict[tuple[int, int], dict[int, int]]]] = {}
+    for part, column in ((parts[number], columns[number]) for number in sorted(columns)):
+        alternatives, number, of = _cell_of(part)
+        tied = cells.setdefault(alternatives, {}).setdefault(number, {})
+        if isinstance(of, LatticeShare):
+            _, division = divisions.setdefault((of.first, of.second, of.degrees, alternatives, number), (tied, {}))
+            share = division.setdefault(of.index, {})
             share.update((place, share.get(place, 0) + factor) for place, factor in column.items())
             continue
-        alternatives, number, of = _cell_of(part)
         values, absent = _together(of, parts, analysis)
-        tied = cells.setdefault(alternatives, {}).setdefault(number, {}).setdefault((of_units(of), absent), [])
-        tied.append(tuple(multiple(column.items(), value) for value in values))
+        steps = tuple(multiple(column.items(), value) for value in values)
+        tied.setdefault((of_units(of), absent), []).append(steps)
+    for tied, division in divisions.values():  # what goes to shares that nobody asks for, or of NULL to none, is ()
+        shares = (multiple(share.items(), SHARE_STEPS) for share in division.values())
+        tied.setdefault((False, frozenset()), []).append(((), *shares))
     blocks: tuple[list[Block], list[Block]] = ([], [])
     for by_unit, block in tied_blocks(cells.pop((), {}).get(0, {})):  # of all rows
         blocks[by_unit].append(block)
     for numbered in cells.values():
         blocks[False].extend(_alternatives([[block for _, block in tied_blocks(each)] for each in numbered.values()]))
-    for shares in divisions.values():  # what goes to shares that nobody asks for, or of NULL to none, is ()
-        blocks[False].append(((((), *(multiple(share.items(), SHARE_STEPS) for share in shares.values())),),))
     return tuple(blocks[False]), tuple(blocks[True])
 
 
@@ -310,7 +326,7 @@ def _together(part: Part, parts: Sequence[Part], analysis: Analysis) -> tuple[tu
     count = _counted_with(part, parts)
     if count is not None:
         return (count.most,) if part == count else values, frozenset((count,))
-    return values, frozenset(chain.from_iterable(_nulls(each, analysis) for each in read))
+    return values, frozenset().union(*(nulls(each, analysis) for each in read))
 
 
 def _counted_with(part: Part, parts: Sequence[Part]) -> UnitTotal | None:
@@ -368,39 +384,9 @@ def _adds(part: Part) -> tuple[tuple[int, ...], tuple[Expr, ...]]:
     if isinstance(part, LatticeProduct):
         return (0 if part.first == part.second else -part.most, part.most), (part.first.value, part.second.value)
     assert not isinstance(part, LatticeShare | InCell)  # shares are dealt out together, and cells by their parts
+    if isinstance(part, AllUnits):
+        raise InternalError("a number of all groups together is in each of them: its noise is for all groups")
     ends = (min(part.least, part.most), max(part.least, part.most))
-    if isinstance(part, UnitTotal):
+    if isinstance(part, UnitTotal | UnitWeights):
         return (min(0, ends[0]), max(0, ends[1])), ()
     return ends, ((part.of if isinstance(part, UnitMean) else part).value,)
-
-
-def _nulls(expr: Expr, analysis: Analysis) -> frozenset[Expr]:
-    """The expressions of which any is NULL in a row just where `expr` is; none where it never is.
-
-    CASE WHEN y IS NOT NULL THEN x END is NULL just where x or y is: a pair of values reads both so. Any other
-    expression stands for itself. Whether one can be NULL at all is asked for only where it matters: beside others, and
-    where rows are sure to be there; else a NULL is what a row adds that is not there, save to the counts of all."""
-    guarded = _guarded(expr)
-    if guarded is not None:
-        return _nulls_of(guarded[0], analysis) | _nulls_of(guarded[1], analysis)
-    return _nulls_of(expr, analysis) if analysis.public_count else frozenset((expr,))
-
-
-def _nulls_of(expr: Expr, analysis: Analysis) -> frozenset[Expr]:
-    guarded = _guarded(expr)
-    if guarded is not None:
-        return _nulls_of(guarded[0], analysis) | _nulls_of(guarded[1], analysis)
-    return frozenset((expr,)) if fact(expr, analysis.known).nullable else frozenset()
-
-
-def _guarded(expr: Expr) -> tuple[Expr, Expr] | None:
-    """x and y of CASE WHEN NOT (y IS NULL) THEN x ELSE NULL END."""
-    if not (isinstance(expr, Call) and expr.function.name == "case" and len(expr.args) == 3):
-        return None
-    condition, value, other = expr.args
-    if not (isinstance(other, Literal) and other.value is None and isinstance(condition, Call)):
-        return None
-    inner = condition.args[0] if condition.function.name == "not" else None
-    if isinstance(inner, Call) and inner.function.name == "is_null":
-        return value, inner.args[0]
-    return None

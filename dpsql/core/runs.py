@@ -21,15 +21,15 @@ import numpy.typing as npt
 
 from dpsql.core.exponential import Chooser, exponential, exponents
 from dpsql.core.quantiles import (
-    Order,
-    _checked,
-    _edges,
-    _Part,
-    _pieces,
-    _quantile_gaps,
-    _Recursion,
-    _whole,
-    rank_spread,
+    Part,
+    Recursion,
+    Tree,
+    assert_asked,
+    edges_of,
+    pieces_of,
+    quantile_gaps,
+    whole_part,
+    whole_tree,
 )
 from dpsql.core.samplers import bernoulli_exp, uniform_below
 from dpsql.schema.frozen import dataclass
@@ -143,7 +143,7 @@ def quantiles_among(
     rows: int,
     bounded: bool,
     one_group: bool = False,
-    order: Order | None = None,
+    tree: Tree | None = None,
     trial: Chooser | None = None,
 ) -> IntArray:
     """`quantiles` by the exponential mechanism, with these candidates as the places of its grid: values, of shape
@@ -153,15 +153,15 @@ def quantiles_among(
     A value that stands several times has its rows at all of its places alike: they have one score, and count as one
     candidate that many times as likely, for whatever rows. That is the exponential mechanism with a public prior, whose
     privacy is proved in the same words: the spread is that of the scores, however often each of them stands."""
-    _checked(qs, epsilon, rows)
-    pieces = _pieces(of.total) if len(qs) > 1 else 1
-    share = Fraction(epsilon) / len(qs).bit_length() / rows
+    assert_asked(qs, epsilon, rows)
+    pieces = pieces_of(of.total) if len(qs) > 1 else 1
+    tree, share = whole_tree(qs, tree), Fraction(epsilon) / rows
     values = np.empty((groups, len(qs)), np.int64)
     for batch, runs in _batches(of, counted, groups, pieces, qs):
         places = np.empty((len(batch), len(qs)), np.int64)
-        how = (tuple(qs), share, bounded, one_group, exponential, places, order or {})
-        part = _whole(len(batch), (of.most - of.least + 1) * pieces)
-        _OfRuns(runs.edges, pieces, *how, runs, trial).fill(0, len(qs), part, len(qs).bit_length())
+        how = (tuple(qs), share, bounded, exponential, places)
+        part = whole_part(len(batch), (of.most - of.least + 1) * pieces)
+        _OfRuns(runs.edges, pieces, *how, runs, trial).fill(tree, part, one_group)
         values[batch] = places
     return values + of.least
 
@@ -171,7 +171,7 @@ def best_among(of: RoundNumbers, counted: Counted, groups: int, qs: Sequence[Fra
     values = np.empty((groups, len(qs)), np.int64)
     for batch, runs in _batches(of, counted, groups, 1, qs):
         for place, q in enumerate(qs):
-            gaps = _quantile_gaps(runs.edges[:, :-1], runs.edges[:, 1:], runs.edges[:, -1:], q)
+            gaps = quantile_gaps(runs.edges[:, :-1], runs.edges[:, 1:], runs.edges[:, -1:], q)
             first = ((gaps == 0) & (np.diff(runs.starts, axis=1) > 0)).argmax(axis=1)
             values[batch, place] = runs.piece(runs.starts[np.arange(len(batch)), first])
     return values + of.least
@@ -217,7 +217,7 @@ class Runs:
 
     @classmethod
     def of(cls, of: RoundNumbers, values: IntArray, counts: IntArray, pieces: int, denominator: int) -> Runs:
-        mass = _edges(counts, 2 * pieces, denominator)
+        mass = edges_of(counts, 2 * pieces, denominator)
         before = pieces * int(of.upto(np.array([of.least - 1]))[0])
         ends = np.stack([of.upto(values - 1), of.upto(values)], axis=2).reshape(len(values), -1) * pieces - before
         every = pieces * of.total
@@ -275,21 +275,20 @@ class Runs:
 
 
 @dataclass(frozen=True, slots=True)
-class _OfRuns(_Recursion):
+class _OfRuns(Recursion):
     """The recursion of quantiles with runs in place of the pieces one by one."""
 
     runs: Runs
     trial: Chooser | None
 
-    def _draw(self, part: _Part, q: Fraction, one_group: bool) -> IntArray:
-        rate = self.share / rank_spread(q, self.bounded, one_group)
+    def _draw(self, part: Part, q: Fraction, rate: Fraction) -> IntArray:
         return self.runs.draw(part.low, part.high, q, rate / (2 * self.pieces * q.denominator), self.trial)
 
 
 def _gaps_inside(below: IntArray, upto: IntArray, least: IntArray, greatest: IntArray, q: Fraction) -> IntArray:
     """Gaps of what lies between these masses, within a part between two others."""
     held = [np.minimum(np.maximum(each, least), greatest) - least for each in (below, upto)]
-    return _quantile_gaps(held[0], held[1], greatest - least, q)
+    return quantile_gaps(held[0], held[1], greatest - least, q)
 
 
 def _coins(gaps: IntArray, rate: Fraction) -> npt.NDArray[np.bool_]:

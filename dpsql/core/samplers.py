@@ -11,7 +11,7 @@ good to 4 units in the last place (its vector kernels promise that, the tests pr
   costs exp(-x) dx, which the callers keep to 2^-49. In all less than 2^-48.
 * -log(u) for w >= 2^44, hence below 13.9: truncation 1/w <= 2^-44, rounding w 2^-53, ``log`` 2^-47, its
   product with a rounded scale 2^-47. In all less than 2^-43. Floats never decide for smaller words.
-``_MARGIN`` is at least eight times these bounds. Inside the margin ``_LazyUniform`` decides by integer
+``_MARGIN`` is at least eight times these bounds. Inside the margin ``LazyUniform`` decides by integer
 arithmetic: exp(-p/q) is bracketed ever more closely, and u refined by further words.
 """
 
@@ -38,7 +38,7 @@ _SCALE_BITS = 17  # inversion serves scales below 2^17, where a draw is close on
 _BATCH = 2**15  # elements per pass, so that its arrays stay in the cache
 
 
-def _random_words(n: int) -> npt.NDArray[np.uint64]:
+def random_words(n: int) -> npt.NDArray[np.uint64]:
     """Shape (n,): uniform 64-bit words, the only randomness here; unbuffered, so safe across forks."""
     return np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
 
@@ -48,7 +48,7 @@ def fresh_key() -> bytes:
     return os.urandom(32)
 
 
-def _exp_bracket(x: Fraction, precision: int) -> tuple[int, int]:
+def exp_bracket(x: Fraction, precision: int) -> tuple[int, int]:
     """Integers (low, high) with low <= exp(-x) * 2^precision <= high, for x >= 0.
 
     x is halved until below 1, the alternating Taylor series summed in fixed point, the sum squared back,
@@ -71,11 +71,21 @@ def _exp_bracket(x: Fraction, precision: int) -> tuple[int, int]:
     return low >> guard, -(-high >> guard)
 
 
-class _LazyUniform:
+class LazyUniform:
     """A uniform real of [0, 1) whose first 64 bits are drawn already; later bits on demand."""
 
     def __init__(self, word: int) -> None:
         self._prefix, self._bits = word, 64
+
+    @property
+    def known(self) -> tuple[int, int]:
+        """How many bits are drawn, and these as an integer."""
+        return self._bits, self._prefix
+
+    def refine(self) -> None:
+        """Draw 64 bits more."""
+        self._prefix = (self._prefix << 64) | int(random_words(1)[0])
+        self._bits += 64
 
     def below(self, bracket: Callable[[int], tuple[int, int]]) -> bool:
         """Whether it is less than c, where bracket(p) encloses c * 2^p by integers."""
@@ -85,8 +95,7 @@ class _LazyUniform:
                 return True
             if self._prefix << 8 >= high:
                 return False
-            self._prefix = (self._prefix << 64) | int(_random_words(1)[0])
-            self._bits += 64
+            self.refine()
 
 
 def uniform_below(bounds: IntArray | int, size: int | None = None) -> IntArray:
@@ -101,7 +110,7 @@ def uniform_below(bounds: IntArray | int, size: int | None = None) -> IntArray:
     bound = wide.reshape(-1).astype(np.uint64)
     out, todo = np.empty_like(bound), np.arange(bound.size)
     while todo.size:
-        words = _random_words(todo.size)
+        words = random_words(todo.size)
         out[todo] = place = words % bound
         # A block starts at word - place, and is complete up to 2^64 - bound (unsigned: 0 - bound).
         rejected = np.flatnonzero(words - place > np.negative(bound))
@@ -113,7 +122,7 @@ def _uniform_below_python(bound: int) -> int:
     """Uniform on {0, ..., bound - 1}, for a bound of any size."""
     bits, value = bound.bit_length(), bound
     while value >= bound:
-        value = int.from_bytes(_random_words(bits // 64 + 1).tobytes(), "little") % (1 << bits)
+        value = int.from_bytes(random_words(bits // 64 + 1).tobytes(), "little") % (1 << bits)
     return value
 
 
@@ -124,10 +133,10 @@ def bernoulli_dyadic(firsts: npt.NDArray[np.uint64], numerator: Callable[[int], 
     c = 2^bits: a word below it gives u < c / 2^bits, a word above it u >= c / 2^bits. ``numerator`` is called only
     where the word is firsts[i] itself, and more of u drawn.
     """
-    words = _random_words(firsts.size)
+    words = random_words(firsts.size)
     result: BoolArray = words < firsts
     for i in np.flatnonzero(words == firsts).tolist():
-        result[i] = _LazyUniform(int(words[i])).below(partial(_dyadic_bracket, numerator(i), bits))
+        result[i] = LazyUniform(int(words[i])).below(partial(_dyadic_bracket, numerator(i), bits))
     return result
 
 
@@ -144,17 +153,22 @@ def bernoulli_exp(x: FloatArray, exact: Callable[[int], Fraction]) -> BoolArray:
     x[i] is a float near the rational exact(i): exp(-x) * |x - exact(i)| <= 2^-49. ``exact`` is called
     only when the uniform falls within the margin of exp(-x[i]).
     """
+    return bernoulli_near(x, lambda i: partial(exp_bracket, exact(i)))
+
+
+def bernoulli_near(x: FloatArray, bracket_of: Callable[[int], Callable[[int], tuple[int, int]]]) -> BoolArray:
+    """The same, exp(-exact(i)) known by brackets: bracket_of(i)(p) encloses exp(-exact(i)) * 2^p by integers."""
     if not (x >= 0).all():
         raise ValueError("exponents must be non-negative")
-    words = _random_words(x.size)
+    words = random_words(x.size)
     difference = words * 2.0**-64 - np.exp(-x)
     result: BoolArray = difference < 0
     for i in np.flatnonzero(np.abs(difference) < _MARGIN).tolist():
-        result[i] = _LazyUniform(int(words[i])).below(partial(_exp_bracket, exact(i)))
+        result[i] = LazyUniform(int(words[i])).below(bracket_of(i))
     return result
 
 
-def _collect(size: int, draw: Callable[[int], IntArray], share: float = 1.0, width: int = 1) -> IntArray:
+def collect(size: int, draw: Callable[[int], IntArray], share: float = 1.0, width: int = 1) -> IntArray:
     """Shape (..., size): the first ``size`` of independent accepted draws, batch by batch.
 
     draw(n) makes n proposals of ``width`` elements, and returns those accepted, about a ``share``, in order.
@@ -177,10 +191,10 @@ def geometric(scale: Fraction, size: int) -> IntArray:
     """
     _check(scale)
     shift = max(math.floor(scale).bit_length() - _SCALE_BITS, 0)
-    j = _collect(size, partial(_geometric_inversion, Fraction(scale, 1 << shift)))
+    j = collect(size, partial(_geometric_inversion, Fraction(scale, 1 << shift)))
     if not shift:
         return j
-    r = _collect(size, partial(_block_offset, Fraction(scale), shift))
+    r = collect(size, partial(_block_offset, Fraction(scale), shift))
     wide = int(j.max(initial=0)).bit_length() + shift > _INT_BITS
     return np.asarray(((j.astype(object) if wide else j) << shift) + r)
 
@@ -192,7 +206,7 @@ def _check(scale: Fraction) -> None:
 
 def _block_offset(scale: Fraction, shift: int, n: int) -> IntArray:
     """About n draws of r in 0..2^shift-1 with law proportional to exp(-r / scale), by rejection."""
-    r = (_random_words(n) & ((1 << shift) - 1)).view(np.int64)
+    r = (random_words(n) & ((1 << shift) - 1)).view(np.int64)
     return r[bernoulli_exp(r / float(scale), lambda i: int(r[i]) / scale)]
 
 
@@ -201,23 +215,23 @@ def _geometric_inversion(scale: Fraction, n: int) -> IntArray:
 
     P(k >= j) = exp(-j / scale) = P(u < exp(-j / scale)), so k is the greatest j that u passes.
     """
-    words = _random_words(n)
+    words = random_words(n)
     exponent = -np.log(np.maximum(words, _SMALL_WORD) * 2.0**-64)
     k = np.maximum(np.floor((exponent - _MARGIN) * float(scale)), 0)
     close = (k != np.floor((exponent + _MARGIN) * float(scale))) | (words < _SMALL_WORD)
     out: IntArray = k.astype(np.int64)
     for i in np.flatnonzero(close):
-        out[i] = _geometric_exact(_LazyUniform(int(words[i])), scale)
+        out[i] = _geometric_exact(LazyUniform(int(words[i])), scale)
     return out
 
 
-def _geometric_exact(u: _LazyUniform, scale: Fraction) -> int:
+def _geometric_exact(u: LazyUniform, scale: Fraction) -> int:
     """The greatest k with u < exp(-k / scale), by doubling and bisection."""
     k, step = 0, 1
-    while u.below(partial(_exp_bracket, step / scale)):
+    while u.below(partial(exp_bracket, step / scale)):
         step *= 2
     while step := step // 2:
-        k += step * u.below(partial(_exp_bracket, (k + step) / scale))
+        k += step * u.below(partial(exp_bracket, (k + step) / scale))
     return k
 
 
@@ -227,7 +241,7 @@ def discrete_laplace(scale: Fraction, size: int) -> IntArray:
     if not size:
         return np.zeros(0, dtype=np.int64)
     share = (1 + math.exp(-1 / max(scale, Fraction(1, 512)))) / 2
-    return _collect(size, partial(_laplace, scale), share)
+    return collect(size, partial(_laplace, scale), share)
 
 
 def _laplace(scale: Fraction, n: int) -> IntArray:
@@ -237,9 +251,12 @@ def _laplace(scale: Fraction, n: int) -> IntArray:
 
 def _signed(magnitude: IntArray) -> IntArray:
     """Magnitudes with signs, without the negative zeros."""
-    n = len(magnitude)
-    negative = np.unpackbits(_random_words((n + 63) // 64).view(np.uint8), count=n).view(np.bool_)
+    negative = fair_bits(len(magnitude))
     return np.where(negative, -magnitude, magnitude)[(magnitude > 0) | ~negative]
+
+
+def fair_bits(n: int) -> BoolArray:
+    return np.unpackbits(random_words((n + 63) // 64).view(np.uint8), count=n).view(np.bool_)
 
 
 def staircase(scale: Fraction, width: int, inner: int, size: int) -> IntArray:
@@ -254,7 +271,7 @@ def staircase(scale: Fraction, width: int, inner: int, size: int) -> IntArray:
         return np.zeros(0, dtype=np.int64)
     a = math.exp(-1 / max(scale, Fraction(1, 512)))
     zero = (1 - a) / (inner + a * (width - inner))  # of all that is not negative
-    return _collect(size, partial(_stairs, Fraction(scale), width, inner), 1 - zero / 2)
+    return collect(size, partial(_stairs, Fraction(scale), width, inner), 1 - zero / 2)
 
 
 def _stairs(scale: Fraction, width: int, inner: int, n: int) -> IntArray:
@@ -269,16 +286,16 @@ def _on_inner(scale: Fraction, width: int, inner: int, n: int) -> BoolArray:
     """Shape (n,): True with probability c = inner / (inner + a (width - inner))."""
 
     def bracket(precision: int) -> tuple[int, int]:
-        low, high = _exp_bracket(1 / scale, precision + 64)
+        low, high = exp_bracket(1 / scale, precision + 64)
         whole = inner << (precision + 64)
         bottoms = (whole + high * (width - inner), whole + low * (width - inner))
         return (whole << precision) // bottoms[0], -(-(whole << precision) // bottoms[1])
 
     low, high = bracket(64)
-    words = _random_words(n)
+    words = random_words(n)
     result: BoolArray = words < np.uint64(min(low, 2**64 - 1))
     for i in np.flatnonzero(~result & (words <= np.uint64(high - 1))).tolist():  # two words at most
-        result[i] = _LazyUniform(int(words[i])).below(bracket)
+        result[i] = LazyUniform(int(words[i])).below(bracket)
     return result
 
 
@@ -294,7 +311,7 @@ def discrete_gaussian(variance: Fraction, size: int) -> IntArray:
         return np.zeros(0, dtype=np.int64)
     t = math.isqrt(math.floor(variance)) + 1
     share = math.tanh(0.5 / t) * math.exp(-variance / (2 * t * t)) * max(1, math.sqrt(2 * math.pi * variance))
-    return _collect(size, partial(_gaussian, Fraction(variance), Fraction(t)), share)
+    return collect(size, partial(_gaussian, Fraction(variance), Fraction(t)), share)
 
 
 def _gaussian(variance: Fraction, t: Fraction, n: int) -> IntArray:
@@ -323,7 +340,7 @@ def cube_laplace(scale: Fraction, dimension: int, size: int) -> IntArray:
     _check(scale)
     if not size:
         return np.zeros((dimension, 0), dtype=np.int64)
-    return _collect(size, partial(_cube_points, Fraction(scale), dimension), width=dimension + 1)
+    return collect(size, partial(_cube_points, Fraction(scale), dimension), width=dimension + 1)
 
 
 def _cube_points(scale: Fraction, dimension: int, n: int) -> IntArray:
@@ -344,14 +361,14 @@ def _cube_points(scale: Fraction, dimension: int, n: int) -> IntArray:
 
 def _eulerian_index(scale: Fraction, dimension: int, n: int) -> IntArray:
     """Shape (n,): j in 0..d of weight b_j a^j, by inversion: the number of c_m = P(j <= m) <= u."""
-    words = _random_words(n)
+    words = random_words(n)
     lows, highs = zip(*_eulerian_brackets(scale, dimension, 64), strict=True)
     # w < lows[m] gives u < c_m, and w >= highs[m] gives u >= c_m; no word reaches a bound of 2^64.
     j = np.searchsorted(np.array([c for c in highs if c < 2**64], np.uint64), words, side="right")
     greatest = np.searchsorted(np.array(lows, np.uint64), words, side="right")
     thresholds = [partial(lambda m, p: _eulerian_brackets(scale, dimension, p)[m], m) for m in range(dimension)]
     for i in np.flatnonzero(j != greatest).tolist():
-        j[i] = dimension - sum(map(_LazyUniform(int(words[i])).below, thresholds))
+        j[i] = dimension - sum(map(LazyUniform(int(words[i])).below, thresholds))
     return j
 
 
@@ -368,7 +385,7 @@ def _eulerian_brackets(scale: Fraction, dimension: int, precision: int) -> list[
         pairs = enumerate(zip([*b, 0], [0, *b], strict=True))
         b = [(2 * j + 1) * same + (2 * (d - j) + 1) * before for j, (same, before) in pairs]
     work = precision + sum(b).bit_length() + 8
-    powers = [_exp_bracket(j / scale, work) for j in range(dimension + 1)]
+    powers = [exp_bracket(j / scale, work) for j in range(dimension + 1)]
     low, high = np.array(powers, dtype=object).T * np.array(b, dtype=object)
     least, greatest = np.cumsum(low)[:-1], np.cumsum(high)[:-1]
     bottoms = (least << precision) // (least + high.sum() - greatest)

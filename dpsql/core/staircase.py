@@ -26,7 +26,7 @@ from fractions import Fraction
 
 from dpsql.core import samplers, tails
 from dpsql.core.cost import Cost
-from dpsql.core.mechanisms import _LARGEST_NUMERATOR, IntArray, Reach, _round_up
+from dpsql.core.mechanisms import LARGEST_NUMERATOR, IntArray, Reach, round_up
 from dpsql.schema.frozen import dataclass
 
 
@@ -41,7 +41,7 @@ class Staircase:
     epsilon: Fraction = field(default=Fraction(0), compare=False)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.inner <= self.width <= _LARGEST_NUMERATOR:
+        if not 1 <= self.inner <= self.width <= LARGEST_NUMERATOR:
             raise ValueError("stairs need 1 <= inner <= width <= 2^61")
 
     @classmethod
@@ -50,7 +50,7 @@ class Staircase:
         _check(reach)
         width = reach.cube_sensitivity
         inner = math.floor(_inner(float(epsilon)) * width)
-        made = (cls(_round_up(1 / epsilon), width, max(1, min(width, each)), epsilon) for each in (inner, inner + 1))
+        made = (cls(round_up(1 / epsilon), width, max(1, min(width, each)), epsilon) for each in (inner, inner + 1))
         return min(made, key=lambda noise: noise.spread)
 
     @property
@@ -84,7 +84,7 @@ class Staircase:
 
 def suits(reach: Reach) -> bool:
     """Whether all of a unit's change is in one coordinate of one group, and no wider than stairs are drawn."""
-    return (reach.dimension, reach.groups) == (1, 1) and 1 <= reach.cube_sensitivity <= _LARGEST_NUMERATOR
+    return (reach.dimension, reach.groups) == (1, 1) and 1 <= reach.cube_sensitivity <= LARGEST_NUMERATOR
 
 
 def _check(reach: Reach) -> None:

@@ -153,13 +153,18 @@ def _over_classes(sizes: Iterable[tuple[int, int]], classes: Sequence[int]) -> i
 
 
 def _largest_of_each(blocks: Sequence[Block], dimension: int) -> tuple[int, ...]:
+    return tuple(max(-least, most) for least, most in spans_in(blocks, dimension))
+
+
+def spans_in(blocks: Sequence[Block], dimension: int) -> list[tuple[int, int]]:
+    """The least and the most that is added to each coordinate by one pattern of each block."""
     low, high = [0] * dimension, [0] * dimension
     for block in blocks:
         spans = [spans_of(pattern) for pattern in block]
         for place in set().union(*spans):
             low[place] += min(span.get(place, ABSENT)[0] for span in spans)
             high[place] += max(span.get(place, ABSENT)[1] for span in spans)
-    return tuple(max(-least, most) for least, most in zip(low, high, strict=True))
+    return list(zip(low, high, strict=True))
 
 
 def _is_constant(block: Block) -> bool:
@@ -200,18 +205,30 @@ def spans_of(pattern: Pattern) -> dict[int, tuple[int, int]]:
 
 def _linked(sets: Sequence[set[int]]) -> Iterator[tuple[set[int], list[int]]]:
     """Sets that overlap, joined, and which of them each is made of."""
-    joined: list[tuple[set[int], list[int]]] = []
+    if len(sets) == 1:
+        yield sets[0], [0]
+        return
+    first_with: dict[int, int] = {}
+    leads = list(range(len(sets)))
     for number, places in enumerate(sets):
-        apart = []
-        own, members = set(places), [number]
-        for other, others in joined:
-            if own.isdisjoint(other):
-                apart.append((other, others))
-            else:
-                own |= other
-                members += others
-        joined = [*apart, (own, members)]
-    yield from joined
+        for place in places:
+            other = first_with.setdefault(place, number)
+            if other != number:
+                one, two = sorted((_lead(leads, other), _lead(leads, number)))
+                leads[two] = one
+    joined: dict[int, tuple[set[int], list[int]]] = {}
+    for number, places in enumerate(sets):
+        own, members = joined.setdefault(_lead(leads, number), (set(), []))
+        own |= places
+        members.append(number)
+    yield from joined.values()
+
+
+def _lead(leads: list[int], number: int) -> int:
+    """The first set of those that a set is joined with."""
+    while leads[number] != number:
+        leads[number] = number = leads[leads[number]]
+    return number
 
 
 def _largest(places: set[int], always: Mapping[int, int], elements: Sequence[Element], most: int) -> tuple[int, int]:

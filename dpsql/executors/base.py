@@ -1,8 +1,8 @@
 """Executor, and which engine runs what.
 
-An engine is a folder beside this file and a line in ENGINES. It follows from the kind of a source, never from rows or
-sizes: all tables of people's rows that are asked about together are of one engine, and public tables, which are
-DataFrames, are brought to it. So one row more cannot move a query to an engine with other last bits.
+An engine is a folder beside this file and a line in ENGINES. It follows from the kind of a source and the owner's word,
+never from rows or sizes: all tables of people's rows that are asked about together are of one engine, and public
+tables, which are DataFrames, are brought to it. So one row more cannot move a query to an engine with other last bits.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from dpsql.core.exact import NO_KEY, ExactPlan, ExactTable
-from dpsql.errors import InvalidSchema
+from dpsql.errors import InvalidArgument, InvalidSchema, as_written, did_you_mean
+from dpsql.executors.duckdb.engine import DUCKDB
 from dpsql.executors.pandas.engine import PANDAS
+from dpsql.executors.resources import Resources
+from dpsql.executors.spark.engine import SPARK
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.declaration import Stored
 
@@ -47,8 +50,14 @@ class Engine(Protocol):
     def takes(self, source: object) -> bool:
         """Whether it is a source of the kind that this engine reads; by its type alone."""
 
+    def reads(self, source: object) -> bool:
+        """Whether it is a source that this engine can read, where the owner's word asks for it; by its type alone."""
+
     def columns(self, source: Any) -> Iterable[Stored]:
         """The columns of such a source: names, types and nullability as stored. Reads no row. Raises InvalidSchema."""
+
+    def public_frame(self, source: Any, most: int) -> Any:
+        """The rows of such a source as a DataFrame, at most so many: it is a public table. Raises InvalidSchema."""
 
     def store(self, source: Any, schema: TableSchema) -> Any:
         """A Store of such a source, or of a public table's DataFrame."""
@@ -56,12 +65,20 @@ class Engine(Protocol):
     def executor(self, stores: Mapping[str, Any]) -> Executor:
         """An Executor over its own stores, found by table name."""
 
+    def within(self, resources: Resources) -> Engine:
+        """The engine that uses no more of the machine than the owner says. Raises InvalidArgument where it cannot keep
+        to that."""
+
     def lacks(self, plan: ExactPlan) -> str | None:
         """What a plan asks for that this engine has not, as a noun for a message; None where it can run the plan. By
         the plan alone, and before anything is charged: where a query chooses bounds, of the plan with the widest."""
 
 
-ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in (PANDAS,)}
+ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in (PANDAS, DUCKDB, SPARK)}
+AUTO = "auto"
+"""The word for the engine of the kind of source."""
+MOST_PUBLIC = 10_000_000
+"""Rows of a public table that an engine other than pandas' holds."""
 
 
 def engine_of(source: object) -> Engine | None:
@@ -69,26 +86,59 @@ def engine_of(source: object) -> Engine | None:
     return next((engine for engine in ENGINES.values() if engine.takes(source)), None)
 
 
-def engine_for(private: Mapping[str, object]) -> Engine:
-    """The one engine of these sources of people's rows, by table name; pandas where there are none. Raises
-    InvalidSchema where there would be several."""
+def public_frame(source: object) -> object:
+    """A public table as the DataFrame that is brought to every engine: it is about nobody, so its rows may travel, up
+    to MOST_PUBLIC of them. Raises InvalidSchema."""
+    engine = engine_of(source)
+    return source if engine is None or engine is PANDAS else engine.public_frame(source, MOST_PUBLIC)
+
+
+def checked_word(word: object) -> str:
+    """The owner's word for an engine. Raises InvalidArgument."""
+    words = (AUTO, *ENGINES)
+    if not isinstance(word, str) or word not in words:
+        near = did_you_mean(word, words) if isinstance(word, str) else ""
+        known = ", ".join(f'"{each}"' for each in words)
+        raise InvalidArgument(f"engine must be one of {known}, got {as_written(word)}.{near}")
+    return word
+
+
+def engine_for(private: Mapping[str, object], word: str = AUTO) -> Engine:
+    """The one engine of these sources of people's rows, by table name: the owner's word, else that of their kind;
+    pandas where there are none. Every engine takes DataFrames. Raises InvalidSchema where there would be several, or
+    the engine does not read a source."""
     engines = {name: engine for name, source in private.items() if (engine := engine_of(source)) is not None}
+    if word != AUTO:
+        for name, engine in engines.items():
+            if not ENGINES[word].reads(private[name]):
+                raise InvalidSchema(
+                    f'{name} is read by the engine {engine.name}, and engine="{word}" is asked for.',
+                    hint="Leave engine= out, and each table is read by the engine of its kind.",
+                )
+        return ENGINES[word]
     first = next(iter(engines.values()), PANDAS)
     for name, engine in engines.items():
         if engine.name != first.name:
             raise InvalidSchema(
                 f"{name} is read by the engine {engine.name}, and tables beside it by {first.name}.",
-                hint="All tables of people's rows that are asked about together have to be of one kind.",
+                hint=_same_engine(engines.values()),
             )
     return first
 
 
-def executor_of(stores: Mapping[str, Store]) -> Executor:
-    """The executor of the tables' engine over all of them, public ones brought to it."""
-    engine = engine_for({name: store.source for name, store in stores.items() if not store.schema.public})
+def _same_engine(engines: Iterable[Engine]) -> str:
+    """What to write where tables have several engines: all read DataFrames, and no other's sources."""
+    others = sorted({engine.name for engine in engines} - {PANDAS.name})
+    if len(others) == 1:
+        return f'Write engine="{others[0]}": it reads DataFrames and text files too.'
+    return "All tables of people's rows that are asked about together have to be of one kind: engine= cannot help here."
+
+
+def executor_of(stores: Mapping[str, Store], engine: Engine) -> Executor:
+    """An engine's executor over its own stores of people's rows, and over public tables, which are brought to it."""
     return engine.executor({name: _brought(store, engine) for name, store in stores.items()})
 
 
 def _brought(store: Store, engine: Engine) -> Any:
-    own = engine_of(store.source)
-    return store if own is not None and own.name == engine.name else engine.store(store.source, store.schema)
+    own = not store.schema.public or engine.name == PANDAS.name
+    return store if own else engine.store(store.source, store.schema)

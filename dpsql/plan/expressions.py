@@ -132,6 +132,9 @@ class Column:
     shown: str = field(default="", compare=False)
     """The table's name beside others, for messages."""
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # columns are looked up often, and few of one query share a name
+
     def __str__(self) -> str:
         return f"{_quoted(self.shown)}.{_quoted(self.name)}" if self.shown else _quoted(self.name)
 

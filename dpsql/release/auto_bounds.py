@@ -1,33 +1,28 @@
 """Clip bounds that a query chooses itself, privately, for columns that are declared "auto".
 
-A candidate bound B of one side is scored by f(B) = #{rows beyond B}, the values that it would clip, and by how far up
-it stands: going up is worth the noise that it brings only while it saves enough clipped rows. One is drawn by its
-score, in place of asking one after the other whether few enough rows are beyond it (AboveThreshold), which has to pay
-for a noisy threshold and for every question: `docs/decisions/0014` has the comparison.
+One interval is drawn of a public list (`bound_candidates`), by the rows that it would clip and by how wide it is: being
+wider is worth the noise that it brings only while it saves enough clipped rows. This takes the place of asking one
+bound after the other whether few enough rows are beyond it (AboveThreshold), which has to pay for a noisy threshold and
+for every question: `docs/decisions/0014` has the comparison, and `0046` why intervals lie anywhere.
 
-Privacy. With f counted on one side, a row more or less moves f(B) by 0 or 1, for all B in the same direction: the
-spread (`core.exponential`) is 1. A row lies on one side alone, above 0 or below, so both searches together cost what
-one does. A row that changes counts as one that leaves and one that enters: spread 2. Those of a unit's rows add up. The
-bounds are then public, and the query is planned with them for the rest of its epsilon (sequential composition).
+Privacy. A row more or less moves max(below I, above I) by 0 or 1, for all I in the same direction: the spread
+(`core.exponential`) is 1. A row that changes counts as one that leaves and one that enters: spread 2. Those of a unit's
+rows add up. Penalties, and how many candidates there are of each kind, are public. The bounds are then public, and the
+query is planned with them for the rest of its epsilon (sequential composition).
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import field, replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Event
-from dpsql.core.exact import Edges, ExactPlan, ExactTable, GridCounts
-from dpsql.core.exponential import Chooser, Choosing, exponential, permute_and_flip, spread_of_counts
+from dpsql.core.exact import ExactPlan, ExactTable, Grid, GridCounts, Leading
+from dpsql.core.exponential import Chooser, Choosing, exponential, spread_of_counts
 from dpsql.core.grants import grant
 from dpsql.core.loss import Allowance
 from dpsql.core.measurement import Exact, Found, Laws, Said, Told
@@ -35,45 +30,27 @@ from dpsql.core.paid import Drawing
 from dpsql.core.reach import assert_limited, of_one_group
 from dpsql.core.sensitivity import Analysis
 from dpsql.core.unit import Neighbours
-from dpsql.plan.expressions import Call, Column, Expr, Literal, call, call_of
+from dpsql.plan.expressions import Call, Column, Expr, Literal, call, call_of, rebuild
 from dpsql.plan.facts import Known, fact
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import scans_of
 from dpsql.plan.query import Aggregate, Query
+from dpsql.release.bound_candidates import Intervals, Weighed
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
-from dpsql.schema.intervals import Interval, Number
+from dpsql.schema.intervals import EVERYTHING, Interval
 
 SHARE = Fraction(3, 10)
 """The part of a query's epsilon that its bounds cost."""
 SURE = 0.95
 """How sure it is that no more rows are clipped than is said."""
-_WORTH = Fraction(7, 10)
-"""Half an octave more is worth so many clipped rows, divided by the epsilon of the search."""
+_WORTH = Fraction(3, 4)
+"""Half an octave wider is worth so many clipped rows, divided by the epsilon of the search,"""
+_LEAST_WORTH = Fraction(1, 160)
+"""or such a part of a row, where epsilon is large: all half octaves together, some 140, are never worth a row."""
 _MOST_GROUPS = 32
 """Among k groups the noise of all is to be paid for by the rows of all: half an octave is then worth k/2 times as much,
 up to so many groups."""
-_FINE = 1_000
-_HIGHEST = 124
-"""Bounds go up to 2^62, in half octaves."""
-
-
-@lru_cache(maxsize=2)
-def candidates(*, whole: bool) -> tuple[tuple[Number, ...], tuple[int, ...]]:
-    """The bounds to choose from, ascending, and how many half octaves each stands above 0.
-
-    Of integers the distinct floors of 2^(k/2). Of reals 2^(k/2) too, down to 2^-3.5, and from 2^-4 to 2^-32 powers of
-    16, each two steps: so much smaller values are rare, and cost few steps where they are all there is."""
-    halves = range(_HIGHEST + 1)
-    if whole:
-        found: dict[Number, int] = {0: 0}
-        for k in halves:
-            found.setdefault(math.isqrt(2**k), 4 + k)
-        return tuple(found), tuple(found.values())
-    small = [(2.0 ** (-32 + 4 * k), 2 * (k + 1)) for k in range(8)]
-    large = [(2.0 ** (k / 2), 24 + k) for k in range(-7, _HIGHEST + 1)]
-    pairs = [(0.0, 0), *small, *large]
-    return tuple(bound for bound, _ in pairs), tuple(steps for _, steps in pairs)
 
 
 @dataclass(frozen=True)
@@ -82,6 +59,7 @@ class Search:
     many clipped rows half an octave is worth, times epsilon; `cost`: its part of what the query costs."""
 
     column: Column
+    intervals: Intervals
     grid: GridCounts
     epsilon: Fraction
     rows: int
@@ -94,65 +72,51 @@ class Search:
 
     @classmethod
     def of(cls, column: Column, epsilon: Fraction, rows: int, **how: Any) -> Search:
-        ends = [float(bound) for bound in candidates(whole=column.type is Type.INTEGER)[0]]
-        below = [math.nextafter(-end, -math.inf) for end in ends]  # at most that: less than -end
-        edges = Edges(column, (*reversed(below), *ends))
-        return cls(column, GridCounts(edges, len(edges.edges) + 1), epsilon, rows, **how)
+        intervals = intervals_of(column)
+        value = column if intervals.outer is None else clamped(column, intervals.outer)
+        of = Leading(value, intervals.digits)
+        return cls(column, intervals, GridCounts(of, 2 * of.middle), epsilon, rows, **how)
+
+    def choose(self, grid: Grid) -> Interval:
+        """Bounds for exact counts of places, by the exponential mechanism: exp(-epsilon clipped / (spread rows) -
+        penalty), up to normalisation."""
+        found = self.weighed(grid)
+        place = (self.chosen_by or exponential)(found.gaps[None], found.rate, found.many[None])[0]
+        return found.drawn(int(place), chance=self.chosen_by is None)
+
+    def weighed(self, grid: Grid) -> Weighed:
+        """All candidates, those alike together."""
+        assert isinstance(self.grid.of, Leading)
+        return Weighed.all(self.intervals, self.grid.of, grid, float(self.worth), self.rate)
 
     @property
-    def chooser(self) -> Chooser:
-        return self.chosen_by or (permute_and_flip if self.mechanism == "permute_and_flip" else exponential)
+    def law(self) -> Choosing:
+        """What chooses, for all that it is worth."""
+        return Choosing(self.mechanism, self.epsilon, pure=self.cost.epsilon is not None)
 
-    def choose(self, counts: NDArray[np.int64]) -> Interval:
-        """Bounds for exact counts between the edges, shape (points,)."""
-        bounds, steps = candidates(whole=self.column.type is Type.INTEGER)
-        beyond = counts.sum() - np.cumsum(counts)  # beyond each edge
-        upper = beyond[len(bounds) : 2 * len(bounds)]
-        lower = np.cumsum(counts)[: len(bounds)][::-1]  # at or below each edge under 0
-        low, high = (bounds[self.place(side, steps)] for side in (lower, upper))
-        return Interval(-low if low else 0, high) if high or low else Interval(0, bounds[1])
-
-    def place(self, beyond: NDArray[np.int64], steps: tuple[int, ...]) -> int:
-        """One candidate of a side: exp(-epsilon f / (spread rows)) exp(-worth steps), up to normalisation."""
-        scores = [_FINE * int(f) + self.penalty * step for f, step in zip(beyond, steps, strict=True)]
-        least = min(scores)
-        gaps: Any = np.array([[score - least for score in scores]], dtype=object)
-        if int(gaps.max()) < 2**62:
-            gaps = gaps.astype(np.int64)
-        return int(self.chooser(gaps, self.epsilon / (_FINE * self.spread))[0])
+    @property
+    def rate(self) -> Fraction:
+        """The exponent of a row."""
+        return self.epsilon / self.spread
 
     @property
     def spread(self) -> int:
-        """By how much the counts beyond two bounds can move apart."""
+        """By how much the rows that two candidates clip can move apart."""
         return spread_of_counts(self.rows, self.bounded)
 
-    @property
-    def penalty(self) -> int:
-        """What half an octave is worth, where a clipped row is worth `_FINE`."""
-        return max(1, round(_FINE * self.worth * self.spread / self.epsilon))
-
     def clipped_at_most(self, drawn: Interval) -> tuple[int, int]:
-        """How many rows lie below and how many above drawn bounds, at most, not counting those beyond the largest
-        candidate: both hold at once with probability `SURE`, over the draw and whatever the data are.
+        """How many rows lie below and how many above drawn bounds, at most, not counting those beyond the widest that
+        can be chosen: both hold at once with probability `SURE`, over the draw and whatever the data are.
 
-        Proof, for one side. Let f_i rows be beyond candidate i, which stands s_i half octaves up, the last being K.
-        Gaps to the best score are in units of 1 / _FINE rows: gap_i >= _FINE (f_i - f_K) - penalty (s_K - s_i), since
-        the best is no worse than K. Both choosers take i with a chance of at most exp(-rate gap_i), rate = epsilon /
-        (_FINE spread): permute-and-flip needs a success of that chance, and the exponential mechanism divides it by a
-        sum that holds exp(0). So with t = log(K / miss) / rate the chance to take any i < K of gap_i > t is at most
-        miss, and else _FINE (f_i - f_K) <= t + penalty (s_K - s_i). Each side may miss (1 - SURE) / 2. (The smallest
-        bounds of all, [0, 1] or so, stand for a drawn 0 too.)
-        """
-        bounds, steps = candidates(whole=self.column.type is Type.INTEGER)
-        last = len(bounds) - 1
-        chance = math.log(last * 2 / (1 - SURE)) * self.spread / float(self.epsilon) * (1 + 1e-12)
-
-        def beyond(bound: Number, *, least: bool = False) -> int:
-            place = 0 if least else bisect_right(bounds, bound) - 1
-            return 0 if place == last else math.floor(self.penalty * (steps[last] - steps[place]) / _FINE + chance)
-
-        nothing = drawn.lower == 0 and drawn.upper <= bounds[1]
-        return beyond(-drawn.lower), beyond(drawn.upper, least=nothing)
+        Proof. Let I clip f_I rows on the side where these are more, and weigh w_I where there are no rows, K being the
+        widest. The chance of I is at most w_I exp(-r f_I) / (w_K exp(-r f_K)), r = epsilon / spread. All I with f_I >
+        f_K + x have together a chance of at most exp(-r x) sum w / w_K: at most 1 - SURE for x = log(sum w / w_K / (1 -
+        SURE)) / r. f_K counts what lies beyond K on one side, so as many rows and x more lie beyond I at most."""
+        worth = float(self.worth)
+        odds = math.log(self.intervals.weight(worth) / (1 - SURE)) + float(self.intervals.penalties(worth)[0][-1])
+        most = math.floor(odds * self.spread / float(self.epsilon) * (1 + 1e-9)) + 1
+        widest = self.intervals.widest
+        return 0 if drawn.lower <= widest.lower else most, 0 if drawn.upper >= widest.upper else most
 
 
 @dataclass(frozen=True)
@@ -171,7 +135,7 @@ class Bounded:
         below, above = self.clipped
         return (
             f"intervals are of the clipped values; at most {above:,} rows lie above and {below:,} below "
-            f"({SURE:.0%}; not counting any beyond {candidates(whole=False)[0][-1]:.2g})"
+            f"({SURE:.0%}; not counting any beyond {widest(self.column).magnitude:.2g})"
         )
 
     def __str__(self) -> str:
@@ -206,12 +170,9 @@ class Searches(Said):
         return tuple(search.spread for search in self.searches)
 
     @property
-    def drawings(self) -> tuple[Drawing, ...]:
+    def drawn(self) -> tuple[Drawing, ...]:
         """What chooses, to be seen to be paid for."""
-        return tuple(
-            Drawing(Choosing(each.mechanism, each.epsilon), None, each.rows, each.bounded, False, each.cost)
-            for each in self.searches
-        )
+        return tuple(Drawing(each.law, None, each.rows, each.bounded, False, each.cost) for each in self.searches)
 
     def run(self, exact: Exact, found: Found) -> Found:
         return replace(found, bounds=self.choose(exact.table))
@@ -220,28 +181,38 @@ class Searches(Said):
         """Bounds for each column, from the exact counts."""
         intervals = []
         for search, grid in zip(self.searches, table.grids, strict=True):
-            counts = np.zeros(search.grid.points, dtype=np.int64)
-            counts[grid.points] = grid.counts
-            intervals.append(search.choose(counts))
+            intervals.append(search.choose(grid))
         return tuple(intervals)
 
 
 def loose_columns(query: Query, known: Known) -> tuple[Column, ...]:
-    """The columns without bounds that aggregates of a query need some for, and that are declared "auto"."""
+    """The columns whose bounds a query chooses: declared "auto", in aggregates that need bounds and have none but those
+    that are declared for the choice."""
     tables = {scan.name: scan.table for scan in scans_of(query.plan.input)}
     loose: dict[Column, None] = {}
     for each in query.plan.aggregations:
         if not each.kind.ranged or each.per_unit is not None:
             continue
         for argument in each.arguments:
-            if fact(argument, known).limited:
-                continue
             for column in _of_values(argument):
                 table = tables.get(column.table)
                 column_schema = table.by_name.get(column.name.casefold()) if table is not None else None
-                if column_schema is not None and column_schema.auto and not fact(column, known).limited:
+                if column_schema is None or not column_schema.auto:
+                    continue
+                if column_schema.bounds is None or each.kind.chosen:  # a draw needs no more than a range
+                    needed = not fact(argument, known).limited and not fact(column, known).limited
+                else:
+                    needed = _would_be_loose(argument, column, known)
+                if needed:
                     loose[column] = None
     return tuple(loose)
+
+
+def _would_be_loose(argument: Expr, column: Column, known: Known) -> bool:
+    """Whether an argument had no bounds if a column had none, and no filter gives the column both."""
+    declared, held = column.fact.range, fact(column, known).range
+    without = rebuild(argument, {column: replace(column, fact=replace(column.fact, range=EVERYTHING, meant=None))})
+    return not (declared.lower < held.lower and held.upper < declared.upper) and not fact(without, known).limited
 
 
 def _of_values(expr: Expr) -> Iterator[Column]:
@@ -292,8 +263,12 @@ def clamped(column: Column, held: Interval) -> Expr:
 
 def widest(column: Column) -> Interval:
     """The widest bounds that can be chosen."""
-    most = candidates(whole=column.type is Type.INTEGER)[0][-1]
-    return Interval(-most, most)
+    return intervals_of(column).widest
+
+
+def intervals_of(column: Column) -> Intervals:
+    """The candidates for a column's bounds: in its owner's range, where there is one."""
+    return Intervals(column.type is Type.INTEGER, column.fact.range if column.fact.limited else None)
 
 
 def searches_of(
@@ -306,16 +281,18 @@ def searches_of(
     """The searches of some columns, at an equal part of the bounds' share each: a row counts in all of them."""
     whole = of_one_group(analysis)
     rows = whole.bounds.rows
-    paid = grant(allowed).part(SHARE / len(loose)).choice()
+    paid = grant(allowed).part(SHARE / len(loose)).choice(bounded_range=True)
     groups = min(plan.public_cells or 1, _MOST_GROUPS) if plan.keys else 1
+    bounded = analysis.neighbours is Neighbours.BOUNDED
+    spread = spread_of_counts(rows.l1, bounded)
     searches = tuple(
         Search.of(
             column,
             paid.law.epsilon,
             rows.l1,
-            bounded=analysis.neighbours is Neighbours.BOUNDED,
+            bounded=bounded,
             mechanism=paid.law.mechanism,
-            worth=_WORTH * max(Fraction(1), Fraction(groups, 2)),
+            worth=max(_WORTH * max(Fraction(1), Fraction(groups, 2)), _LEAST_WORTH * paid.law.epsilon / spread),
             cost=paid.cost,
         )
         for column in loose

@@ -6,31 +6,28 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
+from dpsql.core.across import AcrossLaplace, reach_across
 from dpsql.core.classes import ClassLaplace
 from dpsql.core.cost import FREE, Cost
-from dpsql.core.exact import CountRows, CountUnits, ExactPlan, Part
-from dpsql.core.grants import grant
+from dpsql.core.exact import ExactPlan
+from dpsql.core.grants import Laplace, grant
 from dpsql.core.loss import Allowance
 from dpsql.core.measurement import (
     ALL_SHOWN,
-    GroupsByChance,
-    GroupsByThreshold,
     Measurement,
     Share,
-    ShownGroups,
     costs_of,
 )
-from dpsql.core.mechanisms import CubeLaplace, Noise, Reach, SharedLaplace, SplitLaplace
-from dpsql.core.reach import assert_limited, assert_unmoved, change_of, groups_of_a_unit, reach_of
-from dpsql.core.selection import chance_below, threshold
+from dpsql.core.mechanisms import CubeLaplace, Reach, SharedLaplace, SplitLaplace
+from dpsql.core.reach import assert_limited, assert_unmoved, groups_of_a_unit, reach_of
 from dpsql.core.sensitivity import Analysis
 from dpsql.core.staircase import Staircase, suits
-from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, UnknownGroups, UnsupportedSQL, as_written
 from dpsql.plan.options import Options
 from dpsql.plan.query import Query
 from dpsql.release.choices import Family, draws_of
 from dpsql.release.design.wanted import Wanted
+from dpsql.release.exact_plans import exact_plan, of_public_groups
 from dpsql.release.groups import GEOMETRIC, PUBLIC, Selection, selection_of, unknown_groups
 from dpsql.release.laws import Choice, crossover
 from dpsql.release.levels import levels_of
@@ -91,7 +88,7 @@ def _calibrate(
     gaussian = (chosen.mechanism or mechanism) == "gaussian"
     _check_asked(query, analysis, chosen, allowed, options)
     own = chosen.own_share(allowed.pure, len(analysis.measured))
-    wanted = Wanted.of(query, of_units=chosen.least is not None)
+    wanted = Wanted.of(query, of_units=chosen.least is not None, public=of_public_groups(query, analysis, chosen))
     parts, lattices, drawn = _dealt(analysis, chosen, allowed, own, wanted, law="gaussian" if gaussian else strategy)
     lattice = replace(joined(lattices, parts), groups_of_a_unit=groups_of_a_unit(analysis))
     assert_unmoved(lattice.parts, lattice.quiet, analysis)
@@ -103,22 +100,28 @@ def _calibrate(
     noisy = sum(map(_is_noisy, lattices))
     by_pair = gaussian and allowed.rho is None
     delta = allowed.delta / max(1, noisy * by_pair + chosen.hides)
-    by_chance = chosen.hides and not chosen.by_threshold
+    choosing = chosen.hides and not chosen.by_threshold
     groups = ALL_SHOWN
-    if by_chance:
-        lattice, groups = _by_chance(lattice, analysis, own, delta, chosen.least or 1)
-    exact = replace(_exact_plan(query, analysis, chosen, lattice), grids=grids)
+    if choosing:
+        from dpsql.release.hidden import by_chance  # only hidden groups need it
+
+        lattice, groups = by_chance(lattice, analysis, chosen, allowed, own=own, delta=delta, mechanism=mechanism)
+    exact = replace(exact_plan(query, analysis, chosen, lattice.parts), grids=grids)
     assert_limited(exact, analysis)
     if by_pair and noisy:
         _check_delta(allowed)
     dealt = tuple(zip(lattices, parts, strict=True))
     stairs = _stairs_suit(query, mechanism)
-    shares = _shares(lattice, dealt, analysis, delta, allowed, strategy=strategy, gaussian=gaussian, stairs=stairs)
+    shares = _shares(
+        lattice, dealt, analysis, delta, allowed, exact=exact, strategy=strategy, gaussian=gaussian, stairs=stairs
+    )
     if chosen.by_threshold:
-        lattice, groups = _by_threshold(lattice, analysis, shares[0].noise, delta, chosen.least or 1)
+        from dpsql.release.hidden import by_threshold  # as above
+
+        lattice, groups = by_threshold(lattice, analysis, shares[0].noise, delta, chosen.least or 1)
     cost, events = costs_of((groups, *shares, *draws))  # as the ledger has always been told
     measurements: tuple[Measurement, ...] = (*shares, groups, *draws)
-    cost = _as_asked(cost, allowed) if noisy or by_chance or draws else FREE
+    cost = _as_asked(cost, allowed) if noisy or choosing or draws else FREE
     return Release(query, analysis, exact, lattice, measurements, strategy, cost, allowed, events)
 
 
@@ -147,26 +150,6 @@ def _with_chosen(lattice: Lattice, parts: tuple[Batch, ...], chosen: dict[int, E
     places = sorted(place for batch in parts for place in batch.places)
     estimates = {**chosen, **dict(zip(places, lattice.estimates, strict=True))}
     return replace(lattice, estimates=tuple(estimates[place] for place in sorted(estimates)))
-
-
-def _by_chance(
-    lattice: Lattice, analysis: Analysis, epsilon: Fraction, delta: Fraction, least: int
-) -> tuple[Lattice, ShownGroups]:
-    """Groups that are chosen by exact counts, and the lattice with a part for these."""
-    lattice, place = _with_count_of_units(lattice, analysis)
-    return lattice, GroupsByChance(TruncatedGeometric(epsilon, delta, lattice.groups_of_a_unit, least), place)
-
-
-def _by_threshold(
-    lattice: Lattice, analysis: Analysis, noise: Noise, delta: Fraction, least: int
-) -> tuple[Lattice, ShownGroups]:
-    """Groups whose noisy count reaches a threshold, and the lattice with how far a unit moves this count."""
-    one = change_of(lattice.parts, [lattice.coordinates[lattice.selection].terms], analysis).in_a_group[0]
-    lattice, groups = replace(lattice, most_of_a_unit=one), lattice.groups_of_a_unit
-    height = threshold(noise, one, delta / groups)
-    below, higher = chance_below(noise, one, height, delta / groups), (least - 1) * one
-    place = lattice.selection
-    return lattice, GroupsByThreshold(height + higher, place, lattice.one_row, one, groups, noise, delta, below)
 
 
 def _dealt(
@@ -226,23 +209,6 @@ def _as_asked(cost: Cost, allowed: Allowance) -> Cost:
     return cost if allowed.rho is None else replace(cost, rho=max(cost.rho, allowed.rho))
 
 
-def _exact_plan(query: Query, analysis: Analysis, chosen: Selection, lattice: Lattice) -> ExactPlan:
-    """What is asked of an executor: limits only where rows have to be left out."""
-    bounds = analysis.bounds
-    limits = bounds.rows if bounds.enforced else None
-    groups = bounds.units.groups if bounds.enforced and query.plan.keys else None
-    return ExactPlan(query.plan.input, query.plan.keys, chosen.every_cell, lattice.parts, limits, groups)
-
-
-def _with_count_of_units(lattice: Lattice, analysis: Analysis) -> tuple[Lattice, int]:
-    """The lattice with a part that counts units, and its place."""
-    one_row = analysis.bounds.rows.l1 == 1
-    part: Part = CountRows(None) if one_row else CountUnits(None)
-    if part in lattice.parts:
-        return lattice, lattice.parts.index(part)
-    return replace(lattice, parts=(*lattice.parts, part)), len(lattice.parts)
-
-
 def _is_noisy(lattice: Lattice) -> bool:
     return any(each.noisy for each in lattice.coordinates)
 
@@ -254,6 +220,7 @@ def _shares(
     delta: Fraction,
     allowed: Allowance,
     *,
+    exact: ExactPlan,
     strategy: str,
     gaussian: bool,
     stairs: bool,
@@ -268,11 +235,14 @@ def _shares(
         if not places:
             continue
         terms = [whole.coordinates[place].terms for place in places]
-        reach = reach_of(whole.parts, terms, analysis, () if gaussian else lattice.noisy_classes)
+        if lattice.across is not None:
+            reach = reach_across(exact, terms, analysis)
+        else:
+            reach = reach_of(whole.parts, terms, analysis, () if gaussian else lattice.noisy_classes)
         granted = grant(allowed, None if part.epsilon == allowed.pure else part.epsilon, delta)
         if gaussian:
             paid = granted.gaussian(reach)
-        elif stairs and not part.selects and _by_stairs(reach, granted.epsilon):
+        elif stairs and not part.selects and lattice.across is None and _by_stairs(reach, granted.epsilon):
             paid = granted.pure(Staircase, reach)
         else:
             paid = granted.pure(_laplace(lattice, reach, strategy), reach)
@@ -295,8 +265,10 @@ def _by_stairs(reach: Reach, epsilon: Fraction) -> bool:
     return stairs < _MUCH_LESS * slope
 
 
-def _laplace(lattice: Lattice, reach: Reach, strategy: str) -> type[CubeLaplace | SplitLaplace | ClassLaplace]:
-    """One draw for all coordinates, one for each class, or one for each."""
+def _laplace(lattice: Lattice, reach: Reach, strategy: str) -> type[Laplace]:
+    """One draw for all groups, for all coordinates, one for each class, or one for each."""
+    if lattice.across is not None:
+        return AcrossLaplace
     if lattice.classes:
         return ClassLaplace
     if lattice.better_apart(reach) or (strategy == "split" and reach.dimension > 1):

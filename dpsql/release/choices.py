@@ -32,7 +32,7 @@ from dpsql.core.loss import Allowance
 from dpsql.core.measurement import Exact, Found, Laws, Said, Told
 from dpsql.core.mechanisms import Noise
 from dpsql.core.paid import Drawing
-from dpsql.core.quantiles import extreme_rank, fixed_rank_spread, quantiles, rank_gaps, rank_gaps_at, rows_off
+from dpsql.core.quantiles import Tree, extreme_rank, fixed_rank_spread, quantiles, rank_gaps, rank_gaps_at, rows_off
 from dpsql.core.reach import reach_of_counts
 from dpsql.core.runs import Counted, RoundNumbers, best_among, quantiles_among
 from dpsql.core.sensitivity import Analysis, Measured
@@ -40,10 +40,10 @@ from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidPrivacyParameter, UnsupportedSQL
 from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.query import Aggregate
-from dpsql.release.design.ranks import order_of
+from dpsql.release.design.ranks import tree_of
 from dpsql.release.grids import grid_of
 from dpsql.release.parts import Chosen, Estimate
-from dpsql.release.points import dense as _dense
+from dpsql.release.points import dense
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import point
 
@@ -80,6 +80,8 @@ class Draw(Said):
     """In a trial, in place of the mechanism's own."""
     among: RoundNumbers | None = None
     """The points, where they are too many to be counted one by one: each may stand several times."""
+    tree: Tree | None = None
+    """Of several quantiles: which is drawn first, and what each has of epsilon."""
 
     @property
     def chooser(self) -> Chooser:
@@ -100,9 +102,8 @@ class Draw(Said):
 
     @property
     def _neighbours(self) -> dict[str, Any]:
-        """How neighbours can differ, for the law of quantiles, and which is drawn first."""
-        order = order_of(self.wanted, self.bounded, self.one_group)
-        return {"rows": self.rows, "bounded": self.bounded, "one_group": self.one_group, "order": order}
+        """How neighbours can differ, for the law of quantiles, and how they are drawn."""
+        return {"rows": self.rows, "bounded": self.bounded, "one_group": self.one_group, "tree": self.tree}
 
     def rows_off(self, level: float) -> int:
         """How many rows the drawn value's rank, or its count, may be off from the best one's, with this probability
@@ -133,15 +134,22 @@ class Draw(Said):
         return top_k(counts, len(self.places), self.rate, self.chooser).T
 
     def _among_runs(self, grid: Grid, shown: NDArray[Any], of: RoundNumbers) -> NDArray[Any]:
-        """Quantiles by runs of points."""
-        number = np.searchsorted(shown, grid.groups)  # in ascending order
-        kept = np.append(shown, -1)[number] == grid.groups
+        """Quantiles by runs of points. Groups are shown in any order, and rows are counted by group and value."""
+        order = np.argsort(shown)
+        groups = np.append(shown[order], -1)
+        number = np.searchsorted(groups[:-1], grid.groups)
+        kept = groups[number] == grid.groups
         counted = Counted(number[kept], grid.points[kept] + of.least, grid.counts[kept])
+        points = np.empty((len(self.wanted), len(shown)))
         if self.mechanism == EXACT:
             some = np.bincount(counted.groups, minlength=len(shown)) > 0
-            return np.where(some, best_among(of, counted, len(shown), self.wanted).T - of.least, -1)
+            best = best_among(of, counted, len(shown), self.wanted).T - of.least
+            points[:, order] = np.where(some, best, -1)
+            return points
         how = {"trial": self.chosen_by, **self._neighbours}
-        return quantiles_among(of, counted, len(shown), self.wanted, self.epsilon, **how).T - of.least
+        drawn = quantiles_among(of, counted, len(shown), self.wanted, self.epsilon, **how)
+        points[:, order] = drawn.T - of.least
+        return points
 
     def _best(self, counts: NDArray[Any]) -> NDArray[Any]:
         """The best points, as they are asked of nobody's rows."""
@@ -172,9 +180,9 @@ class Draw(Said):
         return self.rows
 
     @property
-    def drawings(self) -> tuple[Drawing, ...]:
+    def drawn(self) -> tuple[Drawing, ...]:
         """What chooses, to be seen to be paid for."""
-        draws = len(self.wanted).bit_length() if self.kind.quantile else len(self.places)
+        draws = Fraction(len(self.places)) if self.tree is None else 1 / self.tree.along(2)
         chosen = self.mechanism != EXACT and not self.noise
         pure = self.cost.epsilon is not None
         law = Choosing(self.mechanism, self.epsilon, draws, pure=pure) if chosen else None
@@ -195,7 +203,7 @@ class Draw(Said):
         points = np.zeros((len(self.places), len(shown)))
         step = max(1, _CHUNK // self.points)
         for start in range(0, len(shown), step):
-            points[:, start : start + step] = self.draw(_dense(grid, shown[start : start + step], self.points))
+            points[:, start : start + step] = self.draw(dense(grid, shown[start : start + step], self.points))
         return points
 
 
@@ -282,7 +290,12 @@ class _Question:
     def draw(self, granted: Grant, grid: int, places: tuple[int, ...], analysis: Analysis, *, one_group: bool) -> Draw:
         """The draw that is granted so much. Several of the most frequent values are taken by noisy counts, where that
         is less noise than drawing one after the other."""
-        paid = granted.choice(self.many if self.top else self.many.bit_length())
+        among = self.chosen.among
+        bounded = analysis.neighbours is Neighbours.BOUNDED
+        several = self.kind.quantile and self.many > 1
+        tree = tree_of(self.wanted, bounded, one_group, granted.rho is not None) if several else None
+        draws = Fraction(self.many) if tree is None else 1 / tree.along(2)
+        paid = granted.choice(draws, bounded_range=among is not None)
         draw = Draw(
             self.kind,
             grid,
@@ -291,14 +304,15 @@ class _Question:
             self.wanted,
             paid.law.epsilon,
             self.measured[0].bound.l1,
-            analysis.neighbours is Neighbours.BOUNDED,
+            bounded,
             one_group,
             paid.law.mechanism,
             paid.cost,
             paid.event,
+            tree=tree,
         )
-        if self.chosen.among is not None:
-            draw = replace(draw, mechanism="exponential", among=self.chosen.among.numbers)
+        if among is not None:
+            draw = replace(draw, among=among.numbers)
         if not analysis.private:
             return replace(draw, mechanism=EXACT, cost=FREE)
         if not self.top or self.many <= (1 if granted.rho is None else 2):

@@ -10,13 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.release.estimate import estimate
-from dpsql.release.parts import Estimate, Lattice
+from dpsql.release.itself import Itself
+from dpsql.release.parts import Coordinate, Estimate, Feature, Lattice
 
+Estimates = tuple[Estimate, ...]
+Coordinates = tuple[Coordinate, ...]
+Features = tuple[Feature, ...] | None
 _ROWS = 1e6
 _NUDGE = 1e-3
 _LEAST = 1e-300
@@ -27,8 +32,8 @@ def mean_log_error(lattice: Lattice, variance: Mapping[int, float]) -> float:
     """The mean over the aggregations of the logarithm of their standard error; `variance` is that of the noise of each
     coordinate, in squared steps, by place."""
     total, counted = 0.0, 0
-    for each in lattice.estimates:
-        squared = error_variance(each, lattice, variance)
+    for worths in _squared_worths(Itself(lattice.estimates), Itself(lattice.coordinates), Itself(lattice.features)):
+        squared = _weighted(worths, variance)
         if squared:
             total += math.log(max(squared, _LEAST)) / 2
             counted += 1
@@ -37,16 +42,44 @@ def mean_log_error(lattice: Lattice, variance: Mapping[int, float]) -> float:
 
 def error_variance(each: Estimate, lattice: Lattice, variance: Mapping[int, float]) -> float:
     """The variance of one aggregation at the reference table; 0 without noise, and for a value that is chosen."""
-    if each.chosen is not None:
-        return 0.0
-    features = reference(each, _ROWS)
-    gradient = _gradient(each, features)
+    return _weighted(_worths(_slopes(each), lattice.coordinates, lattice.features), variance)
+
+
+def _weighted(worths: Worths, variance: Mapping[int, float]) -> float:
+    return math.fsum(variance[place] * squared for place, squared in worths if place in variance)
+
+
+Slopes = Mapping[int, float]
+Worths = tuple[tuple[int, float], ...]
+"""How an aggregation moves with its features, by place; and with its coordinates, squared."""
+
+
+@lru_cache(maxsize=64)
+def _squared_worths(
+    estimates: Itself[Estimates], coordinates: Itself[Coordinates], features: Itself[Features]
+) -> tuple[Worths, ...]:
+    """Those of all aggregations, whatever the law of noise is."""
+    return tuple(_worths(slopes, coordinates.value, features.value) for slopes in _all_slopes(estimates))
+
+
+def _worths(slopes: Slopes, coordinates: Coordinates, features: Features) -> Worths:
     by_coordinate: dict[int, float] = {}
-    for place, slope in gradient.items():
-        for coordinate, factor in lattice.weights(place):
-            worth = slope * factor * lattice.coordinates[coordinate].unit
+    for place, slope in slopes.items():
+        for coordinate, factor in ((place, 1.0),) if features is None else features[place]:
+            worth = slope * factor * coordinates[coordinate].unit
             by_coordinate[coordinate] = by_coordinate.get(coordinate, 0.0) + worth
-    return math.fsum(variance[place] * worth**2 for place, worth in by_coordinate.items() if place in variance)
+    return tuple((place, worth**2) for place, worth in by_coordinate.items())
+
+
+@lru_cache(maxsize=64)
+def _all_slopes(estimates: Itself[Estimates]) -> tuple[Slopes, ...]:
+    """Those of all aggregations, whatever their coordinates weigh."""
+    return tuple(map(_slopes, estimates.value))
+
+
+def _slopes(each: Estimate) -> Slopes:
+    """None for a value that is chosen."""
+    return {} if each.chosen is not None else _gradient(each, reference(each, _ROWS))
 
 
 def reference(each: Estimate, rows: float) -> dict[int, float]:

@@ -45,6 +45,8 @@ class Selection:
     epsilon: Fraction | None = None
     least: int | None = None
     place: Span | None = None
+    asked: bool = False
+    """Whether the text says the strategy."""
 
     @property
     def by_threshold(self) -> bool:
@@ -92,7 +94,8 @@ def selection_of(query: Query, analysis: Analysis, options: Options | None, mech
         return Selection(strategy, every_cell=False, hides=True)
     epsilon, least = options.group_selection_epsilon, options.min_privacy_units_per_group
     place = options.places.get("group_selection_epsilon")
-    return Selection(strategy, every_cell=False, hides=True, epsilon=epsilon, least=least, place=place)
+    said = asked is not None
+    return Selection(strategy, every_cell=False, hides=True, epsilon=epsilon, least=least, place=place, asked=said)
 
 
 def _by_itself(analysis: Analysis, mechanism: str, *, public: bool) -> str:

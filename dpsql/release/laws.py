@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from dpsql.core.classes import law_of
 from dpsql.core.conversion import rho_for
+from dpsql.core.gaussian_curve import gaussian_rho
 from dpsql.core.loss import Allowance
 from dpsql.core.measurement import Share
 from dpsql.release.expected_error import mean_log_error
@@ -48,12 +49,14 @@ class Choice:
 def crossover(allowed: Allowance, delta: Fraction) -> float:
     """The number k of cells at which both laws have one variance: (k / epsilon)^2 2 = k / (2 rho).
 
-    rho is what (epsilon, delta) allows a Gaussian by the tight conversion; paid by rho it is 1/2, so that Gaussian
+    rho is what (epsilon, delta) allows a Gaussian by its exact tails, or by the tight conversion where rhos alone are
+    added up; paid by rho it is 1/2, so that Gaussian
     noise always wins.
     """
     if allowed.rho is not None:
         return 0.5
-    return float(allowed.pure**2 / (4 * rho_for(allowed.pure, delta)))
+    within = rho_for if allowed.concentrated else gaussian_rho
+    return float(allowed.pure**2 / (4 * within(allowed.pure, delta)))
 
 
 def log_error(lattice: Lattice, shares: Sequence[Share]) -> float:

@@ -42,7 +42,12 @@ from dpsql.schema.frozen import dataclass
 
 _GUARD = 0.5
 """How much a level that comes out worse than at an equal share weighs (see `allocation`)."""
-_LAWS = {"discrete_gaussian": "gaussian", "discrete_k_norm": "cube", "discrete_laplace": "laplace"}
+_LAWS = {
+    "discrete_gaussian": "gaussian",
+    "rounded_gaussian": "gaussian",
+    "discrete_k_norm": "cube",
+    "discrete_laplace": "laplace",
+}
 
 
 @dataclass(frozen=True)
@@ -162,7 +167,7 @@ class Levels(Said):
         return replace(self, sizes=tuple(min(size, most) for size in self.sizes))
 
     @property
-    def vectors(self) -> tuple[NoisyVector, ...]:
+    def drawn(self) -> tuple[NoisyVector, ...]:
         """The noise of each measured level, to be seen to be paid for."""
         return tuple(NoisyVector(self.noisy, level.noise, level.cost, level.keys) for level in self.measured)
 

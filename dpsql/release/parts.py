@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.core.exact import Part
+from dpsql.core.exact import ExactPlan, Part
 from dpsql.core.mechanisms import Reach
 from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.release.labels import Label
@@ -177,6 +177,15 @@ class Lattice:
     features: tuple[Feature, ...] | None = None
     divided: bool = False
     classes: tuple[int, ...] = ()
+    across: ExactPlan | None = None
+    """Of public groups, where one vector of noise is for the coordinates of all of them."""
+
+    @property
+    def exact(self) -> int:
+        """How many aggregates have no noise."""
+        noisy = {place for place, each in enumerate(self.coordinates) if each.noisy}
+        used = [{at for place in each.places for at, _ in self.weights(place)} for each in self.estimates]
+        return sum(noisy.isdisjoint(places) for places in used)
 
     @property
     def noisy_classes(self) -> tuple[int, ...]:
@@ -201,6 +210,7 @@ class Lattice:
         return (
             not self.divided
             and not self.classes
+            and self.across is None
             and d > 1
             and 6 * l1_of(reach) ** 2 < (d + 1) * (d + 2) * reach.cube_sensitivity**2
         )

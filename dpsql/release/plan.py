@@ -106,5 +106,5 @@ def _wider(bounds: tuple[Interval, ...], limits: tuple[Interval, ...]) -> Iterat
 def _rest(allowed: Allowance) -> Allowance:
     """What a search for bounds leaves of it."""
     if allowed.rho is not None:
-        return Allowance(None, allowed.delta, allowed.rho * (1 - SHARE))
-    return Allowance(allowed.pure * Fraction(1 - SHARE), allowed.delta)
+        return replace(allowed, rho=allowed.rho * (1 - SHARE))
+    return replace(allowed, epsilon=allowed.pure * Fraction(1 - SHARE))

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.core.across import sensitivity_across
 from dpsql.core.classes import ClassLaplace
 from dpsql.core.cost import Cost
 from dpsql.core.events import Event, Pure
@@ -24,9 +25,11 @@ from dpsql.core.exact import ExactPlan, ExactTable
 from dpsql.core.goal import Goal
 from dpsql.core.loss import Allowance, PrivacyLoss
 from dpsql.core.measurement import ALL_SHOWN, Exact, Found, Measurement, Share, ShownGroups, Told, measured
-from dpsql.core.mechanisms import INDEPENDENT, NO_REACH, DiscreteGaussian, Noise, Reach
+from dpsql.core.mechanisms import INDEPENDENT, NO_REACH, GaussianNoise, Noise, Reach
 from dpsql.core.paid import Asked, assert_paid
+from dpsql.core.reach import sensitivity_of
 from dpsql.core.sensitivity import Analysis
+from dpsql.core.unit import Sensitivity
 from dpsql.errors import InternalError
 from dpsql.plan.expressions import Vector
 from dpsql.plan.query import Query
@@ -195,8 +198,9 @@ class Release:
 
     def for_all(self, level: float, groups: int) -> float:
         """The level of each group's interval at which all hold at once with probability `level`. Noise of different
-        groups is independent; that of levels is not, and there the union bound serves."""
-        return 1 - (1 - level) / max(1, groups) if self.levels.wanted else level ** (1 / max(1, groups))
+        groups is independent; that of levels, or of all groups at once, is not, and there the union bound serves."""
+        together = self.levels.wanted or any(share.reach.across for share in self.shares)
+        return 1 - (1 - level) / max(1, groups) if together else level ** (1 / max(1, groups))
 
     @property
     def log_error(self) -> float:
@@ -222,11 +226,18 @@ class Release:
     def law(self) -> str:
         """The word for its noise."""
         laws = [*(share.noise for share in self.shares), *(level.noise for level in self.levels.measured)]
-        return "gaussian" if any(isinstance(each, DiscreteGaussian) for each in laws) else "laplace"
+        return "gaussian" if any(isinstance(each, GaussianNoise) for each in laws) else "laplace"
 
     def share_of(self, place: int | None) -> Share | None:
         """The noise that a coordinate has; None for one that has none."""
         return next((share for share in self.shares if place in share.places), None)
+
+    def sensitivity(self, place: int, level: tuple[int, int] | None = None) -> Sensitivity:
+        """How far a unit moves a coordinate in all groups; or in those of a `level` (see `sensitivity_of`)."""
+        share, terms = self.share_of(place), self.coordinates[place].terms
+        if share is not None and share.reach.across is not None:
+            return sensitivity_across(self.exact, terms, self.analysis)
+        return sensitivity_of(self.lattice.parts, terms, self.analysis, level)
 
     def share_noise(self, some: Iterable[int], others: Iterable[int]) -> bool:
         """Whether the noise of two sets of coordinates is dependent: one vector's is that joins its coordinates, else

@@ -6,19 +6,25 @@ Sequential composition: the shares' losses add up (Dwork, Roth 2014, theorem 3.1
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 
 from dpsql.core.exact import Part
 from dpsql.core.loss import root_below, show
 from dpsql.core.sensitivity import Analysis, Measured
 from dpsql.errors import InvalidPrivacyParameter
+from dpsql.plan.expressions import Expr, columns
 from dpsql.release.choices import families
 from dpsql.release.design.choose import error_of, lower
 from dpsql.release.design.wanted import Wanted
+from dpsql.release.itself import Itself
 from dpsql.release.parts import Coordinate, Estimate, Feature, Lattice, moved
 from dpsql.schema.frozen import dataclass
+
+_MOST_PAIRS = 4
+"""So many pairs of columns are tried apart, for the time it takes."""
 
 
 @dataclass(frozen=True)
@@ -86,45 +92,71 @@ def _shared(
 def pairs_apart(
     analysis: Analysis, parts: Sequence[Batch], law: str, wanted: Wanted, *, by_rho: bool
 ) -> tuple[Batch, ...]:
-    """The batches, those of pairs of columns beside other aggregates as two: each aggregate at its part, where that has
-    less error by public facts. One vector of Laplace noise for the five sums of a pair costs the others too much."""
+    """The batches, those of pairs of columns beside other aggregates as several: each aggregate at its part, where that
+    has less error by public facts. One vector of Laplace noise for the five sums of a pair costs the others too
+    much."""
     if law in ("gaussian", "split") or wanted.levels:
         return tuple(parts)
-    return tuple(part for batch in parts for part in _in_two(analysis, batch, law, wanted, by_rho=by_rho))
+    return tuple(part for batch in parts for part in _apart(analysis, batch, law, wanted, by_rho=by_rho))
 
 
-def _in_two(analysis: Analysis, batch: Batch, law: str, wanted: Wanted, *, by_rho: bool) -> tuple[Batch, ...]:
-    pairs = tuple(place for place in batch.places if analysis.measured[place].other is not None)
-    others = tuple(place for place in batch.places if place not in pairs)
-    if not pairs or not others or batch.selects or batch.drawn:
+def _apart(analysis: Analysis, batch: Batch, law: str, wanted: Wanted, *, by_rho: bool) -> tuple[Batch, ...]:
+    """A batch, or two in its place, and so on for either: the pairs and the others, or what reads the columns of one
+    pair and the others, whichever is best."""
+    pairs = {place for place in batch.places if analysis.measured[place].other is not None}
+    if not pairs or batch.selects or batch.drawn:
         return (batch,)
+    read = {place: _columns(analysis.measured[place]) for place in batch.places}
+    of_pairs = list(dict.fromkeys(frozenset(read[place]) for place in sorted(pairs)))
+    together = [{place for place in batch.places if read[place] and read[place] <= each} for each in of_pairs]
+    groups = [pairs, *together][: 1 + _MOST_PAIRS]
+    found = [(batch,), *(_parted(batch, each, by_rho=by_rho) for each in groups if 0 < len(each) < len(batch.places))]
+    best = min(found, key=lambda parts: sum(_log_error(analysis, each, law, wanted) for each in parts))
+    if len(best) == 1:
+        return best
+    return tuple(part for each in best for part in _apart(analysis, each, law, wanted, by_rho=by_rho))
+
+
+def _columns(m: Measured) -> set[Expr]:
+    """The columns that an aggregate reads."""
+    return {each for argument in m.aggregation.arguments for each in columns(argument)}
+
+
+def _parted(batch: Batch, first: Set[int], *, by_rho: bool) -> tuple[Batch, ...]:
+    """Two batches, each with its aggregates' part."""
     halves = []
-    for places in (pairs, others):
+    for within in (True, False):
+        places = tuple(place for place in batch.places if (place in first) == within)
         of_all = Fraction(len(places), len(batch.places))
         halves.append(replace(batch, places=places, epsilon=batch.epsilon * (root_below(of_all) if by_rho else of_all)))
-    both = (_log_error(analysis, each, law, wanted) for each in halves)
-    return tuple(halves) if sum(both) < _log_error(analysis, batch, law, wanted) else (batch,)
+    return tuple(halves)
 
 
 def _log_error(analysis: Analysis, batch: Batch, law: str, wanted: Wanted) -> float:
-    """The sum over its aggregates of the logarithms of their errors, up to what they have in common."""
-    own = replace(analysis, measured=tuple(analysis.measured[place] for place in batch.places))
+    """The sum over its aggregates of the logarithms of their errors, up to what they have in common; none of those
+    that are exact."""
+    own = _of(analysis, batch)
     lattice = lower(own, batch.epsilon, replace(wanted, selects=batch.selects), law=law)
     found = error_of(lattice, own, batch.epsilon, law)
-    return len(batch.places) * (found - math.log(batch.epsilon))
+    return (len(batch.places) - lattice.exact) * (found - math.log(batch.epsilon))
 
 
 def lattices(analysis: Analysis, parts: Sequence[Batch], law: str, wanted: Wanted) -> tuple[Lattice, ...]:
     """The lattice of each batch; it is the batch that says whether its count selects groups."""
     return tuple(
-        lower(
-            replace(analysis, measured=tuple(analysis.measured[place] for place in batch.places)),
-            batch.epsilon,
-            replace(wanted, selects=batch.selects),
-            law=law,
-        )
-        for batch in parts
+        lower(_of(analysis, batch), batch.epsilon, replace(wanted, selects=batch.selects), law=law) for batch in parts
     )
+
+
+def _of(analysis: Analysis, batch: Batch) -> Analysis:
+    """The analysis of a batch's aggregations."""
+    return _of_some(Itself(analysis), batch.places)
+
+
+@lru_cache(maxsize=64)
+def _of_some(of: Itself[Analysis], places: tuple[int, ...]) -> Analysis:
+    """That of the aggregations at some places, the same for every law."""
+    return replace(of.value, measured=tuple(of.value.measured[place] for place in places))
 
 
 def joined(found: Sequence[Lattice], parts: Sequence[Batch]) -> Lattice:

@@ -71,7 +71,7 @@ class ColumnSchema:
     storage: str = ""
     """The source's own name for the type ("int64", "datetime64[us]"), for messages."""
     auto: bool = False
-    """A query that needs bounds may choose some, privately and at a part of its cost."""
+    """A query that needs bounds may choose some, privately and at a part of its cost: between `bounds`, if declared."""
 
 
 @dataclass(frozen=True)

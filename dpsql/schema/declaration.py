@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from datetime import date
 from fractions import Fraction
+from itertools import chain
 
 from dpsql.errors import InvalidSchema, did_you_mean
 from dpsql.schema.calendar import MICROSECONDS_A_DAY, read_timestamp
@@ -24,6 +25,7 @@ from dpsql.schema.units import Unit, followed
 from dpsql.schema.words import (
     AUTO,
     Pair,
+    Within,
     Word,
     bounds_of,
     briefly,
@@ -40,19 +42,28 @@ from dpsql.schema.words import (
 class Declaration:
     """The owner's words about one table, column by column and as a whole (`table`); validated when made.
 
-    bounds: column -> (lower, upper), numbers or dates, or "auto"; keys: column -> list of values; types: column ->
-    "integer", "real" (or "decimal", which is read as real), "boolean", "text", "date" or "timestamp"; nullable: column
-    -> False where the owner says that no cell is NULL (one that is nevertheless becomes the column's first key, lower
-    bound, or the type's zero). Dates are `date`, `datetime`, pandas' or NumPy's, or ISO text. Raises InvalidSchema.
+    bounds: column -> (lower, upper), numbers or dates, or "auto", or ("auto", lower, upper) for bounds that are
+    chosen between two numbers; keys: column -> list of values; types: column -> "integer", "real" (or "decimal",
+    which is read as real), "boolean", "text", "date" or "timestamp"; nullable: column -> False where the owner says
+    that no cell is NULL (one that is nevertheless becomes the column's first key, lower bound, or the type's zero).
+    Dates are `date`, `datetime`, pandas' or NumPy's, or ISO text. Raises InvalidSchema.
     """
 
-    bounds: Mapping[str, Pair | str] = field(default_factory=dict)
+    bounds: Mapping[str, Pair | Within | str] = field(default_factory=dict)
     keys: Mapping[str, tuple[Word, ...]] = field(default_factory=dict)
     types: Mapping[str, Type] = field(default_factory=dict)
     nullable: Mapping[str, bool] = field(default_factory=dict)
     table: TableWords = field(default_factory=TableWords)
     auto: bool = False
     """Every column of numbers without bounds has them chosen by the queries that need some."""
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The columns that are named anywhere, by the table's own words too, each once, as first spelled."""
+        spelled: dict[str, str] = {}
+        for name in chain(self.types, self.bounds, self.keys, self.nullable, self.table.columns):
+            spelled.setdefault(name.casefold(), name)
+        return tuple(spelled.values())
 
     @classmethod
     def of(
@@ -156,16 +167,24 @@ def _resolve_column(stored: Stored, declared: Declaration) -> ColumnSchema:
     _check_readable(stored, kind)
     nullable = declared.nullable.get(name, stored.nullable or kind != stored.type)
     bounds = declared.bounds.get(name)
-    auto = bounds == AUTO or (bounds is None and declared.auto and kind.numeric)
-    if bounds == AUTO and not kind.numeric:
+    chosen = bounds is not None and AUTO in (bounds, bounds[0])
+    auto = chosen or (bounds is None and declared.auto and kind.numeric)
+    if chosen and not kind.numeric:
         raise InvalidSchema(f'{name}: bounds are chosen for numbers, but "{name}" is {kind} ({stored.storage}).')
-    pair = None if isinstance(bounds, str) else bounds
+    pair = _pair(bounds)
     clip = None if pair is None else _clip(stored, kind, pair)
     keys = declared.keys.get(name)
     values = None if keys is None else _key_values(name, kind, keys)
     if pair is not None and clip is not None:
         _check_inside(name, zip(keys or (), values or (), strict=True), pair, clip)
     return ColumnSchema(name, kind, nullable, clip, values, stored.storage, auto)
+
+
+def _pair(bounds: Pair | Within | str | None) -> Pair | None:
+    """The numbers or dates of bounds, where there are some."""
+    if bounds is None or isinstance(bounds, str):
+        return None
+    return (bounds[-2], bounds[-1])
 
 
 def _check_inside(name: str, keys: Iterable[tuple[Word, Key]], bounds: Pair, clip: Interval) -> None:

@@ -28,7 +28,8 @@ class TableWords:
 
     unique: sets of columns of which no two rows have the same values; max_matches: columns, each with the most rows
     that have one value in it; partition: a column whose values part the rows: queries about different values cost
-    each row only one of them; version: a name for the data as they are, under which answers can be replayed.
+    each row only one of them; version: a name for the data as they are, under which answers can be replayed, or
+    "content" for one that is taken from the files.
     """
 
     unit: UnitWord | None = None
@@ -66,6 +67,13 @@ class TableWords:
             None if partition is None else _partition(partition),
             None if version is None else _version(version),
         )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The table's columns that are named."""
+        alone = [self.unit.column] if self.unit else []
+        alone += [self.partition] if self.partition else []
+        return (*alone, *(name for key in self.unique for name in key), *(name for name, _ in self.max_matches))
 
     def over(self, other: TableWords) -> TableWords:
         """Both together; where both say the same kind of thing, this one holds. Unique keys of both are unique."""
@@ -174,12 +182,12 @@ def _version(word: object) -> str:
     """A name for the data, of text or a whole number."""
     if isinstance(word, int) and not isinstance(word, bool):
         return str(int(word))
-    if isinstance(word, str) and word.strip().casefold() == _CONTENT:
+    if isinstance(word, str) and word != CONTENT and word.strip().casefold() == CONTENT:
         raise InvalidSchema(
             f"version {briefly(word)} would not follow the content of the data: it is one name for whatever they are, "
             "so a file that changed would be given its old answers.",
-            hint='Name the data as they are, version="2026-11", and name them anew when they change; or leave version '
-            "out.",
+            hint='Write version="content" for a version that is taken from the files; or name the data as they are, '
+            'version="2026-11", and name them anew when they change.',
         )
     if isinstance(word, str) and 0 < len(word) <= _LONGEST_VERSION:
         return str.__str__(word)
@@ -190,5 +198,7 @@ def _version(word: object) -> str:
 
 
 _LONGEST_VERSION = 200
-_CONTENT = "content"
-"""A word that says more than a name can hold: it is kept for versions that are taken from the data."""
+CONTENT = "content"
+"""The word for a version that is taken from the files themselves when a session opens."""
+BY_PARTS = "content by parts"
+"""What stands in its place where each part of a table has a version of its own."""

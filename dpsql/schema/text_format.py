@@ -13,6 +13,10 @@ from dpsql.schema.words import briefly
 TEXT_WORDS = ("delimiter", "quote", "header", "multiline")
 """The names of the words, as an owner's file writes them."""
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
+LINES_ENDINGS = (".jsonl", ".ndjson")
+"""Of files of one JSON object a line."""
+PACKED_ENDINGS = (".gz", ".bz2", ".xz")
+"""Behind one of these endings."""
 _TAKEN = frozenset("\0\n\r ")
 _ALIKE = "{}: delimiter and quote are one character."
 _NO_QUOTES = 'Write quote = "" for a file without quotes.'
@@ -54,7 +58,8 @@ class TextFormat:
 
     def signs_of(self, path: Path) -> tuple[bytes, bytes]:
         """The delimiter and the quote of the file, each a byte. Raises InvalidSchema where they are one."""
-        delimiter = self.delimiter or ("\t" if path.suffix.casefold() == ".tsv" else ",")
+        endings = [each.casefold() for each in path.suffixes]
+        delimiter = self.delimiter or ("\t" if ".tsv" in endings[-2:] else ",")
         if delimiter == self.quote:
             raise InvalidSchema(_ALIKE.format(path.name), hint=_NO_QUOTES)
         return delimiter.encode("ascii"), self.quote.encode("ascii")

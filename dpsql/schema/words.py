@@ -9,7 +9,7 @@ import math
 import numbers
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from typing import Any
@@ -31,6 +31,8 @@ Word = str | int | float | bool | date | None
 """A declared value. A `datetime` is a date too; of a column of dates, ISO text is one as well."""
 Pair = tuple[Number | date, Number | date]
 """Two numbers, or two dates."""
+Within = tuple[str, Number, Number]
+"""The word "auto" and two numbers, between which bounds are chosen."""
 LARGEST_BOUND = 2**62
 """Bounds beyond this are refused: integers up to it are summed without a thought of overflow."""
 
@@ -81,12 +83,22 @@ AUTO = "auto"
 """Bounds that queries choose, privately, when they need them."""
 
 
-def bounds_of(name: str, pair: object) -> Pair | str:
-    """A lower and an upper bound: two numbers, or two dates; or the word "auto"."""
+def bounds_of(name: str, pair: object) -> Pair | Within | str:
+    """A lower and an upper bound: two numbers, or two dates; or the word "auto", before two numbers or alone."""
     if isinstance(pair, str) and pair == AUTO:
         return AUTO
+    if isinstance(pair, tuple | list) and len(pair) == 3 and isinstance(pair[0], str) and pair[0] == AUTO:
+        lower, upper = _pair(name, pair[1:])
+        if isinstance(lower, date) or isinstance(upper, date):
+            raise InvalidSchema(f"{name}: bounds are chosen between numbers, got {shown_pair((lower, upper))}.")
+        return AUTO, lower, upper
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise InvalidSchema(f'{name}: bounds are a pair (lower, upper) or "auto", got {briefly(pair)}.')
+    return _pair(name, pair)
+
+
+def _pair(name: str, pair: Sequence[object]) -> Pair:
+    """A lower and an upper bound, of two."""
     lower, upper = (_bound(name, each) for each in pair)
     low, high = shown(lower), shown(upper)
     if isinstance(lower, date) != isinstance(upper, date):

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from enum import Enum
 
+from dpsql.core.across import AcrossLaplace
 from dpsql.core.classes import ClassLaplace
 from dpsql.core.cost import Cost
 from dpsql.core.exact import (
+    AllUnits,
     CountDistinct,
     CountRows,
     CountUnits,
@@ -23,11 +25,14 @@ from dpsql.core.exact import (
     LatticeProduct,
     LatticeShare,
     LatticeSum,
+    Leading,
     UnitMean,
     UnitTotal,
+    UnitWeights,
 )
 from dpsql.core.loss import Allowance
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SharedLaplace, SplitLaplace
+from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, RoundedGaussian, SharedLaplace, SplitLaplace
+from dpsql.core.quantiles import Tree
 from dpsql.core.runs import RoundNumbers
 from dpsql.core.staircase import Staircase
 from dpsql.core.truncated_geometric import TruncatedGeometric
@@ -39,6 +44,7 @@ from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Union
 from dpsql.plan.query import Aggregate, GroupKey
 from dpsql.release.auto_bounds import Search
+from dpsql.release.bound_candidates import Intervals
 from dpsql.release.choices import Draw
 from dpsql.release.parts import Chosen, Coordinate, Estimate, Moments
 from dpsql.release.points import Points, RoundPoints
@@ -105,25 +111,30 @@ _PARTS: dict[type, Form] = {
     CountRows: form("count of rows", "present"),
     CountDistinct: form("count of values", "value"),
     CountUnits: form("count of units", "present"),
+    UnitWeights: form("weights of units", "scale"),
     LatticeSum: form("sum", "value", "lower", "upper", "origin", "steps=steps_per_unit", "least", "most", "whole"),
     LatticeProduct: form("sum of products", "first", "second", "most", "whole"),
     LatticeShare: form("sum of shares", "first", "second", "degrees", "index"),
     UnitTotal: form("sum of totals", "of", "least", "most"),
     UnitMean: form("sum of averages", "of", "least", "most"),
     InCell: form("in a cell", "of", "alternatives", "number"),
+    AllUnits: form("count of all units"),
     GridCounts: form("counts on a grid", "of", "points"),
     Edges: form("edges", "value", "edges"),
+    Leading: form("leading digits", "value", "digits"),
 }
 _NOISE: dict[type, Form] = {  # what a law was calibrated to is in the cost
     CubeLaplace: form("cube", "scale=exact_scale", "dimension", apart=["epsilon"]),
     SplitLaplace: form("laplace", "scale=exact_scale", "dimension", apart=["epsilon"]),
     SharedLaplace: form("laplace of shares", "scale=exact_scale", "dimension", apart=["epsilon"]),
     ClassLaplace: form("cubes of classes", "scale=exact_scale", "classes", apart=["epsilon"]),
+    AcrossLaplace: form("cube of all groups", "scale=exact_scale", "dimension", "kinds", apart=["epsilon"]),
     DiscreteGaussian: form("gaussian", "variance", "dimension", apart=["guarantee", "rho"]),
+    RoundedGaussian: form("rounded gaussian", "variance", "dimension", apart=["guarantee", "rho"]),
     Staircase: form("staircase", "scale=exact_scale", "width", "inner", apart=["epsilon"]),
     TruncatedGeometric: form("truncated geometric", "epsilon", "delta", "groups", "least"),
     Cost: form("cost", "epsilon", "delta", "rho", "hidden"),
-    Allowance: form("allowed", "epsilon", "delta", "rho"),
+    Allowance: form("allowed", "epsilon", "delta", "rho", apart=["concentrated"]),
 }
 _MEASURED: dict[type, Form] = {
     Coordinate: form(
@@ -150,12 +161,15 @@ _MEASURED: dict[type, Form] = {
     Draw: form(
         "draw",
         *("kind", "grid", "points", "places", "wanted", "epsilon", "rows", "bounded", "one-group=one_group"),
-        *("mechanism", "cost", "noise", "among"),
+        *("mechanism", "cost", "noise", "among", "tree"),
         apart=["event", "chosen_by"],
+        later={"tree": None},
     ),
+    Tree: form("tree", "place", "part", "below", "above"),
+    Intervals: form("intervals", "whole", "outer", "digits"),
     Search: form(
         "search",
-        *("column", "grid", "epsilon", "rows", "bounded", "mechanism", "worth", "cost"),
+        *("column", "intervals", "grid", "epsilon", "rows", "bounded", "mechanism", "worth", "cost"),
         apart=["chosen_by"],
     ),
 }

@@ -78,6 +78,7 @@ class Writer:
         self._forms = forms
         self._names = names
         self._found: dict[int, bytes] = {}
+        self._unlisted: dict[type, list[str]] = {}
         self._held: list[object] = []  # so that no id is used again
 
     def digest(self, value: object) -> bytes:
@@ -121,5 +122,7 @@ class Writer:
         pairs = [(word, read(value)) for word, read in form.words.items()]
         pairs = [(word, each) for word, each in pairs if word not in before or each != before[word]]
         # A field that nobody has listed may well tell two questions apart: it is written under its own name.
-        pairs += [(f"?{name}", getattr(value, name)) for name in form.unlisted(type(value))]
+        if type(value) not in self._unlisted:
+            self._unlisted[type(value)] = form.unlisted(type(value))
+        pairs += [(f"?{name}", getattr(value, name)) for name in self._unlisted[type(value)]]
         return b"node " + self.digest(form.tag) + b"".join(self.digest(w) + self.digest(each) for w, each in pairs)

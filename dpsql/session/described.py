@@ -101,4 +101,6 @@ def _sources(data: object, declared: Declaration) -> dict[str, Table]:
             "bounds, keys, types, unit and limits are for one table; there are several.",
             hint='Declare each: {"people": dpsql.Table(df, bounds=...), ...}.',
         )
-    return {name: Table.of(table.frame, declared.over(table.declaration)) for name, table in tables.items()}
+    return {
+        name: Table.of(table.frame, declared.over(table.declaration), table.origin) for name, table in tables.items()
+    }

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+from typing import Literal
 
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.filters import ACCOUNTANTS
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.text import Rules
 from dpsql.core.unit import Neighbours
-from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, as_written
+from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, LedgerError, as_written
 from dpsql.schema.frozen import dataclass
 from dpsql.session.owner_file import Schema
+
+LedgerWord = str | os.PathLike[str] | Literal[False] | None
+"""What a caller says of the ledger: a path; False: none; None: the schema's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,29 +27,93 @@ class Wanted:
     neighbours: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where what is spent is kept: a path (None: in memory); whether it is the schema's own; and what is said below
+    every answer where a caller has put the schema's unwritten default aside."""
+
+    path: str | os.PathLike[str] | None
+    own: bool = False
+    aside: str = ""
+
+    @classmethod
+    def of(cls, word: object, schema: Schema | None) -> Place:
+        """Raises InvalidArgument for another ledger than the one that the schema names, and for none."""
+        named = schema.ledger if schema else None
+        usual = named or (schema.default_ledger if schema else None)
+        if word is None:
+            return cls(usual, own=usual is not None)
+        if word is not False and not isinstance(word, str | os.PathLike):
+            raise InvalidArgument(f"ledger must be a path, or False for none, got {as_written(word)}.")
+        if word is not False and usual is not None and os.path.realpath(word) == os.path.realpath(usual):
+            return cls(usual, own=True)
+        if named is not None:
+            raise InvalidArgument(
+                f"the schema names {'its' if word is False else 'another'} ledger, {named}.",
+                hint="Leave it out: a second ledger would be a second budget.",
+            )
+        if word is False:
+            return cls(None, aside="counts in this process only" if usual else "")
+        return cls(word, aside=f"counts in {os.fspath(word)} only" if usual else "")
+
+
 def opened(
     wanted: Wanted,
     schema: Schema | None,
+    place: Place,
     *,
-    path: str | os.PathLike[str] | None = None,
     analyst: str | None = None,
     anchor: str | None = None,
 ) -> Ledger:
     """A ledger in memory, or in the file. Raises InvalidArgument, InvalidPrivacyParameter, LedgerError."""
     analyst = _analyst(analyst)
-    path = _path(path, schema)
     budget, accountant = _budget(wanted.budget, schema), _accountant(wanted.accountant, schema)
     relation = _neighbours(wanted.neighbours, schema)
-    if path is None:
+    if place.path is None:
         if anchor is not None:
             raise InvalidArgument("an anchor is of a ledger's file.", hint="Name it: ledger=path.")
         return Ledger(_rules(budget, accountant, relation, None), analyst=analyst)
     from dpsql.core.ledger.file import open_ledger, rules_of
 
-    if not isinstance(path, str | os.PathLike):
-        raise InvalidArgument(f"ledger must be a path, got {type(path).__name__}.")
-    rules = _rules(budget, accountant, relation, rules_of(path))
-    return open_ledger(path, rules, analyst=analyst, anchor=anchor)
+    existing = rules_of(place.path)
+    if not place.own or schema is None:
+        rules = _rules(budget, accountant, relation, existing)
+        return open_ledger(place.path, rules, analyst=analyst, anchor=anchor)
+    declared, within = schema.budget or budget, None
+    if existing is not None and budget is not None and existing.budget == budget:
+        declared = budget  # it was opened so for the first time
+    elif budget != declared:
+        within = budget
+    rules = _rules(declared, accountant, relation, existing)
+    if existing is not None:
+        _check_total(existing, rules, schema)
+    return open_ledger(place.path, rules, analyst=analyst, anchor=anchor, within=within)
+
+
+def _check_total(existing: Rules, asked: Rules, schema: Schema) -> None:
+    """Raises LedgerError where the owner's file says another total than its ledger, and nothing else is another."""
+    own, declared = existing.budget, asked.budget
+    if own.loss == declared.loss or (own.conversion_delta, own.analysts) != (
+        declared.conversion_delta,
+        declared.analysts,
+    ):
+        return
+    name = "the schema" if schema.file is None else schema.file.name
+    words = [
+        f"{word} = {float(ours)!r}"
+        for word, ours, theirs in (
+            ("epsilon", own.loss.epsilon, declared.loss.epsilon),
+            ("delta", own.loss.delta, declared.loss.delta),
+        )
+        if ours != theirs
+    ]
+    delta = f" --delta {float(declared.loss.delta)!r}" if own.loss.delta != declared.loss.delta else ""
+    raise LedgerError(
+        f"{name} says budget {declared.loss}, and its ledger {own.loss}.",
+        hint=f"Where the ledger is right, write in [budget] of {name}: {' and '.join(words)}\n"
+        f"Where {name} is right, its owner says so to the ledger, once:\n"
+        f"dpsql ledger renew {name} --epsilon {float(declared.loss.epsilon)!r}{delta} --reason TEXT",
+    )
 
 
 def _rules(budget: Budget | None, accountant: str | None, relation: Neighbours | None, existing: Rules | None) -> Rules:
@@ -104,18 +172,6 @@ def _accountant(word: object, schema: Schema | None) -> str | None:
     if declared not in (None, "auto") and word not in (None, declared):
         raise InvalidArgument(f"accountant {as_written(word)} contradicts the schema's {declared!r}.")
     return str(word) if word is not None else declared
-
-
-def _path(path: str | os.PathLike[str] | None, schema: Schema | None) -> str | os.PathLike[str] | None:
-    declared = schema.ledger if schema else None
-    if path is None or declared is None:
-        return path if path is not None else declared
-    if not isinstance(path, str | os.PathLike) or os.path.realpath(path) != os.path.realpath(declared):
-        raise InvalidArgument(
-            f"the schema names another ledger, {declared}.",
-            hint="Leave it out: a second ledger would be a second budget.",
-        )
-    return path
 
 
 def _neighbours(word: str | None, schema: Schema | None) -> Neighbours | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,19 @@ from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.filters import ACCOUNTANTS
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidSchema, as_written, did_you_mean
+from dpsql.executors.base import AUTO, checked_word
+from dpsql.executors.resources import ITSELF, Resources
 from dpsql.schema.declaration import Declaration
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.table_words import TABLE_WORDS
 from dpsql.schema.text_format import TEXT_WORDS, TextFormat
 from dpsql.schema.words import about
 
-_TOP = ("budget", "neighbours", "tables")
+_RESOURCES = ("memory", "threads", "spill")
+_TOP = ("budget", "neighbours", "engine", *_RESOURCES, "tables")
 _BUDGET = ("epsilon", "delta", "accountant", "conversion_delta", "ledger", "analysts")
 _SHARE = ("epsilon", "delta", "conversion_delta")
-_TABLE = ("path", "neighbours", "columns", *TEXT_WORDS, *TABLE_WORDS)
+_TABLE = ("path", "table", "neighbours", "columns", *TEXT_WORDS, *TABLE_WORDS)
 _COLUMN = ("type", "bounds", "keys", "nullable")
 
 
@@ -33,6 +37,8 @@ class TableEntry:
     declaration: Declaration
     path: Path | None = None
     text: TextFormat = field(default_factory=TextFormat)
+    table: str | None = None
+    """Which table of a database that is."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +50,23 @@ class Schema:
     neighbours: Neighbours | None = None
     accountant: str | None = None
     ledger: Path | None = None
+    engine: str = AUTO
+    resources: Resources = ITSELF
+    file: Path | None = None
+    """Where it was read from, links followed."""
+
+    @property
+    def default_ledger(self) -> Path | None:
+        """Beside the file, under its name: of one that has a [budget] and names no ledger."""
+        if self.file is None or self.budget is None or self.ledger is not None:
+            return None
+        beside = self.file.with_suffix(".ledger")
+        return beside if beside != self.file else self.file.with_name(f"{self.file.name}.ledger")
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Schema:
-        """Read a TOML file; paths in it are relative to the file. Raises InvalidSchema, InvalidPrivacyParameter."""
+        """Read a TOML file; paths in it are relative to the file. With a [budget] it has a ledger: the one that it
+        names, else one beside it (`adult.toml`: `adult.ledger`). Raises InvalidSchema, InvalidPrivacyParameter."""
         file = Path(path)
         try:
             content = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -57,11 +76,11 @@ class Schema:
             raise InvalidSchema(f"{file.name} is not TOML: {error}.") from None
         except RecursionError:
             raise InvalidSchema(f"{file.name} is nested too deeply.") from None
-        return cls.from_dict(content, file.parent)
+        return replace(cls.from_dict(content, file.parent), file=Path(os.path.realpath(file)))
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], folder: Path = Path()) -> Schema:
-        """The schema of parsed TOML."""
+        """The schema of parsed TOML. It has no ledger but one that it names."""
         _known("the file", content, _TOP)
         tables = {name: _table(name, entry, folder) for name, entry in _section("tables", content).items()}
         section = _section("budget", content)
@@ -73,7 +92,13 @@ class Schema:
         if ledger is not None and (not isinstance(ledger, str) or not ledger):
             raise InvalidSchema("[budget] ledger must be the path of a file.")
         relation = _relation(content, _section("tables", content))
-        return cls(tables, _budget(section), relation, accountant, None if ledger is None else folder / ledger)
+        engine = checked_word(content.get("engine", AUTO))
+        file = None if ledger is None else folder / ledger
+        said = {word: content.get(word) for word in _RESOURCES}
+        if isinstance(said["spill"], str) and said["spill"]:
+            said["spill"] = folder / said["spill"]
+        resources = Resources.of(**said)
+        return cls(tables, _budget(section), relation, accountant, file, engine, resources)
 
 
 def _budget(section: Mapping[str, Any]) -> Budget | None:
@@ -108,6 +133,9 @@ def _table(name: str, entry: Any, folder: Path) -> TableEntry:
     path = entry.get("path")
     if path is not None and not isinstance(path, str):
         raise InvalidSchema(f"{where} path must be text.")
+    table = entry.get("table")
+    if table is not None and (not isinstance(table, str) or path is None):
+        raise InvalidSchema(f"{where} table must be the name of a table of the database at path.")
     columns = _section("columns", entry)
     for column, facts in columns.items():
         if not isinstance(facts, Mapping):
@@ -119,7 +147,7 @@ def _table(name: str, entry: Any, folder: Path) -> TableEntry:
             **{word: entry[word] for word in TABLE_WORDS if word in entry},
         )
         declaration.table.check(where)
-        return TableEntry(declaration, None if path is None else folder / path, TextFormat.of(where, entry))
+        return TableEntry(declaration, None if path is None else folder / path, TextFormat.of(where, entry), table)
 
 
 _ORDER = ("bounds", "keys", "type", "nullable")

@@ -48,6 +48,8 @@ class Terms:
     """What error the answers may have; the epsilons are then limits, not what is spent."""
     confidence: Fraction | None = None
     """Of the error, wherever that is said."""
+    concentrated: bool = False
+    """Whether the ledger adds rhos up, and nothing else."""
 
     @classmethod
     def of(
@@ -109,7 +111,7 @@ class Terms:
         """What one query may cost. Raises InvalidPrivacyParameter."""
         epsilon, delta = self.said(options)
         if self.rho is None:
-            allowance = Allowance(as_epsilon(_first(epsilon, self.epsilon, self.default_epsilon)), delta)
+            allowance = self.paying(as_epsilon(_first(epsilon, self.epsilon, self.default_epsilon)), delta)
         elif epsilon is not None:
             raise InvalidPrivacyParameter(
                 "the text says epsilon, and the call says rho.",
@@ -130,6 +132,10 @@ class Terms:
                 f"rho {show(self.rho)} is more than one query may spend here: epsilon {show(self.max_epsilon)}, {most}."
             )
         return allowance
+
+    def paying(self, epsilon: Fraction, delta: Fraction) -> Allowance:
+        """This pair, paid to the ledger."""
+        return Allowance(epsilon, delta, concentrated=self.concentrated)
 
 
 def _first(*words: Fraction | None) -> Fraction | None:
@@ -222,7 +228,7 @@ def _within(
 
     asked, delta = terms.said(bound.options)
     laws = (LAWS if delta else LAWS[:1]) if mechanism == "auto" else (mechanism,)
-    release = reached(bound.query, lambda epsilon, law: release_for(Allowance(epsilon, delta), law), goal, laws)
+    release = reached(bound.query, lambda epsilon, law: release_for(terms.paying(epsilon, delta), law), goal, laws)
     release = replace(release, goal=goal)
     caps = (terms.epsilon, terms.max_epsilon, asked)
     cap = min((each for each in caps if each is not None), default=None)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from dpsql.errors import InvalidSchema
 from dpsql.executors.base import Store, engine_of
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.engine import PANDAS
@@ -33,8 +32,6 @@ def resolved(sources: Tables, known: Mapping[str, TableSchema] | None = None) ->
     for name, source in sources.items():
         engine = engine_of(source.frame) or PANDAS
         declared = source.declaration
-        if declared.table.public and engine is not PANDAS:
-            raise InvalidSchema(f"{name} is public, and only a pandas DataFrame can be.")
         rows = len(source.frame) if declared.table.public else None
         with about(name):
             schema = resolve(name, engine.columns(source.frame), declared, rows=rows)

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 import pandas as pd
 
 from dpsql.answer.result import Result
 from dpsql.core.unit import Neighbours
-from dpsql.executors.base import Store, engine_for, engine_of
+from dpsql.executors.base import Engine, Store, checked_word, engine_for
 from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.engine import PANDAS
+from dpsql.executors.resources import Resources
 from dpsql.schema.columns import TableSchema
 from dpsql.session.described import described
 from dpsql.session.prepare import Terms, prepare
 from dpsql.session.public_tables import public_data
+from dpsql.session.row_units import units_that_may_be_missing
 from dpsql.session.run import check_engine, finished, run
 from dpsql.session.table import Table
 from dpsql.sql.catalog import Catalog
-
-if TYPE_CHECKING:
-    from dpsql.answer.explain import Explanation
 
 
 def query(
@@ -44,7 +45,11 @@ def query(
     mechanism: str = "auto",
     error: float | None = None,
     confidence: float | None = None,
-) -> Result | Explanation:
+    engine: str = "auto",
+    memory: str | None = None,
+    threads: int | None = None,
+    spill: str | os.PathLike[str] | None = None,
+) -> Result:
     """One private answer. Remembers nothing: epsilons add up over calls; `Session` keeps count and holds a budget.
 
     data: a DataFrame (the query's one table name means it) or {"name": DataFrame or Table}; each row is one person's.
@@ -57,40 +62,47 @@ def query(
     protects the presence of a person, "bounded" what a person's rows say (the number of rows, where each is a unit, is
     then public). error: in place of epsilon, how far answers may be off, each with probability `confidence` (0.95 if
     left out): the least epsilon that reaches it is found and spent (then epsilon, if given, is the most that may be).
-    strategy: "auto" or "split"; mechanism: "laplace", "gaussian", or "auto", whichever has less error.
+    strategy: "auto" or "split"; mechanism: "laplace", "gaussian", or "auto", whichever has less error. engine: what
+    adds the exact integers up, "pandas", "duckdb" or "spark"; "auto" follows from the kind of source, and is pandas for
+    its frames. memory, threads, spill: what DuckDB may use: a size such as "4GB", how many threads, and a folder for
+    what memory has no room for (None: nothing is written). Text that begins with EXPLAIN PRIVACY gives an Explanation
+    (type checkers, which read no SQL, are told of a Result).
 
     Raises a QueryRefused (the question), InvalidPrivacyParameter, InvalidSchema or InvalidArgument, before any row is
     read.
     """
     relation = Neighbours.of(neighbours)
+    word, resources = checked_word(engine), Resources.of(memory, threads, spill)
     terms = Terms.of(epsilon, delta, rho, error, confidence)
     words = {"bounds": bounds, "keys": keys, "types": types}
     limits = {"unit": unit, "max_rows": max_rows, "max_groups": max_groups}
     frames, tables = described(data, words | limits)
-    engine = engine_for({name: frame for name, frame in frames.items() if not tables[name.casefold()].public})
-    stores = {name: _store(frame, tables[name.casefold()]) for name, frame in frames.items()}
+    private = {name: frame for name, frame in frames.items() if not tables[name.casefold()].public}
+    runs = engine_for(private, word).within(resources)
+    stores = {
+        name: _store(frame, tables[name.casefold()], runs if name in private else PANDAS)
+        for name, frame in frames.items()
+    }
     public = public_data(stores) if any(table.public for table in tables.values()) else None
     catalog = Catalog(tables, any_name=not isinstance(data, Mapping), public=public)
     prepared = prepare(sql, catalog, relation, terms, params=params, strategy=strategy, mechanism=mechanism)
     release = prepared.release
-    check_engine(release, engine)
+    check_engine(release, runs)
     if prepared.explain_only:
         from dpsql.answer.explain import Explanation  # most questions want no explanation
 
-        return Explanation(release)
+        return cast("Result", Explanation(release))
     footer = f"spent {release.price} (calls add up; dpsql.Session keeps count)"
-    return finished(release, run(release, stores), footer)
+    return finished(release, run(release, stores, runs), footer, notes=units_that_may_be_missing(tables.values()))
 
 
 _stores: dict[int, ColumnStore] = {}
 _lock = threading.Lock()
 
 
-def _store(frame: Any, schema: TableSchema) -> Store:
+def _store(frame: Any, schema: TableSchema, engine: Engine) -> Store:
     """A store for this call. Text codes made for the same frame object before are kept as long as the frame lives and
     its cells are the same memory."""
-    engine = engine_of(frame)
-    assert engine is not None  # or there would be no Table
     store: Store = engine.store(frame, schema)
     if not isinstance(store, ColumnStore):
         return store

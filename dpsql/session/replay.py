@@ -21,6 +21,7 @@ from dpsql.release.integers import is_integer
 from dpsql.release.release import Release, Released
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
+from dpsql.schema.table_words import CONTENT
 from dpsql.session.canonical import canonical
 from dpsql.session.released_text import from_bytes, to_bytes
 
@@ -32,6 +33,8 @@ class Question:
 
     key: str
     lasting: bool
+    unversioned: tuple[str, ...] = ()
+    """The tables without a version, by name."""
 
 
 class Replay:
@@ -48,17 +51,21 @@ class Replay:
         self._turns: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()  # by key, while somebody has one
         self._handing_out = threading.Lock()
 
-    def question(self, release: Release, tables: Mapping[str, TableSchema]) -> Question | None:
-        """The question of a release over these tables (by folded name); None for one that cannot be recognised.
+    def question(
+        self, release: Release, tables: Mapping[str, TableSchema], parts: tuple[str, ...] = ()
+    ) -> Question | None:
+        """The question of a release over these tables (by folded name); None for one that cannot be recognised. parts:
+        the versions of parts of tables that it can reach.
 
         Whose a row is follows from the tables that its unit's path is looked up in, which no scan of the plan reads:
         they are asked about too, with their facts and versions."""
         scans = list(scans_of(release.query.plan.input))
         names = {step.table for scan in scans for step in (scan.table.unit.steps if scan.table.unit else ())}
         on_the_way = [tables[name] for name in sorted(names)]
-        lasting = all(table.version is not None for table in [*(scan.table for scan in scans), *on_the_way])
-        key = canonical(release, self._ledger.analyst, None if lasting else self.session, *on_the_way)
-        return None if key is None else Question(key, lasting)
+        read = [*(scan.table for scan in scans), *on_the_way]
+        unversioned = tuple(dict.fromkeys(table.name for table in read if table.version in (None, CONTENT)))
+        key = canonical(release, self._ledger.analyst, self.session if unversioned else None, *on_the_way, *parts)
+        return None if key is None else Question(key, not unversioned, unversioned)
 
     def recall(self, question: Question | None, release: Release) -> Released | None:
         """The answer given before, if there was one. Raises LedgerError."""

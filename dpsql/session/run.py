@@ -22,8 +22,9 @@ def check_engine(release: Release, engine: Engine) -> None:
             raise UnsupportedSQL(f"the engine {engine.name}, which reads these tables, has no {lack}.")
 
 
-def run(release: Release, stores: Mapping[str, Store], *, paid: bool = True) -> Released:
-    """The released values of a release over the tables' stores. paid: whether it was charged, for messages.
+def run(release: Release, stores: Mapping[str, Store], engine: Engine, *, paid: bool = True) -> Released:
+    """The released values of a release over the tables' stores, which are the engine's or public. paid: whether it was
+    charged, for messages.
 
     Executors are total; should anything fail all the same while exact values are held, its own words could quote
     one, so they are not passed on. Where the query has chosen bounds, its plan with them is tried as all plans are
@@ -31,9 +32,9 @@ def run(release: Release, stores: Mapping[str, Store], *, paid: bool = True) -> 
     Raises InternalError.
     """
     released: Released | None = None
-    failed = ""
+    failed, changed = "", ""
     try:
-        executor = executor_of(stores)
+        executor = executor_of(stores, engine)
         bounds = release.choose_bounds(lambda plan: executor.execute(plan, fresh_key()))
         settled = release.settled(bounds)
         if settled is not release:  # planned anew, so tried anew; by what is released, and no row
@@ -42,9 +43,13 @@ def run(release: Release, stores: Mapping[str, Store], *, paid: bool = True) -> 
         released = settled.privatise(executor.execute(settled.exact, fresh_key()))
         released = replace(released, bounds=bounds)
     except Exception as error:  # noqa: BLE001 - whatever it is, it may have seen a row
-        failed = type(error).__name__
+        failed, changed = type(error).__name__, getattr(error, "changed_files", "")  # names of files, of nothing else
     if released is None:  # raised out here, so that nothing of the failure hangs on the error as its context
         spent = "What it cost stays spent, since rows had been read." if paid else "Nothing was charged."
+        if changed:
+            raise InternalError(
+                f"{changed} changed while it was read, and nothing is released. {spent}", hint="Ask again."
+            )
         raise InternalError(
             f"the run failed ({failed}). {spent}",
             hint="This is a fault of dpsql or of the machine (memory?), not of the query. Please report it.",

@@ -3,37 +3,40 @@ finish."""
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, NoReturn, Self
+from pathlib import Path
+from typing import Any, Literal, NoReturn, Self, cast
 
 import pandas as pd
 
-from dpsql.answer.explain import Explanation
 from dpsql.answer.result import Result
 from dpsql.core.conversion import rho_for
-from dpsql.core.cost import FREE
 from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.exceeded import Asked
 from dpsql.core.ledger.filters import Remaining, Spent
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.lines import Entry
-from dpsql.core.loss import as_delta, as_epsilon, show
+from dpsql.core.loss import as_delta, as_epsilon
 from dpsql.core.parallel import parts_of
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidArgument, LedgerError, UnknownGroups, as_written
-from dpsql.executors.base import Engine, Store, engine_for, engine_of
+from dpsql.executors.base import AUTO, Engine, Store, checked_word, engine_for
 from dpsql.executors.pandas.engine import PANDAS
+from dpsql.executors.resources import Resources
 from dpsql.release.groups import within_delta
 from dpsql.release.release import Release, Released
-from dpsql.session.opening import Wanted, check, opened
+from dpsql.session.contents import Contents, catalog_of, check_unchanged, parts_reached, versioned
+from dpsql.session.free_questions import FreeQuestions
+from dpsql.session.opening import Place, Wanted, check, opened
 from dpsql.session.owner_file import Schema
 from dpsql.session.prepare import Prepared, Terms, prepare
 from dpsql.session.public_tables import public_data, resolved
+from dpsql.session.quote import footer, paid_again
 from dpsql.session.replay import Question, Replay
+from dpsql.session.row_units import units_that_may_be_missing
 from dpsql.session.run import check_engine, finished, run
 from dpsql.session.table import Table, as_table
 from dpsql.session.table_units import units_of, units_read
@@ -41,7 +44,7 @@ from dpsql.session.tables import all_tables
 from dpsql.sql.catalog import Catalog
 
 
-class Session:
+class Session(FreeQuestions):
     """Private questions about some tables, out of one budget.
 
     tables: name -> DataFrame or `dpsql.Table`. schema: a `dpsql.Schema` (the owner's file); its tables with a path are
@@ -51,8 +54,17 @@ class Session:
     the most that one query may spend. epsilon, delta: what a query spends that does not say.
 
     ledger: a file that keeps what was spent, for this and later sessions, and other processes; made where there is
-    none; a session that names one may leave out the budget and take the file's. analyst: whose queries these are, for
-    budgets with shares. anchor: an earlier `ledger_anchor`: the ledger has to hold what it held then.
+    none; a session that names one may leave out the budget and take the file's. Left out, it is the schema's: the one
+    that it names, or one beside its file; False: none, what is spent counts in this process only. analyst: whose
+    queries these are, for budgets with shares. anchor: an earlier `ledger_anchor`: the ledger has to hold what it held
+    then.
+
+    engine: what adds exact integers up, "pandas", "duckdb" or "spark"; "auto" (default) is what the owner's file says,
+    else what follows from the kind of source. It is no part of a question: an answer is replayed whatever engine gave
+    it.
+
+    memory, threads, spill: what DuckDB may use: a size such as "4GB", how many threads, and a folder for what memory
+    has no room for (None: nothing is written). An engine that would not keep to them refuses them.
 
     A query that was answered before is answered again with the same numbers, at no cost (`query`). Frames are held as
     shallow copies: what pandas writes to them later does not change the session's tables. Thread-safe. Raises
@@ -70,29 +82,42 @@ class Session:
         max_epsilon: float | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
-        ledger: str | os.PathLike[str] | None = None,
+        ledger: str | os.PathLike[str] | Literal[False] | None = None,
         analyst: str | None = None,
         anchor: str | None = None,
+        engine: str = "auto",
+        memory: str | None = None,
+        threads: int | None = None,
+        spill: str | os.PathLike[str] | None = None,
     ) -> None:
+        word = checked_word(engine)
+        self._engine_word = schema.engine if word == AUTO and isinstance(schema, Schema) else word
+        resources = Resources.of(memory, threads, spill)
+        self._resources = resources.over(schema.resources) if isinstance(schema, Schema) else resources
         self._epsilon = None if epsilon is None else as_epsilon(epsilon)
         self._delta = Fraction(0) if delta is None else as_delta(delta)
         self._max_epsilon = None if max_epsilon is None else as_epsilon(max_epsilon, "max_epsilon")
         self._stores: dict[str, Store] = {}
         self._engine: Engine = PANDAS
         self._catalog = Catalog({})
+        self._unsaid: tuple[str, ...] = ()
+        self._contents: Contents = {}
         if tables is not None and not isinstance(tables, Mapping):
             raise InvalidArgument(
                 f"tables must map names to DataFrames, got {type(tables).__name__}.", hint='Write {"people": df}.'
             )
-        wanted = Wanted(budget, accountant, neighbours)
+        wanted, place = Wanted(budget, accountant, neighbours), Place.of(ledger, schema)
         check(wanted, schema)
-        self._take({name: as_table(source) for name, source in (tables or {}).items()}, schema)
-        self._ledger = opened(wanted, schema, path=ledger, analyst=analyst, anchor=anchor)  # last: it makes a file
+        added = self._take({name: as_table(source) for name, source in (tables or {}).items()}, schema)
+        self._place = place
+        self._ledger = opened(wanted, schema, place, analyst=analyst, anchor=anchor)  # last: it makes a file
         try:
-            self._notes = self._unsaid = self._ledger.take_units(units_of(self._catalog.tables))
+            self._catalog, self._contents = catalog_of(self._catalog, added, self._ledger)
+            self._notes = self._ledger.take_units(units_of(self._catalog.tables))
         except BaseException:
             self._ledger.close()
             raise
+        self._unsaid = (*self._notes, *self._unsaid)
         self._replay = Replay(self._ledger)
         at = self.budget.filter(self.accountant).conversion
         self._max_rho = rho_for(self._max_epsilon, at) if self._max_epsilon is not None and at else None
@@ -115,7 +140,7 @@ class Session:
         mechanism: str = "auto",
         error: float | None = None,
         confidence: float | None = None,
-    ) -> Result | Explanation:
+    ) -> Result:
         """Answer a query with noise, charged to the budget before any row is read.
 
         epsilon, delta: what the whole query may cost; `delta` is spent only where it is needed. rho: what it may cost
@@ -123,7 +148,7 @@ class Session:
         each with probability `confidence` (0.95 if left out): the least epsilon that reaches it is found and spent
         (then epsilon, if given, is the most that may be). params: values for `:name` in the text. strategy: "auto" or
         "split"; mechanism: "laplace", "gaussian", or "auto", whichever has less error. Text that begins with EXPLAIN
-        PRIVACY gives the Explanation.
+        PRIVACY gives what `explain` gives; type checkers, which read no SQL, are told of a Result.
 
         A query that this session has answered at the same loss is answered with the same numbers again, free; over
         tables with a declared version also one that any session of the ledger has answered. fresh: draw anew, and pay.
@@ -136,63 +161,27 @@ class Session:
         terms = (epsilon, delta, rho, error, confidence)
         prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism)
         if prepared.explain_only:
-            return self._explanation(prepared)
+            return cast("Result", self._explanation(prepared))
         release = prepared.release
-        question = self._replay.question(release, self._catalog.tables)
+        check_unchanged(release, self._contents)
+        question = self._replay.question(release, self._catalog.tables, parts_reached(release, self._contents))
         notes: tuple[str, ...] = ()
         with self._replay.turn(None if fresh else question):
             released = None if fresh else self._replay.recall(question, release)
             replayed = released is not None
             if released is None:
-                released, replayed, notes = self._drawn(release, str.__str__(sql), question, fresh=fresh)
+                released, replayed, notes = self._drawn(
+                    release, str.__str__(sql), question, fresh=fresh, plain=not params
+                )
         if replayed:
             return finished(release, released, self._footer(release, "answered before: spent nothing"), replayed=True)
         notes, self._unsaid = (*self._unsaid, *notes), ()
         return finished(release, released, self._footer(release, f"spent {release.price}"), notes=notes)
 
-    def explain(
-        self,
-        sql: str,
-        *,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        rho: float | None = None,
-        params: Mapping[str, Any] | None = None,
-        strategy: str = "auto",
-        mechanism: str = "auto",
-        error: float | None = None,
-        confidence: float | None = None,
-    ) -> Explanation:
-        """What `query` would do and cost. Free; reads no row; refuses what `query` would refuse, save for the
-        budget."""
-        terms = (epsilon, delta, rho, error, confidence)
-        prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism)
-        return self._explanation(prepared)
-
-    def remaining_queries(
-        self,
-        sql: str,
-        *,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        rho: float | None = None,
-        params: Mapping[str, Any] | None = None,
-        strategy: str = "auto",
-        mechanism: str = "auto",
-        error: float | None = None,
-        confidence: float | None = None,
-    ) -> int | float:
-        """How many more queries of this cost the budget admits, each drawn anew; `math.inf` for one that costs nothing.
-        Free. Raises what `explain` raises."""
-        terms = (epsilon, delta, rho, error, confidence)
-        prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism)
-        most = self._ledger.most(prepared.release.cost, self._parts(prepared.release))
-        return math.inf if most is None else most
-
     @property
     def budget(self) -> Budget:
         """The most that all answers together may cost."""
-        return self._ledger.budget
+        return self._ledger.within or self._ledger.budget
 
     @property
     def accountant(self) -> str:
@@ -231,6 +220,11 @@ class Session:
         """The declared facts of the tables."""
         return self._catalog
 
+    @property
+    def ledger_path(self) -> Path | None:
+        """The file that keeps what is spent; None: it counts in this process only."""
+        return None if self._place.path is None else Path(self._place.path)
+
     def ledger(self) -> tuple[Entry, ...]:
         """Every charge so far: when, whose, the query's text, its cost."""
         return self._ledger.entries
@@ -262,6 +256,7 @@ class Session:
             default_delta=self._delta,
             max_epsilon=self._max_epsilon,
             max_rho=self._max_rho,
+            concentrated=self.accountant == "zcdp",
         )
         try:
             prepared = prepare(sql, self._catalog, self.neighbours, terms, **how)
@@ -271,7 +266,7 @@ class Session:
         return prepared
 
     def _drawn(
-        self, release: Release, sql: str, question: Question | None, *, fresh: bool
+        self, release: Release, sql: str, question: Question | None, *, fresh: bool, plain: bool
     ) -> tuple[Released, bool, tuple[str, ...]]:
         """Charge and draw an answer, or take that which another session was given meanwhile: whether it was so, and
         notes. A charge that comes to no answer stays, and whoever waited for it asks anew."""
@@ -280,6 +275,10 @@ class Session:
         asked = Asked(by_rho=release.allowed.rho is not None, also=also, within=release.goal is not None)
         units = units_read(release.query, self._catalog.tables)
         claimed = not fresh and question is not None and question.lasting
+        again: tuple[str, ...] = ()
+        unversioned = question is not None and question.unversioned
+        if unversioned and plain and not fresh and self._place.path is not None:
+            again = paid_again(ledger.entries, Entry("", ledger.analyst, sql, release.cost), unversioned)
         how: dict[str, Any] = {"events": release.events, "parts": parts, "asked": asked, "units": units}
         try:
             if question is not None and claimed:
@@ -290,46 +289,44 @@ class Session:
                 before = self._replay.recall(question, release)
                 assert before is not None  # there is an answer, or this has raised
                 return before, True, ()
-            released = run(release, self._stores)
+            released = run(release, self._stores, self._engine)
+            check_unchanged(release, self._contents, paid=True)
             shown, notes = self._replay.keep(question, released, release, charge, claimed=claimed)
         except BaseException:  # an interrupt may come before the charge is known here
             if question is not None and claimed:
                 ledger.give_up(question.key)
             raise
-        return shown, False, notes
+        return shown, False, (*again, *notes)
 
     def _parts(self, release: Release) -> tuple[Part, ...]:
         return parts_of(release.query.plan.input, self._replay.session)
 
-    def _explanation(self, prepared: Prepared) -> Explanation:
-        release = prepared.release
-        return Explanation(release, self._ledger.after(release.cost, self._parts(release)))
-
     def _footer(self, release: Release, spent: str) -> str:
-        parts = self._parts(release)
-        ledger, cost = self._ledger, release.cost
-        left, most = ledger.after(FREE, parts) or ledger.remaining, ledger.most(cost, parts)
-        delta = f", delta {show(left.delta)} of {show(ledger.whole_delta)}" if ledger.whole_delta else ""
-        more = "" if most is None else f" · {most or 'no'} more {'query' if most == 1 else 'queries'} like this"
-        short = ledger.short_of(cost, parts) if most == 0 else ""
-        more += f": too little {short}" if short else ""
-        return f"{spent} · left epsilon {show(left.epsilon)} of {show(ledger.whole)}{delta}{more}"
+        return footer(self._ledger, release.cost, self._parts(release), spent, self._place.aside)
 
-    def _take(self, tables: Mapping[Any, Table], schema: Schema | None, ledger: Ledger | None = None) -> None:
+    def _take(
+        self, tables: Mapping[Any, Table], schema: Schema | None, ledger: Ledger | None = None
+    ) -> dict[str, Table]:
         """Add tables, and those of the schema that have a path; all of them or, where one is refused (by the ledger
-        too, where there is one already), none."""
+        too, where there is one already), none. Returns them."""
         added = all_tables(tables, schema, self._catalog.tables)
         linked = resolved(added, self._catalog.tables)
         before = {name: store.source for name, store in self._stores.items() if not store.schema.public}
         new = {name: table.frame for name, table in added.items() if not linked[name.casefold()].public}
-        engine = engine_for(before | new)
+        engine = engine_for(before | new, self._engine_word)
+        if before or new:
+            engine = engine.within(self._resources)
         if ledger is not None:
             ledger.check_units(units_of(linked))
+        linked, contents = versioned(linked, added, ledger)
         for name, table in added.items():
-            reader = engine_of(table.frame) or engine
-            self._stores[name] = reader.store(table.frame, linked[name.casefold()])
+            schema_of = linked[name.casefold()]
+            self._stores[name] = (PANDAS if schema_of.public else engine).store(table.frame, schema_of)
+        self._unsaid = (*self._unsaid, *units_that_may_be_missing(linked[name.casefold()] for name in added))
         self._engine = engine
         self._catalog = Catalog(linked, public=public_data(self._stores))
+        self._contents |= contents
+        return added
 
     def __copy__(self) -> NoReturn:
         raise LedgerError("a session cannot be copied: each copy could spend the whole budget.")

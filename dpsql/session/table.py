@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import field
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from dpsql.errors import InvalidArgument, InvalidSchema
-from dpsql.executors.base import engine_of
+from dpsql.executors.base import Engine, engine_of, public_frame
+from dpsql.executors.pandas.engine import PANDAS
 from dpsql.schema.declaration import Declaration, resolve
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.words import plain
+from dpsql.sources.arrow import framed
 
 REMEMBERED = "dpsql"
 """The key of a frame's `.attrs` under which `declare` writes."""
@@ -20,7 +23,7 @@ _WORDS = ("bounds", "keys", "types")
 
 @dataclass(frozen=True, init=False, eq=False)
 class Table:
-    """A DataFrame and what its owner declares of it.
+    """A DataFrame, or a table of pyarrow or Polars, and what its owner declares of it.
 
     bounds: column -> (lower, upper), values outside are clipped; keys: column -> list of group values, made public, or
     an earlier answer with a column of that name; types: column -> "integer", "real", "decimal" (read as real),
@@ -32,12 +35,21 @@ class Table:
     columns, and lists of columns, in which no two rows are alike. max_matches: column of a public table -> the most
     rows that have one value in it. partition: a column; queries with WHERE partition = 'a' and WHERE partition = 'b'
     cost each person only one of them. version: a name for the data as they are, under which a ledger's answers are
-    given again at no cost. No row is read. Raises InvalidSchema.
+    given again at no cost. No row is read, but of a RecordBatchReader and a LazyFrame, which can be read once and are
+    read now.
+
+    In place of a DataFrame the path of a file, or a pattern of several: Parquet and, with the name of one of its tables
+    as `table`, a database of DuckDB are read where they lie; text is read now. A relation of DuckDB, a connection with
+    the name of a table or view of it as `table`, and a pyarrow Dataset are run now, once; a Dataset that is a list of
+    whole Parquet files is read where they lie. A DataFrame of Spark is read by Spark. Raises InvalidSchema.
     """
 
     frame: Any = field(repr=False)
     """A DataFrame, or a source that another engine reads."""
     declaration: Declaration
+    origin: Any = field(default=None, repr=False)
+    """The files that it is of, where it is of files: a `StoredFiles` or, where rows were read of them once, an
+    `Origin`."""
 
     def __init__(
         self,
@@ -56,10 +68,8 @@ class Table:
         max_matches: Any = None,
         partition: Any = None,
         version: Any = None,
+        table: Any = None,
     ) -> None:
-        engine = engine_of(frame)
-        if engine is None:
-            raise InvalidArgument(f"a table is made of a pandas DataFrame, got {type(frame).__name__}.")
         declared = Declaration.of(
             bounds,
             keys,
@@ -75,17 +85,28 @@ class Table:
             partition=partition,
             version=version,
         )
-        object.__setattr__(self, "frame", frame)
-        object.__setattr__(self, "declaration", declared.over(_remembered(frame)))
-        resolve("the table", engine.columns(frame), self.declaration)
+        engine, frame, declared, origin = _opened(frame, declared, table)
+        self._set(frame, declared.over(_remembered(frame)), origin)
+        engine = PANDAS if self.declaration.table.public else engine
+        resolve("the table", engine.columns(self.frame), self.declaration)
 
     @classmethod
-    def of(cls, frame: Any, declaration: Declaration) -> Table:
+    def of(cls, frame: Any, declaration: Declaration, origin: Any = None) -> Table:
         """A table from a declaration that is validated already."""
         table = cls.__new__(cls)
-        object.__setattr__(table, "frame", frame)
-        object.__setattr__(table, "declaration", declaration.over(_remembered(frame)))
+        table._set(frame, declaration.over(_remembered(frame)), origin)
         return table
+
+    def _set(self, frame: Any, declaration: Declaration, origin: Any) -> None:
+        if declaration.table.public:
+            if frame is origin:  # read now, so its files may change afterwards
+                from dpsql.session.paths import origin_of  # as above
+
+                origin = origin_of(frame)
+            frame = public_frame(frame)
+        object.__setattr__(self, "frame", frame)
+        object.__setattr__(self, "declaration", declaration)
+        object.__setattr__(self, "origin", origin)
 
 
 def declare(
@@ -141,13 +162,44 @@ def declare(
     return copy
 
 
+def _opened(source: Any, declared: Declaration, table: Any) -> tuple[Engine, Any, Declaration, Any]:
+    """A source with its engine; what lies at a path, for one, the declaration with the types by which it was read, and
+    the files that it is of. Raises InvalidArgument, InvalidSchema."""
+    origin: Any = None
+    if isinstance(source, str | Path):
+        from dpsql.session.paths import table_at  # frames need no reader of files
+
+        source, declared, origin = table_at(Path(source), declared, table=table)
+    elif _is_program(source) or table is not None:
+        from dpsql.sources.programs import as_files, brought  # frames need no library of programs
+
+        source = brought(source, table)
+        origin = as_files(source)
+    source = framed(source)
+    engine = engine_of(source)
+    if engine is None:
+        raise InvalidArgument(f"a table is made of {_SOURCES}, got {type(source).__name__}.")
+    return engine, source, declared, origin
+
+
+_SOURCES = (
+    "a DataFrame of pandas, Polars or Spark, a pyarrow Table or Dataset, a relation of DuckDB, a connection with "
+    "table=, or the path of a file"
+)
+_PROGRAMS = ("duckdb", "_duckdb", "pyarrow._dataset")
+
+
+def _is_program(source: object) -> bool:
+    """Whether it is of a kind that is run once; by where its class comes from, so that no library is loaded."""
+    return any(kind.__module__.startswith(_PROGRAMS) for kind in type(source).__mro__)
+
+
 def as_table(source: object) -> Table:
-    """A Table from a DataFrame or a Table. Raises InvalidArgument for anything else."""
+    """A Table from a Table, or from anything that one is made of. Raises InvalidArgument, InvalidSchema."""
     if isinstance(source, Table):
         return source
-    if engine_of(source) is not None:
-        return Table.of(source, Declaration())
-    raise InvalidArgument(f"a table must be a pandas DataFrame or a dpsql.Table, got {type(source).__name__}.")
+    _, frame, declared, origin = _opened(source, Declaration(), None)
+    return Table.of(frame, declared, origin)
 
 
 def _remembered(frame: object) -> Declaration:

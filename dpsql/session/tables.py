@@ -9,7 +9,6 @@ from dpsql.errors import InvalidSchema, as_written
 from dpsql.schema.words import about
 from dpsql.session.owner_file import Schema
 from dpsql.session.table import Table
-from dpsql.sources.frames import read_table
 
 
 def all_tables(tables: Mapping[Any, Table], schema: Schema | None, present: Collection[str]) -> dict[str, Table]:
@@ -27,10 +26,12 @@ def all_tables(tables: Mapping[Any, Table], schema: Schema | None, present: Coll
         if name.casefold() in declared:
             declaration = declaration.over(declared[name.casefold()])
         with about(name):
-            added[name] = Table.of(table.frame, declaration)
+            added[name] = Table.of(table.frame, declaration, table.origin)
     for name, entry in entries.items():
         if name.casefold() not in map(str.casefold, added) and entry.path is not None:
-            frame, declaration = read_table(entry.path, entry.declaration, entry.text)
+            from dpsql.session.paths import table_at  # frames need no reader of files
+
+            frame, declaration, origin = table_at(entry.path, entry.declaration, entry.text, entry.table)
             with about(name):
-                added[name] = Table.of(frame, declaration)
+                added[name] = Table.of(frame, declaration, origin)
     return added

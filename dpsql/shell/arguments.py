@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
 
-from dpsql.errors import InvalidArgument, did_you_mean
+from dpsql.errors import InvalidArgument
 from dpsql.shell.opening import Opening
+from dpsql.shell.parser import Parser, number
 
 _DESCRIPTION = """\
 Ask private questions about tables: answers carry noise, and what they tell about one
@@ -19,12 +19,17 @@ examples:
   dpsql adult.csv --schema adult.toml --epsilon 1 -c "SELECT COUNT(*) AS n FROM adult"
   dpsql people.csv --budget 3 --epsilon 0.5 < questions.sql
 
-Answers go to standard output; their cost, notes and errors to standard error.
-The first error stops the run.
+Answers go to standard output: to a terminal as tables, else as CSV, unless --mode says
+otherwise. Their cost, notes and errors go to standard error. The first error stops the run.
 
 exit codes:
   0 all answered     1 a query was refused     2 command line, schema or files
-  3 the budget does not suffice     130 Ctrl-C     141 the reader of the output went away"""
+  3 the budget does not suffice     4 a spend above epsilon 2, or of more than half of what
+  is left, that --yes or --yes-up-to did not confirm
+  130 Ctrl-C     141 the reader of the output went away
+
+dpsql demo, init, check, ledger, explain, cost, rehearse are commands, each with a --help of
+its own; a file of such a name is written ./init"""
 
 
 class Arguments(argparse.Namespace):
@@ -42,7 +47,20 @@ class Arguments(argparse.Namespace):
     accountant: str | None
     analyst: str | None
     anchor: str | None
+    engine: str
+    memory: str | None
+    threads: int | None
+    spill: Path | None
     fresh: bool
+    mode: str | None
+    output: Path | None
+    mechanism: str
+    error: float | None
+    params: list[str]
+    dry_run: bool
+    no_ledger: bool
+    yes: bool
+    yes_up_to: float | None
 
     @property
     def opening(self) -> Opening:
@@ -53,59 +71,76 @@ class Arguments(argparse.Namespace):
             self.budget_delta,
             self.epsilon,
             self.delta,
-            self.ledger,
+            False if self.no_ledger else self.ledger,
             self.accountant,
             self.analyst,
             self.anchor,
+            self.engine,
+            self.memory,
+            self.threads,
+            self.spill,
         )
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose mistakes are errors like any other here."""
-
-    def error(self, message: str) -> NoReturn:
-        raise InvalidArgument(f"{message}.", hint="dpsql --help lists the options.")
-
-    def refuse(self, unknown: str) -> NoReturn:
-        """Refuse a word that is no option."""
-        near = did_you_mean(unknown.partition("=")[0], self._option_string_actions)
-        raise InvalidArgument(f'no option "{unknown}".{near}', hint="dpsql --help lists the options.")
-
-
-def parse(argv: Sequence[str] | None, version: str) -> Arguments:
+def parse(
+    argv: Sequence[str] | None,
+    version: str,
+    prog: str = "dpsql",
+    description: str = _DESCRIPTION,
+    epilog: str = _EPILOG,
+) -> Arguments:
     """Read the command line. Raises InvalidArgument; prints and raises SystemExit for --help and --version."""
-    parser = _Parser(
-        prog="dpsql",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = Parser.of(prog, description, epilog)
     add = parser.add_argument
     add("files", nargs="*", type=Path, metavar="FILE", help="a CSV file with a header: adult.csv is the table adult")
     add("--schema", type=Path, metavar="TOML", help="the owner's file: budget, types, bounds and keys")
     inputs = {"action": "append", "dest": "inputs", "default": []}
     add("-c", metavar="SQL", help="run this; may be repeated, and hold several statements", **inputs)  # type: ignore[arg-type]
     add("-f", metavar="FILE", type=Path, help="run what this file holds; - is standard input", **inputs)  # type: ignore[arg-type]
-    add("--epsilon", type=_number, metavar="X", help="what each query spends")
-    add("--delta", type=_number, metavar="X", help="what each query may spend of delta (default: 0)")
-    add("--budget", type=_number, metavar="EPSILON", help="what all answers may spend (default: the schema's)")
-    add("--budget-delta", type=_number, metavar="DELTA", help="the same for delta")
-    add("--rho", type=_number, metavar="X", help="what each query spends, in place of --epsilon")
+    add("--epsilon", type=number, metavar="X", help="what each query spends")
+    add("--delta", type=number, metavar="X", help="what each query may spend of delta (default: 0)")
+    add("--budget", type=number, metavar="EPSILON", help="what all answers may spend (default: the schema's)")
+    add("--budget-delta", type=number, metavar="DELTA", help="the same for delta")
+    add("--rho", type=number, metavar="X", help="what each query spends, in place of --epsilon")
+    add("--error", type=number, metavar="X", help="how far off each answer may be, in place of --epsilon")
+    add("--mechanism", metavar="WORD", default="auto", help="auto (default), laplace or gaussian")
+    add(
+        "--param",
+        metavar="NAME=VALUE",
+        action="append",
+        dest="params",
+        default=[],
+        help="a value for :name; repeatable",
+    )
+    add("--dry-run", action="store_true", help="explain each query; nothing is asked, nothing is spent")
+    add("--mode", metavar="WORD", help="box, csv, json, jsonl, line, markdown, tsv, html or parquet")
+    add("--output", type=Path, metavar="FILE", help="where answers go, in place of standard output")
     add("--fresh", action="store_true", help="draw anew, and pay, what was answered before")
-    add("--ledger", type=Path, metavar="FILE", help="where what is spent is kept; made if it is not there")
-    add("--accountant", metavar="WORD", help="how costs add up: auto (default), basic or zcdp")
-    add("--analyst", metavar="NAME", help="whose queries these are, for budgets with shares")
-    add("--anchor", metavar="TEXT", help="an earlier state of the ledger, which must be in it")
+    _add_ledger_options(add)
+    add("--engine", metavar="NAME", default="auto", help="what adds up: auto, pandas, duckdb or spark")
+    add("--memory", metavar="SIZE", help="what DuckDB may use, such as 4GB")
+    add("--threads", metavar="N", type=int, help="how many threads DuckDB may use")
+    add(
+        "--spill",
+        metavar="FOLDER",
+        type=Path,
+        help="where DuckDB may put what memory has no room for (default: nowhere)",
+    )
     add("--version", action="version", version=f"dpsql {version}")
     arguments, unknown = parser.parse_known_intermixed_args(argv, Arguments())
     if unknown:
         parser.refuse(unknown[0])
+    if arguments.no_ledger and arguments.ledger is not None:
+        raise InvalidArgument("--ledger and --no-ledger contradict each other.")
     return arguments
 
 
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+def _add_ledger_options(add: Callable[..., object]) -> None:
+    """Where what is spent is kept, by what rules, and what is confirmed beforehand."""
+    add("--ledger", type=Path, metavar="FILE", help="where what is spent is kept (default: the schema's)")
+    add("--no-ledger", action="store_true", help="count what is spent in this process only")
+    add("--yes", action="store_true", help="ask nothing before a large spend")
+    add("--yes-up-to", type=number, metavar="X", help="the same for queries up to this epsilon")
+    add("--accountant", metavar="WORD", help="how costs add up: auto (default), basic or zcdp")
+    add("--analyst", metavar="NAME", help="whose queries these are, for budgets with shares")
+    add("--anchor", metavar="TEXT", help="an earlier state of the ledger, which must be in it")

@@ -2,26 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any
+
 from dpsql.answer.explain import Explanation
 from dpsql.answer.result import Result
-from dpsql.schema.frozen import dataclass
+from dpsql.errors import InvalidArgument
 from dpsql.session.session import Session
+from dpsql.shell.consent import Consent
+from dpsql.shell.statements import names_asked_for
 
 
 @dataclass
 class Asker:
-    """Asks a session, with an epsilon (or rho) and delta for each query; None leaves it to the session."""
+    """Asks a session, with an epsilon (or rho, or error) and delta for each query, a mechanism, and values for
+    `:name`; None leaves it to the session. consent: what becomes of a large spend."""
 
     session: Session
     epsilon: float | None = None
     delta: float | None = None
     rho: float | None = None
+    mechanism: str = "auto"
+    error: float | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    consent: Consent = field(default_factory=lambda: Consent(everything=True))
 
     def ask(self, sql: str, *, fresh: bool = False) -> Result | Explanation:
         """The session's answer; an Explanation where the text begins with EXPLAIN PRIVACY. fresh: drawn anew, and
-        paid, though it was answered before."""
-        return self.session.query(sql, epsilon=self.epsilon, delta=self.delta, rho=self.rho, fresh=fresh)
+        paid, though it was answered before. Raises ConfirmationRequired for a large spend that nobody consents to."""
+        terms = self._terms(sql)
+        self.consent.check(self.session.quote(sql, fresh=fresh, **terms))
+        return self.session.query(sql, fresh=fresh, **terms)
 
     def explain(self, sql: str) -> Explanation:
         """What `ask` would do and cost; free."""
-        return self.session.explain(sql, epsilon=self.epsilon, delta=self.delta, rho=self.rho)
+        return self.session.explain(sql, **self._terms(sql))
+
+    def _terms(self, sql: str) -> dict[str, Any]:
+        """Of the parameters, those that the text asks for: others are for other statements."""
+        names = names_asked_for(sql) if self.params else frozenset()
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "rho": self.rho,
+            "mechanism": self.mechanism,
+            "error": self.error,
+            "params": {name: value for name, value in self.params.items() if name in names},
+        }
+
+
+_WORDS = {"null": None, "true": True, "false": False}
+
+
+def parameter(text: str) -> tuple[str, Any]:
+    """A parameter as it is typed, `name=value`: a number, true, false, null, a date or timestamp as ISO text, else
+    text; in single quotes text whatever it says. Raises InvalidArgument."""
+    name, sign, value = (part.strip() for part in text.partition("="))
+    if not sign or not name.isidentifier():
+        raise InvalidArgument(f"a parameter is written name=value, got {text!r}.")
+    return name, typed(value)
+
+
+def typed(value: str) -> Any:
+    """The value that a typed word stands for."""
+    if len(value) > 1 and value[0] == value[-1] == "'":
+        return value[1:-1].replace("''", "'")
+    if value.lower() in _WORDS:
+        return _WORDS[value.lower()]
+    for read in (int, float, date.fromisoformat, datetime.fromisoformat):
+        try:
+            return read(value)
+        except ValueError:
+            continue
+    return value

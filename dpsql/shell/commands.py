@@ -1,92 +1,104 @@
-"""The prompt's commands: a word after a dot, and what it does."""
+"""The prompt's commands: which there are, and how a line is one."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from fractions import Fraction
 
 from dpsql.core.loss import as_delta, as_epsilon, as_rho
 from dpsql.errors import InvalidArgument, did_you_mean
 from dpsql.schema.columns import TableSchema
-from dpsql.schema.frozen import dataclass
-from dpsql.shell.asker import Asker
-from dpsql.shell.describe import list_budget, list_columns, list_ledger, list_tables, tables_of
+from dpsql.shell.asker import parameter
+from dpsql.shell.command import Command, Quit, number
+from dpsql.shell.describe import list_bounds, list_budget, list_columns, list_keys, list_ledger, list_tables, tables_of
+from dpsql.shell.listing import table_called
+from dpsql.shell.output_commands import OUTPUT_COMMANDS
+from dpsql.shell.shell import Shell
 from dpsql.shell.statements import statements
 
 
-class Quit(Exception):
-    """The user has had enough."""
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command: how it is written, what it is for, and what it does: `run` gives the text to show."""
-
-    name: str
-    argument: str
-    purpose: str
-    run: Callable[[Asker, str], str]
-
-
 def command_of(line: str) -> tuple[str, str] | None:
-    """The word and the argument of a line that is a command, else None. `quit`, `exit` and `help` need no dot."""
+    """The word and the argument of a line that is a command, else None. `quit`, `exit` and `help` need no dot; psql's
+    `\\d`, `\\q` and `\\?` are understood."""
     word, *rest = line.strip().rstrip(";").split(maxsplit=1)[:2] or [""]
     argument = rest[0].strip() if rest else ""
+    if word.startswith("\\"):
+        word = ".schema" if word in _DESCRIBES and argument else _BACKSLASH.get(word, word)
+        return word, argument
     word = _OTHER_NAMES.get(word, word) if not argument else word
     return (word, argument) if word.startswith(".") else None
 
 
 _OTHER_NAMES = {"help": ".help", "quit": ".quit", "exit": ".quit", ".exit": ".quit"}
+_DESCRIBES = ("\\d", "\\d+")
+_BACKSLASH = {"\\d": ".tables", "\\d+": ".tables", "\\dt": ".tables", "\\q": ".quit", "\\?": ".help", "\\i": ".read"}
 
 
-def run_command(asker: Asker, word: str, argument: str) -> str:
-    """What the command says. Raises Quit, InvalidArgument for an unknown command, or what the session raises."""
+def run_command(shell: Shell, word: str, argument: str) -> str:
+    """What the command says. Raises Quit, ReadFile, InvalidArgument for an unknown command, or what the session
+    raises."""
     for command in COMMANDS:
         if command.name == word:
             if argument and not command.argument:
                 raise InvalidArgument(f"{word} takes nothing after it, got {argument!r}.")
-            return command.run(asker, argument)
+            return command.run(shell, argument)
     near = did_you_mean(word, [each.name for each in COMMANDS])
     raise InvalidArgument(f'no command "{word}".{near}', hint=".help lists the commands.")
 
 
-def _help(_asker: Asker, _argument: str) -> str:
+def not_here(text: str) -> InvalidArgument | None:
+    """The refusal of a prompt's command among statements, with what does the same there; None of any other text."""
+    asked = command_of(text.strip().split("\n", 1)[0])
+    if asked is None:
+        return None
+    known = next((each for each in COMMANDS if each.name == asked[0]), None)
+    elsewhere = (
+        f"Here: {known.elsewhere}." if known is not None and known.elsewhere else "Start dpsql without -c and -f."
+    )
+    return InvalidArgument(f'"{asked[0]}" is a command of the prompt, and no SQL.', hint=elsewhere)
+
+
+def _help(_shell: Shell, _argument: str) -> str:
     width = max(len(f"{each.name} {each.argument}") for each in COMMANDS)
     lines = [f"{f'{each.name} {each.argument}':<{width}}  {each.purpose}" for each in COMMANDS]
     return "\n".join(["End a query with a semicolon; it may span lines. Ctrl-C drops it, Ctrl-D leaves.", *lines])
 
 
-def _tables(asker: Asker, _argument: str) -> str:
-    return list_tables(tables_of(asker.session))
+def _tables(shell: Shell, _argument: str) -> str:
+    return list_tables(tables_of(shell.asker.session))
 
 
-def _schema(asker: Asker, argument: str) -> str:
-    tables = tables_of(asker.session)
-    return list_columns([_named(argument, tables)] if argument else tables)
+def _schema(shell: Shell, argument: str) -> str:
+    return list_columns(_chosen(shell, argument))
 
 
-def _named(name: str, tables: list[TableSchema]) -> TableSchema:
-    for table in tables:
-        if table.name.casefold() == name.casefold():
-            return table
-    near = did_you_mean(name, [table.name for table in tables])
-    raise InvalidArgument(f'no table "{name}".{near}', hint=".tables lists them.")
+def _keys(shell: Shell, argument: str) -> str:
+    return list_keys(_chosen(shell, argument))
 
 
-def _budget(asker: Asker, _argument: str) -> str:
-    return list_budget(asker.session)
+def _bounds(shell: Shell, argument: str) -> str:
+    return list_bounds(_chosen(shell, argument))
 
 
-def _ledger(asker: Asker, _argument: str) -> str:
-    return list_ledger(asker.session)
+def _chosen(shell: Shell, name: str) -> list[TableSchema]:
+    """The table of a name, which may stand in quotes; all without one."""
+    session = shell.asker.session
+    return [table_called(name.strip('"'), session, InvalidArgument)] if name else tables_of(session)
 
 
-def _fresh(asker: Asker, argument: str) -> str:
-    return str(asker.ask(_query(argument, "ask what afresh?", ".fresh"), fresh=True))
+def _budget(shell: Shell, _argument: str) -> str:
+    return list_budget(shell.asker.session)
 
 
-def _explain(asker: Asker, argument: str) -> str:
-    return str(asker.explain(_query(argument, "explain what?", ".explain")))
+def _ledger(shell: Shell, _argument: str) -> str:
+    return list_ledger(shell.asker.session)
+
+
+def _fresh(shell: Shell, argument: str) -> str:
+    shell.answer(_query(argument, "ask what afresh?", ".fresh"), fresh=True)
+    return ""
+
+
+def _explain(shell: Shell, argument: str) -> str:
+    shell.explain(_query(argument, "explain what?", ".explain"))
+    return ""
 
 
 def _query(argument: str, missing: str, word: str) -> str:
@@ -97,51 +109,79 @@ def _query(argument: str, missing: str, word: str) -> str:
     return asked[0] if len(asked) == 1 else argument
 
 
-def _epsilon(asker: Asker, argument: str) -> str:
+def _epsilon(shell: Shell, argument: str) -> str:
+    asker = shell.asker
     if argument:
-        asker.epsilon, asker.rho = _number(argument, "epsilon", as_epsilon), None
+        asker.epsilon, asker.rho, asker.error = number(argument, "epsilon", as_epsilon), None, None
     if asker.epsilon is None:
         return "no epsilon is set: .epsilon 1 sets what each query spends"
     return f"each query spends epsilon {asker.epsilon:.12g}"
 
 
-def _rho(asker: Asker, argument: str) -> str:
+def _rho(shell: Shell, argument: str) -> str:
+    asker = shell.asker
     if argument:
-        asker.rho, asker.epsilon = _number(argument, "rho", as_rho), None
+        asker.rho, asker.epsilon, asker.error = number(argument, "rho", as_rho), None, None
     if asker.rho is None:
         return "no rho is set: .rho 0.1 sets what each query spends, in place of epsilon"
     return f"each query spends rho {asker.rho:.12g}"
 
 
-def _delta(asker: Asker, argument: str) -> str:
+def _delta(shell: Shell, argument: str) -> str:
     if argument:
-        asker.delta = _number(argument, "delta", as_delta)
-    return f"each query may spend delta {asker.delta or 0:.12g}"
+        shell.asker.delta = number(argument, "delta", as_delta)
+    return f"each query may spend delta {shell.asker.delta or 0:.12g}"
 
 
-def _number(text: str, name: str, check: Callable[[object], Fraction]) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        raise InvalidArgument(f"{name} must be a number, got {text!r}.") from None
-    check(number)
-    return number
+def _error(shell: Shell, argument: str) -> str:
+    asker = shell.asker
+    if argument == "off":
+        asker.error = None
+    elif argument:
+        asker.error, asker.epsilon, asker.rho = number(argument, "error", as_epsilon), None, None
+    if asker.error is None:
+        return "no error is set: .error 50 has each query spend the least epsilon that keeps answers so near"
+    return f"each query spends the least epsilon that keeps answers within {asker.error:.12g}"
 
 
-def _quit(_asker: Asker, _argument: str) -> str:
+_MECHANISMS = ("auto", "laplace", "gaussian")
+
+
+def _mechanism(shell: Shell, argument: str) -> str:
+    if argument and argument not in _MECHANISMS:
+        raise InvalidArgument(f'no mechanism "{argument}".{did_you_mean(argument, _MECHANISMS)}')
+    shell.asker.mechanism = argument or shell.asker.mechanism
+    return f"mechanism {shell.asker.mechanism}"
+
+
+def _param(shell: Shell, argument: str) -> str:
+    asker = shell.asker
+    if argument:
+        asker.params = dict(asker.params) | dict([parameter(argument)])
+    lines = [f":{name} = {value!r}" for name, value in asker.params.items()]
+    return "\n".join(lines) or "no parameters: .param low=20 gives :low a value"
+
+
+def _quit(_shell: Shell, _argument: str) -> str:
     raise Quit
 
 
 COMMANDS = (
-    Command(".help", "", "this list", _help),
-    Command(".tables", "", "the tables", _tables),
-    Command(".schema", "[TABLE]", "the columns: their types, bounds and keys", _schema),
-    Command(".budget", "", "what may be spent, what has been and what is left", _budget),
-    Command(".ledger", "", "every charge so far", _ledger),
-    Command(".explain", "SQL", "what a query would do and cost; free", _explain),
-    Command(".fresh", "SQL", "ask again what was answered before: drawn anew, and paid", _fresh),
-    Command(".epsilon", "[X]", "what each query spends", _epsilon),
-    Command(".rho", "[X]", "the same in zero-concentrated privacy", _rho),
-    Command(".delta", "[X]", "what each query may spend of delta", _delta),
+    Command(".help", "", "this list", _help, "dpsql --help"),
+    Command(".tables", "", "the tables; so does SHOW TABLES", _tables, "SHOW TABLES"),
+    Command(".schema", "[TABLE]", "the columns; so does DESCRIBE TABLE", _schema, "DESCRIBE TABLE"),
+    Command(".bounds", "[TABLE]", "declared bounds, and the columns without", _bounds, "DESCRIBE TABLE"),
+    Command(".keys", "[TABLE]", "declared keys, all of them", _keys, "DESCRIBE TABLE"),
+    Command(".budget", "", "what may be spent, what has been and what is left", _budget, "dpsql ledger show"),
+    Command(".ledger", "", "every charge so far", _ledger, "dpsql ledger show"),
+    Command(".explain", "SQL", "what a query would do and cost; free", _explain, "EXPLAIN PRIVACY SELECT ..."),
+    Command(".fresh", "SQL", "ask again what was answered before: drawn anew, and paid", _fresh, "--fresh"),
+    Command(".epsilon", "[X]", "what each query spends", _epsilon, "--epsilon X"),
+    Command(".delta", "[X]", "what each query may spend of delta", _delta, "--delta X"),
+    Command(".rho", "[X]", "what each query spends in zero-concentrated privacy", _rho, "--rho X"),
+    Command(".error", "[X|off]", "how far off answers may be, in place of epsilon", _error, "--error X"),
+    Command(".mechanism", "[WORD]", "auto, laplace or gaussian", _mechanism, "--mechanism WORD", _MECHANISMS),
+    Command(".param", "[NAME=VALUE]", "a value for :name in queries", _param, "--param NAME=VALUE"),
+    *OUTPUT_COMMANDS,
     Command(".quit", "", "leave; so do Ctrl-D, quit and exit", _quit),
 )

@@ -40,11 +40,11 @@ def protects(session: Session) -> str:
 
 def list_tables(tables: Iterable[TableSchema]) -> str:
     """A line for each table: its name and how many columns it has."""
-    rows = [(printable(each.name), f"{len(each.columns)} columns", _whose(each)) for each in tables]
+    rows = [(printable(each.name), f"{len(each.columns)} columns", whose(each)) for each in tables]
     return _aligned(rows) if rows else "no tables"
 
 
-def _whose(table: TableSchema) -> str:
+def whose(table: TableSchema) -> str:
     """Whose rows a table holds, and how many of one unit count."""
     if table.public:
         return "public"
@@ -59,11 +59,34 @@ def _whose(table: TableSchema) -> str:
 
 def list_columns(tables: Iterable[TableSchema]) -> str:
     """What is declared of each column of each table."""
-    blocks = [
-        f"{printable(table.name)} ({_whose(table)})\n{_aligned([_facts(column) for column in table.columns], indent=2)}"
-        for table in tables
-    ]
+    blocks = []
+    for table in tables:
+        columns = _aligned([facts_of(column) for column in table.columns], indent=2)
+        blocks.append(f"{printable(table.name)} ({whose(table)})\n{columns}")
     return "\n".join(blocks)
+
+
+def list_keys(tables: Iterable[TableSchema]) -> str:
+    """All declared keys, a line for each column that has some."""
+    rows = [
+        (f"{printable(table.name)}.{printable(column.name)}", _some(column, len(column.keys)))
+        for table in tables
+        for column in table.columns
+        if column.keys is not None
+    ]
+    return _aligned(rows) if rows else "no keys are declared: an owner's file has them as city = { keys = [...] }"
+
+
+def list_bounds(tables: Iterable[TableSchema]) -> str:
+    """Declared bounds, a line for each column of numbers or times; of those that have none too."""
+    rows = [
+        (f"{printable(table.name)}.{printable(column.name)}", str(column.type), _bounds_of(column) or "no bounds")
+        for table in tables
+        for column in table.columns
+        if column.type.numeric or column.type.temporal
+    ]
+    hint = "An owner's file has them as age = { bounds = [0, 120] }; a query may write CLAMP(age, 0, 120)."
+    return f"{_aligned(rows)}\n{hint}" if rows else f"no column of numbers or dates. {hint}"
 
 
 def list_budget(session: Session) -> str:
@@ -77,6 +100,7 @@ def list_budget(session: Session) -> str:
     ]
     if kept:
         rows.append(("kept", f"delta {show(kept)}, which converts rho to epsilon (accountant {session.accountant})"))
+    rows.append(("ledger", str(session.ledger_path or "none: counts in this process only")))
     return _aligned(rows)
 
 
@@ -94,16 +118,22 @@ def _on_a_line(sql: str) -> str:
     return text if len(text) <= _WIDEST_QUERY else f"{text[: _WIDEST_QUERY - 3]}..."
 
 
-def _facts(column: ColumnSchema) -> tuple[str, ...]:
-    facts = []
-    if column.auto:
-        facts.append("bounds chosen privately")
-    if column.bounds is not None:
-        facts.append(f"from {_end(column, column.bounds.lower)} to {_end(column, column.bounds.upper)}")
+def facts_of(column: ColumnSchema) -> tuple[str, str, str]:
+    """A column's name, its type, its bounds and keys."""
+    facts = [_bounds_of(column)] if _bounds_of(column) else []
     if column.keys is not None:
         facts.append(f"keys {_some(column)}")
     kind = f"{column.type}{'' if column.nullable else ' not null'}"
     return printable(column.name), kind, ", ".join(facts)
+
+
+def _bounds_of(column: ColumnSchema) -> str:
+    """The bounds of a column in words; "" where it has none."""
+    bounds = column.bounds
+    between = "" if bounds is None else f"from {_end(column, bounds.lower)} to {_end(column, bounds.upper)}"
+    if column.auto:
+        return f"bounds chosen privately, {between}" if between else "bounds chosen privately"
+    return between
 
 
 def _end(column: ColumnSchema, end: Number) -> str:
@@ -113,12 +143,12 @@ def _end(column: ColumnSchema, end: Number) -> str:
     return f"{end:.12g}"
 
 
-def _some(column: ColumnSchema) -> str:
+def _some(column: ColumnSchema, most: int = _MOST_KEYS_SHOWN) -> str:
     keys = column.keys or ()
     timed = column.type.temporal
-    texts = [_end(column, key) if timed and isinstance(key, int) else repr(key) for key in keys[:_MOST_KEYS_SHOWN]]
+    texts = [_end(column, key) if timed and isinstance(key, int) else repr(key) for key in keys[:most]]
     shown = ", ".join("NULL" if text == "None" else text for text in texts)
-    more = len(keys) - _MOST_KEYS_SHOWN
+    more = len(keys) - most
     return f"{shown} and {more:,} more" if more > 0 else shown
 
 

@@ -1,50 +1,26 @@
-"""The Jupyter magics: %%dpsql asks, %dpsql tells of tables, budget and cost."""
+"""The Jupyter magics: %dpsql and %%dpsql ask; %dpsql tells of tables, budget and cost."""
 
 from __future__ import annotations
 
-import keyword
-import re
 from collections.abc import Callable
 from typing import Any, TypeVar
-
-from IPython.core.magic import no_var_expand
 
 from dpsql.answer.explain import Explanation
 from dpsql.answer.result import Result
 from dpsql.core.ledger.budget import Budget
 from dpsql.errors import DPSQLError, InvalidArgument, did_you_mean
-from dpsql.schema.frozen import dataclass
+from dpsql.shell.advice import Place, error_text
 from dpsql.shell.asker import Asker
+from dpsql.shell.consent import MAGIC_HINT, Consent
 from dpsql.shell.describe import list_budget, list_ledger
+from dpsql.shell.listing import Listing, listing_of
+from dpsql.shell.magic_options import USAGE, Kept, Options, is_query, kept_in, number_of, read_options
 from dpsql.shell.notebook import Notebook
-from dpsql.shell.show import error_text, printable
-from dpsql.shell.statements import statements
+from dpsql.shell.show import printable
+from dpsql.shell.statements import names_asked_for, statements
 
-_NAME = "dpsql"
-_EPSILON_HINT = "Here: %%dpsql --epsilon 1."
-_OPTION = re.compile(r"(--[^\s=]*)(?:=|\s+|$)(\S*)\s*")
 _Answer = TypeVar("_Answer")
-_USAGE = """\
-%%dpsql [--epsilon X] [--delta X] [NAME <<]    ask the query in the cell; NAME << keeps the answer silently;
-                                               --rho X in place of epsilon; --fresh draws anew, and pays
-%dpsql tables                                  what can be asked about
-%dpsql budget [EPSILON [DELTA]]                what is left; or state what may be spent on declared tables
-%dpsql ledger                                  every charge so far
-%dpsql explain [--epsilon X] [--delta X] SQL   what a query would do and cost; free
-%dpsql connect NAME                            ask the dpsql.Session in the variable NAME"""
-_NUMBERS = ("--epsilon", "--delta", "--rho")
-_FRESH = "--fresh"
-
-
-@dataclass(frozen=True)
-class Options:
-    """What stands before a query: its epsilon or rho, its delta, whether it is drawn anew, and the text after them."""
-
-    epsilon: float | None
-    delta: float | None
-    rest: str
-    rho: float | None = None
-    fresh: bool = False
+Shown = Result | Explanation | Listing
 
 
 class Magic:
@@ -54,26 +30,27 @@ class Magic:
         self._variables = variables
         self._notebook = Notebook(variables)
 
-    @no_var_expand
-    def line(self, line: str) -> Explanation | None:
-        """%dpsql tables | budget [EPSILON [DELTA]] | explain [--epsilon X] [--delta X] SQL | connect NAME"""
+    def line(self, line: str) -> Shown | None:
+        """%dpsql [OPTIONS] [NAME <<] SELECT ... | tables | add NAME | budget [EPSILON [DELTA]] | ledger |
+        explain SELECT ... | connect NAME"""
         return _cleanly(lambda: self._run_line(line))
 
-    @no_var_expand
-    def cell(self, line: str, cell: str) -> Result | Explanation | None:
-        """%%dpsql [--epsilon X] [--delta X] [NAME <<] and a query below: its answer, shown or kept as NAME."""
+    def cell(self, line: str, cell: str) -> Shown | None:
+        """%%dpsql [OPTIONS] [NAME <<] and a query below: its answer, shown or kept as NAME."""
         return _cleanly(lambda: self._run_cell(line, cell))
 
-    def _run_cell(self, line: str, cell: str) -> Result | Explanation | None:
+    def _run_cell(self, line: str, cell: str) -> Shown | None:
         options = read_options(line)
-        name = _name_in(options.rest)
-        answer = self._asker(options, cell).ask(_one(cell), fresh=options.fresh)
-        if name is None:
-            return answer
-        self._variables[name] = answer
-        return None
+        kept = kept_in(options.rest)
+        if kept.rest:
+            raise InvalidArgument(f"%%dpsql cannot read {kept.rest!r}; the query stands below that line.", hint=USAGE)
+        return self._ask(options, kept, cell)
 
-    def _run_line(self, line: str) -> Explanation | None:
+    def _run_line(self, line: str) -> Shown | None:
+        if is_query(line):
+            options = read_options(line)
+            kept = kept_in(options.rest)
+            return self._ask(options, kept, kept.rest)
         word, *more = line.split(maxsplit=1) or ["help"]
         argument = more[0].strip() if more else ""
         if word == "explain":
@@ -81,68 +58,56 @@ class Magic:
             return self._asker(options, options.rest).explain(_one(options.rest))
         told: dict[str, Callable[[str], str]] = {
             "tables": lambda _: self._tables(),
+            "add": self._add,
             "budget": self._budget,
             "ledger": lambda _: list_ledger(self._notebook.session()),
             "connect": lambda name: list_budget(self._notebook.connect(name)),
-            "help": lambda _: _USAGE,
+            "help": lambda _: USAGE,
         }
         if word not in told:
             near = did_you_mean(word, [*told, "explain"])
-            raise InvalidArgument(f'%dpsql does not know "{word}".{near}', hint=_USAGE)
+            raise InvalidArgument(f'%dpsql does not know "{word}".{near}', hint=USAGE)
         print(told[word](argument))
         return None
 
+    def _ask(self, options: Options, kept: Kept, text: str) -> Shown | None:
+        if options.plot:
+            _check_plots()
+        answer = self._answer(options, _one(text))
+        if kept.name is not None:
+            self._variables[kept.name] = answer
+            if not kept.shown:
+                return None
+        if options.plot and isinstance(answer, Result):
+            _draw(answer)
+        return answer
+
+    def _answer(self, options: Options, sql: str) -> Shown:
+        asker = self._asker(options, sql)
+        listing = listing_of(sql, asker.session)
+        if listing is not None:
+            return listing
+        return asker.explain(sql) if options.dry_run else asker.ask(sql, fresh=options.fresh)
+
     def _asker(self, options: Options, sql: str) -> Asker:
-        return Asker(self._notebook.session(sql), options.epsilon, options.delta, options.rho)
+        named = {name: self._variables[name] for name in names_asked_for(sql) if name in self._variables}
+        how = (options.delta, options.rho, options.mechanism, options.error)
+        consent = Consent(options.yes, options.yes_up_to, hint=MAGIC_HINT)
+        return Asker(self._notebook.session(sql), options.epsilon, *how, named, consent)
 
     def _tables(self) -> str:
         return "\n".join(map(printable, self._notebook.tables())) or "no tables: declare one with dpsql.declare."
 
+    def _add(self, name: str) -> str:
+        self._notebook.add(name)
+        return self._tables()
+
     def _budget(self, argument: str) -> str:
-        numbers = [_number(word) for word in argument.split()]
+        numbers = [number_of(word, "a budget") for word in argument.split()]
         if len(numbers) > 2:
             raise InvalidArgument("a budget is an epsilon and, if need be, a delta.", hint="%dpsql budget 3 1e-6")
         session = self._notebook.state_budget(Budget(*numbers)) if numbers else self._notebook.session()
         return list_budget(session)
-
-
-def register(shell: Any) -> None:
-    """Give the magics to an IPython shell; a second time changes nothing, so that no budget is forgotten."""
-    before = shell.magics_manager.magics["cell"].get(_NAME)
-    if not isinstance(getattr(before, "__self__", None), Magic):
-        magic = Magic(shell.user_ns)
-        shell.register_magic_function(magic.line, "line", _NAME)
-        shell.register_magic_function(magic.cell, "cell", _NAME)
-
-
-def read_options(line: str) -> Options:
-    """The options at the start of a line, as --epsilon 1 or --epsilon=1. Raises InvalidArgument."""
-    values: dict[str, float] = {}
-    fresh = False
-    rest = line.strip()
-    while match := _OPTION.match(rest):
-        option, value = match.groups()
-        if option == _FRESH:
-            fresh, rest = True, rest[len(_FRESH) :].strip()
-            continue
-        if option not in _NUMBERS:
-            near = did_you_mean(option, [*_NUMBERS, _FRESH])
-            raise InvalidArgument(f'%dpsql has no option "{option}".{near}', hint=_USAGE)
-        values[option] = _number(value, option)
-        rest = rest[match.end() :]
-    return Options(values.get("--epsilon"), values.get("--delta"), rest, values.get("--rho"), fresh)
-
-
-def _name_in(text: str) -> str | None:
-    """The variable in `NAME <<`; None where nothing stands there."""
-    if not text:
-        return None
-    name, arrow, rest = (part.strip() for part in text.partition("<<"))
-    if not arrow or rest:
-        raise InvalidArgument(f"%%dpsql cannot read {text!r}; the query stands below that line.", hint=_USAGE)
-    if not name.isidentifier() or keyword.iskeyword(name):
-        raise InvalidArgument(f"{name!r} is no name for a variable.")
-    return name
 
 
 def _one(text: str) -> str:
@@ -151,11 +116,21 @@ def _one(text: str) -> str:
     return found[0] if len(found) == 1 else text
 
 
-def _number(text: str, name: str = "a budget") -> float:
+def _check_plots() -> None:
+    """Refuse a picture that could not be drawn, before the answer is paid for. Raises InvalidArgument."""
+    from dpsql.answer.forms import library
+
+    library("matplotlib.pyplot", "a plot")
+
+
+def _draw(answer: Result) -> None:
+    """Show the picture, above the table; of an answer without numbers that there is none."""
+    from IPython.display import display
+
     try:
-        return float(text)
-    except ValueError:
-        raise InvalidArgument(f"{name} must be a number, got {text!r}.") from None
+        display(answer.plot())
+    except InvalidArgument as refusal:
+        print(refusal)
 
 
 def _cleanly(ask: Callable[[], _Answer]) -> _Answer:
@@ -163,6 +138,6 @@ def _cleanly(ask: Callable[[], _Answer]) -> _Answer:
     try:
         return ask()
     except DPSQLError as error:
-        lines = error_text(error, _EPSILON_HINT).split("\n")
+        lines = error_text(error, Place.NOTEBOOK).split("\n")
         setattr(error, "_render_traceback_", lambda: lines)  # noqa: B010 - IPython's name for it
         raise

@@ -71,6 +71,23 @@ class Notebook:
         other = self._users_session()
         return list(other.tables) if other is not None else list({**self._taken, **self._declared()})
 
+    def add(self, name: str) -> Session:
+        """Ask about the declared table in the variable `name` too: in the session that is asked. Raises
+        InvalidArgument, and what `Session.add` raises."""
+        declared = self._declared()
+        if name not in declared:
+            near = did_you_mean(name, declared)
+            raise InvalidArgument(
+                f'no declared table in a variable "{name}".{near}',
+                hint=f"Declare one: {name or 'people'} = dpsql.declare(frame, bounds=...), or dpsql.Table(frame, ...).",
+            )
+        session = self.session()
+        if self._users_session() is None:
+            self._take_tables(session, name.casefold())
+        else:
+            session.add(name, declared[name])
+        return session
+
     def _users_session(self) -> Session | None:
         if self._connected is not None:
             return self._session_in(self._connected)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.loss import as_delta, as_epsilon
@@ -11,9 +13,10 @@ from dpsql.errors import InvalidArgument, did_you_mean
 from dpsql.schema.declaration import Declaration
 from dpsql.schema.frozen import dataclass
 from dpsql.session.owner_file import Schema, TableEntry
+from dpsql.session.paths import table_at
 from dpsql.session.session import Session
 from dpsql.session.table import Table
-from dpsql.sources.frames import read_table
+from dpsql.sources.files import stem_of
 
 
 @dataclass(frozen=True)
@@ -29,10 +32,16 @@ class Opening:
     budget_delta: float | None = None
     epsilon: float | None = None
     delta: float | None = None
-    ledger: Path | None = None
+    ledger: Path | Literal[False] | None = None
     accountant: str | None = None
     analyst: str | None = None
     anchor: str | None = None
+    engine: str = "auto"
+    memory: str | None = None
+    threads: int | None = None
+    spill: Path | None = None
+    look: bool = False
+    """Nothing will be asked: where there is no ledger yet, none is made."""
 
     def __post_init__(self) -> None:
         if not self.files and self.schema is None:
@@ -58,13 +67,16 @@ def open_session(opening: Opening) -> tuple[Session, list[str]]:
     InvalidSchema or InvalidPrivacyParameter.
     """
     schema = None if opening.schema is None else Schema.from_toml(opening.schema)
+    if schema is not None and opening.look:
+        kept = schema.ledger or schema.default_ledger
+        schema = schema if kept is not None and kept.exists() else replace(schema, ledger=None, file=None)
     budget = _budget(opening, schema)
     tables, notes = {}, []
     for name, file, entry in _named(opening, schema):
         if name in tables:
             raise InvalidArgument(f'two files give a table "{name}".', hint="Rename one of them.")
         known = entry or TableEntry(Declaration())
-        tables[name] = Table.of(*read_table(file, known.declaration, known.text))
+        tables[name] = Table.of(*table_at(file, known.declaration, known.text, known.table))
         if entry is None:
             notes.append(_undeclared(name, opening, schema))
     session = Session(
@@ -77,6 +89,10 @@ def open_session(opening: Opening) -> tuple[Session, list[str]]:
         ledger=opening.ledger,
         analyst=opening.analyst,
         anchor=opening.anchor,
+        engine=opening.engine,
+        memory=opening.memory,
+        threads=opening.threads,
+        spill=opening.spill,
     )
     if not session.tables:
         raise InvalidArgument(
@@ -90,9 +106,10 @@ def _named(opening: Opening, schema: Schema | None) -> Iterator[tuple[str, Path,
     """Each file with its table's name, as the schema spells it, and what the schema says of it."""
     entries = {name.casefold(): name for name in (schema.tables if schema else ())}
     for file in opening.files:
-        name = entries.get(file.stem.casefold())
+        stem = stem_of(file)
+        name = entries.get(stem.casefold())
         if schema is None or name is None:
-            yield file.stem, file, None
+            yield stem, file, None
         else:
             yield name, file, schema.tables[name]
 
@@ -108,7 +125,7 @@ def _budget(opening: Opening, schema: Schema | None) -> Budget | None:
     """The budget of the command line, where it says one; what it leaves open is the schema's word."""
     declared = schema.budget if schema else None
     silent = opening.budget is None and opening.budget_delta is None
-    if silent and opening.ledger is not None and opening.ledger.exists():
+    if silent and opening.ledger and opening.ledger.exists():
         return None  # the ledger's own
     if opening.budget is None and declared is None:
         where = "there is no schema" if opening.schema is None else f"{opening.schema} has no [budget]"

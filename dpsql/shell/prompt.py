@@ -1,79 +1,97 @@
-"""A plain prompt: statements up to a semicolon, commands that begin with a dot."""
+"""The prompt: a person types, with line editing where there is some."""
 
 from __future__ import annotations
 
-import contextlib
-import importlib
+import os
 import sys
-from collections.abc import Callable
-from functools import partial
+from typing import Protocol
 
-from dpsql.errors import DPSQLError
-from dpsql.shell.asker import Asker
-from dpsql.shell.commands import Quit, command_of, run_command
-from dpsql.shell.describe import banner
-from dpsql.shell.show import error_text
-from dpsql.shell.statements import split
+from dpsql.core.loss import show
+from dpsql.session.session import Session
+from dpsql.shell.command import Quit
+from dpsql.shell.commands import COMMANDS
+from dpsql.shell.completion import Completer
+from dpsql.shell.describe import banner, tables_of
+from dpsql.shell.dialogue import Dialogue
+from dpsql.shell.history import History
+from dpsql.shell.plain import Plain
+from dpsql.shell.shell import Shell
+from dpsql.shell.statements import open_quote
 from dpsql.shell.streams import say
 
 FIRST = "dpsql> "
 MORE = "   ...> "
-_EPSILON_HINT = "Here: .epsilon 1 sets it for each query."
+
+
+class Reader(Protocol):
+    """Shows a sign and gives one line, or several at once; raises EOFError at the end and KeyboardInterrupt to drop
+    what was typed. Remembers whole statements."""
+
+    def read(self, sign: str) -> str: ...
+
+    def remember(self, statement: str) -> None: ...
 
 
 class Prompt:
-    """Reads lines, answers statements, runs commands, until .quit or the end of input.
+    """Reads lines and takes them, until .quit or the end of input."""
 
-    `read` shows a prompt and gives one line; it raises EOFError at the end and KeyboardInterrupt to drop what was
-    typed. An error is shown and does not end the prompt.
-    """
-
-    def __init__(self, asker: Asker, version: str, read: Callable[[str], str] = input) -> None:
-        self._asker = asker
+    def __init__(self, shell: Shell, version: str, reader: Reader | None = None) -> None:
+        self._shell = shell
         self._version = version
-        self._read = read
-        self._typed = ""
+        self._dialogue = Dialogue(shell)
+        self._reader = reader_for(shell, self._dialogue) if reader is None else reader
 
     def run(self) -> int:
         """Until the end; returns the exit code 0."""
-        with contextlib.suppress(ImportError):
-            importlib.import_module("readline")  # gives input() line editing and a history, in memory
-        say(banner(self._asker.session, self._version))
+        say(banner(self._shell.asker.session, self._version))
+        typed: list[str] = []
         while True:
             try:
-                self._take(self._read(MORE if self._typed else FIRST))
-            except Quit:
-                return 0
-            except EOFError:
-                say("")
-                return 0
+                text = self._reader.read(sign_of(self._dialogue.typed))
+                typed.append(text)
+                self._dialogue.take(text)
+            except (Quit, EOFError) as end:
+                if isinstance(end, EOFError):
+                    say("")
+                break
             except KeyboardInterrupt:
-                self._typed = ""
+                self._dialogue.forget()
                 say("")
             except UnicodeDecodeError:
                 say("That line is not text in UTF-8.", sys.stderr)
+            if not self._dialogue.typed:
+                self._reader.remember("\n".join(typed))
+                typed = []
+        self._shell.close()
+        return 0
 
-    def _take(self, line: str) -> None:
-        """One line: a command, or more of a statement."""
-        command = None if self._typed else command_of(line)
-        if command is not None:
-            self._show(partial(run_command, self._asker, *command))
-            return
-        found = split(f"{self._typed}\n{line}" if self._typed else line)
-        self._typed = found.rest
-        for sql in found.finished:
-            if not self._show(partial(self._answer, sql)):
-                self._typed = ""  # what follows an error on the same line was meant to follow an answer
-                return
 
-    def _answer(self, sql: str) -> str:
-        return str(self._asker.ask(sql))
-
-    def _show(self, ask: Callable[[], str]) -> bool:
-        """Print what is asked for, or the error; whether there was none."""
+def reader_for(shell: Shell, dialogue: Dialogue) -> Reader:
+    """prompt_toolkit's on a terminal that it can draw on, where it is installed; else a plain one."""
+    history = History.of_user()
+    if history.note:
+        say(f"note: {history.note}", sys.stderr)
+    session = shell.asker.session
+    words = Completer(tables_of(session), COMMANDS)
+    if sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb"):
         try:
-            say(ask())
-        except DPSQLError as error:
-            say(error_text(error, _EPSILON_HINT), sys.stderr)
-            return False
-        return True
+            from dpsql.shell.terminal import Terminal
+        except ImportError:
+            return Plain(history, words)
+        return Terminal(history, words, dialogue.is_whole, sign_of, lambda: toolbar(session, shell.mode))
+    return Plain(history, words)
+
+
+def sign_of(typed: str) -> str:
+    """What stands before the next line, behind what was typed; where a quote is open, that quote."""
+    if not typed:
+        return FIRST
+    opened = open_quote(typed)
+    return f"{'...' + opened:>6}> " if opened else MORE
+
+
+def toolbar(session: Session, mode: str) -> str:
+    """The line below the prompt: what is left."""
+    left, whole = session.remaining, session.budget.loss
+    delta = f" · delta {show(left.delta)} left of {show(whole.delta)}" if whole.delta else ""
+    return f"epsilon {show(left.epsilon)} left of {show(whole.epsilon)}{delta} · mode {mode} · .help"

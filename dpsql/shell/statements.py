@@ -58,6 +58,49 @@ def statements(text: str) -> list[str]:
     return [*found.finished, *([found.rest.rstrip()] if found.rest else [])]
 
 
+_CLOSED = re.compile(
+    r"""
+      [eE]'(?: [^'\\]++ | '' | \\. )*+'
+    | '(?: [^']++ | '' )*+'
+    | "(?: [^"]++ | "" )*+"
+    | \$(?P<tag> (?: [^\W\d]\w*+ )? )\$ .*? \$(?P=tag)\$
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_OPENS = re.compile(r"[eE]?'|\"|\$(?:[^\W\d]\w*)?\$")
+
+
+def open_quote(text: str) -> str:
+    """What the text has opened and not closed: a quote's sign, `/*`, or "" where nothing is open."""
+    at = 0
+    while match := _PIECE.match(text, at):
+        piece, at = match[0], match.end()
+        if match.lastgroup == "comment":
+            end = _end_of_comment(text, at)
+            if end is None:
+                return "/*"
+            at = end
+        elif at == len(text) and (opened := _OPENS.match(piece)) and not _CLOSED.fullmatch(piece):
+            return opened[0].lstrip("eE")
+    return ""
+
+
+_NAMED = re.compile(r"[^\W\d]\w*")
+
+
+def names_asked_for(text: str) -> frozenset[str]:
+    """The names that stand as `:name` outside quotes and comments."""
+    names, at, before = set(), 0, ""
+    while match := _PIECE.match(text, at):
+        piece, at = match[0], match.end()
+        if match.lastgroup == "comment":
+            at = _end_of_comment(text, at) or len(text)
+        if before == ":" and _NAMED.fullmatch(piece):
+            names.add(piece)
+        before = "::" if piece == ":" and before in (":", "::") else piece
+    return frozenset(names)
+
+
 def _pieces(text: str) -> Iterator[tuple[str, int]]:
     """The kind ("blank", "end" or "word") and start of each piece. An open comment is a word: it has yet to end."""
     at = 0

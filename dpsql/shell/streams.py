@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-from dpsql.errors import InvalidArgument
+from dpsql.errors import DPSQLError, InvalidArgument
 
 
 def text_of(source: str | Path) -> str:
@@ -36,6 +36,10 @@ class OutputFailed(Exception):
     """Something could not be written, though a reader is there: a disk is full."""
 
 
+class FileFailed(OutputFailed):
+    """A file that a user named could not be written in the end; the screen still can."""
+
+
 def say(text: str, stream: TextIO | None = None) -> None:
     """Write a line, to standard output unless said otherwise, at once: a reader who is gone must stop the spending.
 
@@ -43,6 +47,31 @@ def say(text: str, stream: TextIO | None = None) -> None:
     """
     with _writing():
         print(text, file=stream, flush=True)
+
+
+def say_bytes(content: bytes) -> None:
+    """Write to standard output, at once, in its own encoding where that is not UTF-8 and the content is text."""
+    with _writing():
+        stream = sys.stdout
+        encoding = (stream.encoding or "utf-8").lower()
+        try:
+            text = content.decode()
+        except UnicodeDecodeError:  # a Parquet file
+            stream.flush()
+            stream.buffer.write(content)
+            stream.buffer.flush()
+            return
+        if encoding in ("utf-8", "utf8") and hasattr(stream, "buffer"):
+            stream.flush()
+            stream.buffer.write(content)  # line ends as they are
+            stream.buffer.flush()
+        else:
+            print(text, end="", flush=True)
+
+
+def complain(error: DPSQLError) -> None:
+    """An error to standard error, as a command tells it."""
+    say(f"{type(error).__name__}: {error}", sys.stderr)
 
 
 def finish_output() -> None:

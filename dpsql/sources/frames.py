@@ -16,7 +16,7 @@ from pandas.api.extensions import ExtensionDtype
 from dpsql.errors import InvalidSchema
 from dpsql.schema.columns import Type
 from dpsql.schema.declaration import Declaration, Stored
-from dpsql.schema.words import Pair
+from dpsql.schema.words import Pair, Within
 
 if TYPE_CHECKING:
     from dpsql.schema.text_format import TextFormat
@@ -106,23 +106,65 @@ def _can_hold_null(dtype: object) -> bool:
 
 
 def read_table(path: Path, declared: Declaration, form: TextFormat | None = None) -> tuple[pd.DataFrame, Declaration]:
-    """A file as a frame, and its declaration with the types that decide how it was read.
+    """A file as a frame, or all files that a pattern names as one, and its declaration with the types that decide how
+    it was read.
 
     A text file has no types of its own: its cells are text, cast by declared type; a column without a declared type is
     what its bounds are (real numbers, dates or timestamps), without bounds text. So one odd cell changes nothing but
     itself. Raises InvalidSchema.
     """
-    from dpsql.schema.text_format import TEXT_ENDINGS, TextFormat  # frames need no reader of files
-    from dpsql.sources.text_files import read_text
+    from dpsql.sources.files import files_of  # frames need no reader of files
 
-    if path.suffix.casefold() not in TEXT_ENDINGS:
-        raise InvalidSchema(f"{path.name}: only .csv files can be read (and .tsv, .txt); load others with pandas.")
     types = {name: _type_within(bounds) for name, bounds in declared.bounds.items()}
-    return read_text(path, form or TextFormat()), replace(declared, types={**types, **declared.types})
+    declaration = replace(declared, types={**types, **declared.types})
+    files = files_of(path)
+    frames = [_read_file(each, declaration, form) for each in files]
+    for file, frame in zip(files, frames, strict=True):
+        if list(frame.columns) != list(frames[0].columns):
+            raise InvalidSchema(
+                f"{file.name} has other columns than {files[0].name}.",
+                hint="Files of one table have the same columns in the same order.",
+            )
+    return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True), declaration
 
 
-def _type_within(bounds: Pair | str) -> Type:
+def check_kind(path: Path) -> None:
+    """Raises InvalidSchema for a file that, by its name, nothing here can read."""
+    from dpsql.schema.text_format import LINES_ENDINGS, TEXT_ENDINGS
+    from dpsql.sources.files import kind_of
+
+    if kind_of(path) not in (*TEXT_ENDINGS, *LINES_ENDINGS):
+        raise InvalidSchema(
+            f"{path.name}: only files named {', '.join((*TEXT_ENDINGS, *LINES_ENDINGS))} can be read, and packed ones "
+            "(.gz, .bz2, .xz behind it); load others with pandas."
+        )
+
+
+def _read_file(path: Path, declared: Declaration, form: TextFormat | None) -> pd.DataFrame:
+    from dpsql.schema.text_format import TEXT_ENDINGS, TextFormat
+    from dpsql.sources.files import kind_of
+
+    if kind_of(path) in TEXT_ENDINGS:
+        from dpsql.sources.text_files import read_text
+
+        return read_text(path, form or TextFormat())
+    check_kind(path)
+    from dpsql.sources.json_lines import read_json_lines
+
+    if form not in (None, TextFormat()):
+        raise InvalidSchema(
+            f"{path.name} has a JSON object in each line: no delimiter, quote or header.", hint="Leave these words out."
+        )
+    if not declared.named:
+        raise InvalidSchema(
+            f"{path.name}: a file of JSON lines does not name its columns.",
+            hint='Declare their types, such as types={"age": "integer"}.',
+        )
+    return read_json_lines(path, declared.named)
+
+
+def _type_within(bounds: Pair | Within | str) -> Type:
     """The type of values between two bounds."""
-    if isinstance(bounds, str) or not isinstance(bounds[0], date):
+    if isinstance(bounds, str) or not isinstance(bounds[-1], date):
         return Type.REAL
     return Type.TIMESTAMP if any(isinstance(each, datetime) for each in bounds) else Type.DATE

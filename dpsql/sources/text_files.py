@@ -17,9 +17,9 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +28,12 @@ import pandas as pd
 from dpsql.errors import InvalidSchema
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.text_format import TextFormat
+from dpsql.sources.files import BROKEN, broken, opened
 
 _BLOCK = 1 << 22
 """Bytes that are read at once: the parser and its flags need some times as much, and fit a cache."""
+_LONGEST_HEADER = 1 << 24
+_Read = TypeVar("_Read")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LF, _CR, _TAB, _SPACE, _NUL = 10, 13, 9, 32, 0
 
@@ -56,35 +59,43 @@ def read_text(path: Path, form: TextFormat) -> pd.DataFrame:
     Raises InvalidSchema for a file that cannot be opened and a header that names no columns; never for a row. Its
     errors carry no other error, which could hold bytes of the file.
     """
-    read = _read(path, form)
-    if isinstance(read, InvalidSchema):
-        raise read  # here, where no other error is being handled that it would carry along
-    return read
+    return _read(path, lambda file: _frame(path, file, form))
 
 
-def _read(path: Path, form: TextFormat) -> pd.DataFrame | InvalidSchema:
+def header_of(path: Path, form: TextFormat) -> list[str]:
+    """The names of a text file's columns, as `read_text` takes them; no row is kept. Raises InvalidSchema."""
+    mark = _BYTE_ORDER_MARK
+    return _read(path, lambda file: _header(path, file.readline(_LONGEST_HEADER).removeprefix(mark), form)[0])
+
+
+def _read(path: Path, read: Callable[[BinaryIO], _Read]) -> _Read:
+    error: InvalidSchema
     try:
-        with path.open("rb") as file:
-            return _frame(path, file, form)
-    except InvalidSchema as error:
-        error.__cause__ = error.__context__ = None
-        return error
-    except (FileNotFoundError, IsADirectoryError):
-        return InvalidSchema(f"no file {path}.")
-    except (OSError, ValueError) as error:  # a path with a NUL is a ValueError
-        return InvalidSchema(f"{path.name} cannot be read ({type(error).__name__}).")
+        with opened(path) as file:
+            return read(file)
+    except InvalidSchema as refusal:
+        refusal.__cause__ = refusal.__context__ = None
+        error = refusal
+    except BROKEN as failure:
+        error = broken(path, failure)
+    raise error  # here, where no other error is being handled that it would carry along
+
+
+def _header(path: Path, front: bytes, form: TextFormat) -> tuple[list[str], bytes]:
+    """The names of the columns, and what follows the header in the front of a file."""
+    if form.header is None:
+        line, _, front = front.partition(b"\n")
+        names = _names(path, line.removesuffix(b"\r"), *form.signs_of(path))
+    else:
+        names = list(form.header)
+    _check_header(path, names)
+    return names, front
 
 
 def _frame(path: Path, file: BinaryIO, form: TextFormat) -> pd.DataFrame:
     delimiter, quote = form.signs_of(path)
     blocks = _blocks(file, None if form.multiline else _BLOCK)
-    first = next(blocks, b"")
-    if form.header is None:
-        line, _, first = first.partition(b"\n")
-        names = _names(path, line.removesuffix(b"\r"), delimiter, quote)
-    else:
-        names = list(form.header)
-    _check_header(path, names)
+    names, first = _header(path, next(blocks, b""), form)
     grammar = _Grammar(delimiter, quote, len(names), form.multiline)
     frames = [_rows(first, grammar), *(_rows(block, grammar) for block in blocks)]
     frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from dpsql.errors import AmbiguousColumn, RawColumn, SQLSyntaxError, UnknownColumn, UnknownTable, did_you_mean
+from dpsql.errors import (
+    AmbiguousColumn,
+    RawColumn,
+    Span,
+    SQLSyntaxError,
+    UnknownColumn,
+    UnknownTable,
+    did_you_mean,
+)
 from dpsql.plan.expressions import Expr
 from dpsql.plan.options import Options
 from dpsql.plan.query import Query
@@ -87,7 +95,7 @@ class Scope:
         if entry is None:
             known = [name for name, _ in self.columns.values()]
             raise UnknownColumn(
-                f'no column "{node.name}" in {self.written}.{did_you_mean(node.name, known)}',
+                f'no column "{node.name}" in {self.written}.{_unquoted(span, known) or did_you_mean(node.name, known)}',
                 span=span,
                 hint="Text is written in 'single quotes'." if node.this.args.get("quoted") else "",
             )
@@ -198,3 +206,10 @@ class Statementwide:
             self.places.add("")
             return ""
         return fresh(name, self.places)
+
+
+def _unquoted(span: Span | None, known: Iterable[str]) -> str:
+    """' Did you mean "native-country", in double quotes?' where the text has such a name without them; else ''."""
+    text = "" if span is None else span.sql[span.start :].casefold()
+    near = [name for name in known if not name.isidentifier() and text.startswith(name.casefold())]
+    return f' Did you mean "{max(near, key=len)}", in double quotes?' if near else ""

@@ -15,7 +15,7 @@ import pandas as pd
 from lesson import GAUSSIAN, LAPLACE, PLAIN, adult, crossing, label, panels, run, save, show
 
 import dpsql
-from dpsql.accounting import classic_gaussian_sigma, gaussian_delta
+from dpsql.accounting import Gaussian, classic_gaussian_sigma, gaussian_delta, zcdp
 
 EPSILON, DELTA = 0.5, 1e-5
 QUESTION = "SELECT COUNT(*) AS n FROM adult WHERE age >= 40"
@@ -25,6 +25,11 @@ ANSWERS = 600
 def tight_sigma(epsilon: float, delta: float) -> float:
     """The least noise of a continuous Gaussian at sensitivity 1: its exact delta at this epsilon is `delta`."""
     return crossing(lambda sigma: gaussian_delta(sigma, epsilon) - delta, 0.1, 1000)
+
+
+def zcdp_sigma(epsilon: float, delta: float) -> float:
+    """The least noise at sensitivity 1 by zCDP and its tight conversion."""
+    return crossing(lambda sigma: zcdp([Gaussian(sigma)], delta) - epsilon, 0.1, 1000)
 
 
 def engine_scale(people: pd.DataFrame, mechanism: str) -> float:
@@ -64,12 +69,13 @@ def main(out: Path) -> None:
     people = adult()
     scales = {name: engine_scale(people, name) for name in ("laplace", "gaussian")}
     classic, tight = classic_gaussian_sigma(EPSILON, DELTA), tight_sigma(EPSILON, DELTA)
+    by_zcdp = zcdp_sigma(EPSILON, DELTA)
 
     laws: dict[str, tuple[float, float, Callable[[float, float], float]]] = {
         "Laplace": (1 / EPSILON, math.sqrt(2) / EPSILON, laplace_width),
         "Gaussian, classic": (classic, classic, gaussian_width),
-        "Gaussian, zCDP (dpsql)": (scales["gaussian"], scales["gaussian"], gaussian_width),
-        "Gaussian, tight": (tight, tight, gaussian_width),
+        "Gaussian, zCDP": (by_zcdp, by_zcdp, gaussian_width),
+        "Gaussian, tight (dpsql)": (scales["gaussian"], scales["gaussian"], gaussian_width),
     }
     show(
         f"Noise for a count at epsilon {EPSILON:g}; the Gaussians at delta {DELTA:g}",

@@ -13,7 +13,7 @@ import pandas as pd
 from lesson import BETTER, GAUSSIAN, LAPLACE, PLAIN, crossing, label, panels, run, save, show
 
 import dpsql
-from dpsql.accounting import gaussian_delta
+from dpsql.accounting import Gaussian, gaussian_delta, zcdp
 
 EPSILON, DELTA = 1, 1e-5
 VISITS = "SELECT month, COUNT(*) AS n FROM visits GROUP BY month"
@@ -39,6 +39,11 @@ def tight_sigma(delta: float, epsilon: float = EPSILON) -> float:
     return crossing(lambda sigma: gaussian_delta(sigma, epsilon) - delta, 0.1, 1000)
 
 
+def zcdp_sigma(delta: float, epsilon: float = EPSILON) -> float:
+    """The same by zCDP and its tight conversion."""
+    return crossing(lambda sigma: zcdp([Gaussian(sigma)], delta) - epsilon, 0.1, 1000)
+
+
 def engine_scale(k: int, mechanism: str, delta: float = DELTA) -> tuple[str, float]:
     """Which noise dpsql takes where one person is in at most k groups, one row in each, and its scale.
 
@@ -48,7 +53,7 @@ def engine_scale(k: int, mechanism: str, delta: float = DELTA) -> tuple[str, flo
         unit="person",
         max_groups=k,
         max_rows_per_group=1,
-        keys={"month": list(range(1, 37))},
+        keys={"month": list(range(1, 241))},
     )
     told = dpsql.query(visits, f"EXPLAIN PRIVACY {VISITS}", epsilon=EPSILON, delta=delta, mechanism=mechanism)
     release = told.to_dict()["releases"][0]
@@ -69,21 +74,21 @@ def main(out: Path) -> None:
 
     rows = []
     for delta in (1e-5, 1e-6, 1e-9):
-        engine, tight = engine_scale(1, "gaussian", delta)[1], tight_sigma(delta)
+        engine, by_zcdp = engine_scale(1, "gaussian", delta)[1], zcdp_sigma(delta)
         # sqrt(2) k / epsilon = sqrt(k) sigma at k = (sigma epsilon)^2 / 2
-        rows.append([f"{delta:g}", f"{engine:.3f}", f"{engine**2 / 2:.1f}", f"{tight:.3f}", f"{tight**2 / 2:.1f}"])
-    head = ["delta", "sigma, zCDP (dpsql)", "crossover k", "sigma, tight", "crossover k"]
+        rows.append([f"{delta:g}", f"{engine:.3f}", f"{engine**2 / 2:.1f}", f"{by_zcdp:.3f}", f"{by_zcdp**2 / 2:.1f}"])
+    head = ["delta", "sigma, tight (dpsql)", "crossover k", "sigma, zCDP", "crossover k"]
     show(f"From which k on Gaussian noise is less than Laplace noise, epsilon {EPSILON}", head, rows)
 
-    sigma, tight = engine_scale(1, "gaussian")[1], tight_sigma(DELTA)
+    sigma, by_zcdp = engine_scale(1, "gaussian")[1], zcdp_sigma(DELTA)
     figure, (left, right) = panels(2)
     k = np.linspace(1, 32, 200)
     left.plot(k, k, color=LAPLACE, label="L1 norm: k")
     left.plot(k, np.sqrt(k), color=GAUSSIAN, label="L2 norm: √k")
     label(left, "The vector of k ones", "k (coordinates)", "norm")
     right.plot(k, laplace_deviation(k), color=LAPLACE, label="Laplace, by L1")
-    right.plot(k, sigma * np.sqrt(k), color=GAUSSIAN, label="Gaussian, by L2, zCDP (dpsql)")
-    right.plot(k, tight * np.sqrt(k), color=BETTER, linestyle="--", label="Gaussian, by L2, tight")
+    right.plot(k, sigma * np.sqrt(k), color=GAUSSIAN, label="Gaussian, by L2, tight (dpsql)")
+    right.plot(k, by_zcdp * np.sqrt(k), color=BETTER, linestyle="--", label="Gaussian, by L2, zCDP")
     right.plot(k, sigma * k, color=PLAIN, linestyle=":", label="Gaussian, by L1 (allowed, wasteful)")
     right.axvline(sigma**2 / 2, color=PLAIN, linewidth=0.8)
     right.annotate(

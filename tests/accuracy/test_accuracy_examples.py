@@ -54,7 +54,7 @@ def blocks(name: str, language: str) -> list[str]:
 
 
 def test_every_script_has_its_page_and_its_plot() -> None:
-    assert len(EXAMPLES) == 6
+    assert len(EXAMPLES) == 7
     assert sorted(path.stem for path in PAGES.glob("*.md")) == ["README", *EXAMPLES]
     assert sorted(path.stem for path in PAGES.glob("*.png")) == EXAMPLES
     assert sorted(re.findall(r"^- \[.*\]\((\w+)\.md\): ", page("README"), re.MULTILINE)) == EXAMPLES
@@ -223,3 +223,41 @@ def test_the_examples_draw_by_their_laws(adult: pd.DataFrame) -> None:
         law = np.array(module.choice(people.tolist(), epsilon, mechanism=mechanism, monotone=True).probabilities)
         drawn = np.bincount(draw(np.tile(people.max() - people, (runs, 1)), epsilon), minlength=16)
         assert stats.chisquare(drawn, runs * law).pvalue > 1e-6
+
+
+# 7. Pivots
+
+
+def test_pivots_mean_the_same_bands(adult: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, people = example("pivot_three_ways"), adult[:1000].rename(columns={"hours-per-week": "hours"})
+    monkeypatch.setattr(module, "EPSILON", 10**6)
+    ages, hours = people["age"].to_numpy(), people["hours"].to_numpy()
+    within = [(ages >= low) & (ages < high) for low, high in zip(module.ENDS, (*module.ENDS[1:], 91), strict=True)]
+    for ask, _ in module.WAYS.values():
+        assert ask(people, "1").tolist() == [np.count_nonzero(band) for band in within]
+        assert ask(people, "hours").tolist() == [hours[band].sum() for band in within]
+
+
+def test_pivots_have_the_noise_that_the_page_says(adult: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, people = example("pivot_three_ways"), adult[:10].rename(columns={"hours-per-week": "hours"})
+    texts: list[tuple[str, float]] = []
+    honest = module.asked
+
+    def asked(people: pd.DataFrame, sql: str, epsilon: float) -> pd.DataFrame:
+        texts.append((sql, epsilon))
+        found: pd.DataFrame = honest(people, sql, epsilon)
+        return found
+
+    monkeypatch.setattr(module, "asked", asked)
+    for way, (ask, shares) in module.WAYS.items():
+        for worth, most in (("1", 1), ("hours", 99)):
+            texts.clear()
+            ask(people, worth)
+            assert len(texts) == shares, way
+            scale = most * shares / module.EPSILON
+            assert math.fsum(epsilon for _, epsilon in texts) == pytest.approx(module.EPSILON)
+            for sql, epsilon in texts:
+                told = dpsql.query(people, f"EXPLAIN PRIVACY {sql}", epsilon=epsilon, bounds=module.BOUNDS).to_dict()
+                assert {each["mechanism"] for each in told["releases"]} == {"discrete_laplace"}
+                assert [each["scale"] for each in told["releases"]] == pytest.approx([scale] * len(told["releases"]))
+            assert module.noise(most, shares) == pytest.approx(math.sqrt(2) * scale, rel=0.01)

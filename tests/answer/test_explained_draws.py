@@ -12,6 +12,7 @@ import pytest
 import dpsql
 from dpsql.answer import reading
 from dpsql.core import mechanisms
+from dpsql.core.across import AcrossLaplace
 
 FRAME = pd.DataFrame(
     {
@@ -27,7 +28,13 @@ FACTS: dict[str, Any] = {
     "bounds": {"age": (0, 100), "pay": (0, 10)},
     "keys": {"sex": ["F", "M"], "region": ["a", "b", "c", "d"]},
 }
-LAWS = (mechanisms.CubeLaplace, mechanisms.SplitLaplace, mechanisms.DiscreteGaussian)
+LAWS = (
+    mechanisms.CubeLaplace,
+    mechanisms.SplitLaplace,
+    mechanisms.DiscreteGaussian,
+    mechanisms.RoundedGaussian,
+    AcrossLaplace,
+)
 SELECTS = (
     "COUNT(*)",
     "SUM(age)",
@@ -81,12 +88,16 @@ def check_what_is_said(told: dict[str, Any], drawn: list[Any]) -> None:
     noisy = [each for each in told["releases"] if each["mechanism"] != "exact"]
     counted = {"discrete_gaussian", "discrete_laplace"} & {each["mechanism"] for each in told["draws"]}
     said = Counter((each["mechanism"], f"{each['scale'] / each['granularity']:.9g}") for each in noisy)
-    vectors = [law for law in drawn if not counted or said[law.name, f"{law.scale:.9g}"]]
-    assert said == sum((Counter({(law.name, f"{law.scale:.9g}"): law.dimension}) for law in vectors), Counter())
+    weighed = told["groups"]["strategy"] == "WEIGHTED_GAUSSIAN"  # whose noise is on nothing that is shown
+    vectors = [law for law in drawn if not (counted or weighed) or said[law.name, f"{law.scale:.9g}"]]
+    many = [len(law.kinds) if isinstance(law, AcrossLaplace) else law.dimension for law in vectors]
+    names = [(law.name, f"{law.scale:.9g}") for law in vectors]
+    assert said == sum((Counter({name: each}) for name, each in zip(names, many, strict=True)), Counter())
     assert all(each["scale"] == 0 for each in told["releases"] if each["mechanism"] == "exact")
     chosen = [each["mechanism"] for each in told["draws"]]
+    by_itself = told["groups"]["strategy"] in ("TRUNCATED_GEOMETRIC", "WEIGHTED_GAUSSIAN")
     if told["epsilon"] or told["rho"]:
-        assert noisy or any(each != "exact" for each in chosen) or told["groups"]["strategy"] == "TRUNCATED_GEOMETRIC"
+        assert noisy or any(each != "exact" for each in chosen) or by_itself
         assert "exact" not in chosen
     else:
         assert not noisy

@@ -14,6 +14,7 @@ from dpsql.errors import InvalidArgument
 from dpsql.plan.expressions import Vector
 from dpsql.release import auto_bounds
 from dpsql.schema.columns import Type
+from tests.seeding import seed
 
 FRAME = pd.DataFrame(
     {
@@ -172,12 +173,13 @@ def orders(rows: int = 4_000) -> dpsql.Table:
     )
 
 
-def test_chosen_bounds_are_found_by_the_columns_own_name() -> None:
+def test_chosen_bounds_are_found_by_the_columns_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    seed(monkeypatch, 1)  # all bounds that clip nobody are nearly as good at such an epsilon
     result = dpsql.query({"t": orders()}, 'SELECT SUM("total-paid"), SUM(n) FROM t', epsilon=1e6)
     assert set(result.bounds) == {"total-paid", "n"}
     low, high = result.bounds["total-paid"]
     assert low <= 0
-    assert 90 < high < 200
+    assert 90 < high < 2_000
     assert 'chosen privately, for epsilon 150000: "total-paid" to [' in str(result)
 
 
@@ -191,7 +193,7 @@ def test_columns_of_one_name_are_told_apart_by_their_tables() -> None:
 @pytest.mark.parametrize("column", ["total-paid", "n"])
 @pytest.mark.parametrize("few", [True, False])
 def test_bounds_that_too_few_rows_chose_are_noted(column: str, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auto_bounds, "permute_and_flip", lambda gaps, _: gaps.argmin(axis=1))
+    monkeypatch.setattr(auto_bounds, "exponential", lambda gaps, *_: gaps.argmin(axis=1))
     result = dpsql.query({"t": orders(3 if few else 4_000)}, f'SELECT SUM("{column}") FROM t', epsilon=1)
     lowest = max(map(abs, result.bounds[column])) <= (1 if column == "n" else 1 / 16)
     assert lowest == few

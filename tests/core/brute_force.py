@@ -18,9 +18,13 @@ from typing import Any
 import pandas as pd
 
 import dpsql
+from dpsql.core.across import ALL, EITHER, AcrossLaplace
+from dpsql.core.classes import ClassLaplace
 from dpsql.core.exact import ExactPlan
 from dpsql.core.measurement import GroupsByChance, GroupsByThreshold, Share
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SplitLaplace
+from dpsql.core.mechanisms import CubeLaplace, GaussianNoise, SplitLaplace
+from dpsql.core.staircase import Staircase
+from dpsql.core.weighted import GroupsByWeights
 from dpsql.errors import InternalError
 from dpsql.executors.base import executor_of
 from dpsql.plan.domains import cells_of
@@ -46,7 +50,7 @@ class Integers:
 
 
 def integers(session: Session, plan: ExactPlan, key: bytes) -> Integers:
-    table = executor_of(session._stores).execute(plan, key)
+    table = executor_of(session._stores, session._engine).execute(plan, key)
     columns = [cells_of(vector, each.expr.type) for vector, each in zip(table.keys, plan.keys, strict=True)]
     groups: list[Group] = list(zip(*columns, strict=True)) if columns else [()] * table.groups
     assert len(set(groups)) == len(groups), "one group twice"
@@ -74,13 +78,39 @@ def combined(parts: Vectors, terms: Sequence[Sequence[tuple[int, int]]]) -> Vect
 
 def worth(noise: Any, differences: Sequence[tuple[int, ...]], *, most: int) -> tuple[Fraction, Fraction]:
     """(epsilon, rho) of a law whose vectors differ so, group by group. `most`: how many coordinates there are."""
+    if isinstance(noise, AcrossLaplace):
+        return _worth_across(noise, differences, most=most), F(0)
     assert noise.dimension == most, "noise of another dimension"
-    if isinstance(noise, DiscreteGaussian):
+    if isinstance(noise, GaussianNoise):
         return F(0), F(sum(step * step for each in differences for step in each)) / (2 * noise.variance)
     if isinstance(noise, SplitLaplace):
         return F(sum(abs(step) for each in differences for step in each)) / noise.exact_scale, F(0)
-    assert isinstance(noise, CubeLaplace)
-    return F(sum(max(map(abs, each)) for each in differences)) / noise.exact_scale, F(0)
+    if isinstance(noise, Staircase):  # one integer, which goes down each stair that its change begins
+        steps = [abs(step) for each in differences for step in each if step]
+        assert len(steps) <= 1, "stairs for several changes at once"
+        return F(sum(-(-step // noise.width) for step in steps)) / noise.exact_scale, F(0)
+    classes = noise.classes if isinstance(noise, ClassLaplace) else (0,) * most
+    assert isinstance(noise, CubeLaplace | ClassLaplace)
+    largest = sum(norm_by_class(each, classes) for each in differences)
+    return F(largest) / noise.exact_scale, F(0)
+
+
+def norm_by_class(change: Sequence[int], classes: Sequence[int]) -> int:
+    """The largest step of each class, summed over classes."""
+    largest: dict[int, int] = {}
+    for step, of in zip(change, classes, strict=True):
+        largest[of] = max(largest.get(of, 0), abs(step))
+    return sum(largest.values())
+
+
+def _worth_across(noise: AcrossLaplace, differences: Sequence[tuple[int, ...]], *, most: int) -> Fraction:
+    """Of noise for all groups together: the largest number, if those that have one draw together move together."""
+    assert len(noise.kinds) == most, "noise of other coordinates"
+    for place, kind in enumerate(noise.kinds):
+        moves = [each[place] for each in differences]
+        assert kind != ALL or len(set(moves)) <= 1, f"one draw for several numbers: {moves}"
+        assert kind != EITHER or (len(moves) == 2 and sum(moves) == 0), f"one draw for two numbers: {moves}"
+    return F(max((abs(step) for each in differences for step in each), default=0)) / noise.exact_scale
 
 
 def pays(cost: Any, epsilon: Fraction, rho: Fraction, where: str) -> None:
@@ -114,6 +144,15 @@ def check_levels(levels: Levels, made: Release, one: Integers, other: Integers, 
         pays(cost, epsilon, rho, f"level {level.keys} of {where}")
 
 
+def shown_with(groups: GroupsByThreshold, steps: int) -> Fraction:
+    """At most the chance of a group whose count has so many steps: at the height, or a step short of it by a coin."""
+    if steps >= groups.height:
+        return F(1)
+    reached = F(groups.noise.upper_tail(groups.height - steps))
+    nearly = F(groups.noise.upper_tail(groups.height - 1 - steps)) if steps < groups.height - 1 else F(1)
+    return reached * (1 - groups.below) + nearly * groups.below
+
+
 def check_threshold(groups: GroupsByThreshold, made: Release, one: Integers, other: Integers, where: str) -> None:
     terms = [made.coordinates[groups.place].terms]
     share = made.share_of(groups.place)
@@ -122,7 +161,7 @@ def check_threshold(groups: GroupsByThreshold, made: Release, one: Integers, oth
         chance = F(0)
         for group, (steps,) in combined(here.parts, terms).items():
             if group not in there.parts:
-                chance += F(groups.noise.upper_tail(groups.height - steps)) if steps < groups.height else 1
+                chance += shown_with(groups, steps)
         assert chance <= groups.cost.delta, f"shown with {float(chance)}, charged {groups.cost}: {where}"
 
 
@@ -132,6 +171,22 @@ def check_chance(groups: GroupsByChance, one: Integers, other: Integers, where: 
     assert max(moved, default=0) <= 1, f"a unit counts {moved}: {where}"
     assert sum(moved) <= groups.law.groups, f"a unit is in {sum(moved)} groups: {where}"
     assert all(steps > 0 for each in counts for (steps,) in each.values()), f"a group of nobody: {where}"
+
+
+def check_weights(groups: GroupsByWeights, one: Integers, other: Integers, where: str) -> None:
+    """Squares of what common groups move by against the noise, and the chance of groups that one table alone has."""
+    weights = [{group: steps[groups.part] for group, steps in each.parts.items()} for each in (one, other)]
+    common = weights[0].keys() & weights[1].keys()
+    squares = sum((weights[0][group] - weights[1][group]) ** 2 for group in common)
+    noise = groups.noise.loss(replace(groups.reach, l2_squared=F(squares)))
+    assert noise.join(groups.cost) == groups.cost, f"weights move by {squares}: {where}"
+    assert squares <= groups.reach.l2_squared, f"weights move by {squares}: {where}"
+    chance = F(0)
+    for held in weights:
+        for group in held.keys() - common:
+            above = groups.height - held[group]
+            chance += F(groups.noise.upper_tail(above)) if above > 0 else 1
+    assert chance <= groups.delta, f"shown with {float(chance)}, charged {groups.cost}: {where}"
 
 
 def scores_of(draw: Draw, q: Fraction, grid: Mapping[int, int], at: Sequence[int]) -> list[Fraction]:
@@ -149,8 +204,8 @@ def scores_of(draw: Draw, q: Fraction, grid: Mapping[int, int], at: Sequence[int
 
 
 def check_draw(draw: Draw, plan: ExactPlan, one: Integers, other: Integers, where: str) -> None:
-    """Of a quantile among several the first draw alone."""
-    q, spread, vectors = draw.wanted[len(draw.wanted) // 2], F(0), []
+    """Of a quantile among several the first draw alone, and what follows by its parts."""
+    q, spread, vectors = draw.wanted[draw.tree.place if draw.tree else 0], F(0), []
     for group in one.grids.keys() | other.grids.keys():
         grids = [each.grids[group][draw.grid] if group in each.grids else {} for each in (one, other)]
         vectors += [(grids[1].get(point, 0) - grids[0].get(point, 0),) for point in grids[0].keys() | grids[1].keys()]
@@ -165,10 +220,15 @@ def check_draw(draw: Draw, plan: ExactPlan, one: Integers, other: Integers, wher
         one_way, both = q in (0, 1), draw.bounded
         step = F(1) if one_way else 2 * max(q, 1 - q)
         each = (F(1) if one_way else F(2)) if both and not plan.keys else step * (2 if both else 1)
-        levels = len(draw.wanted).bit_length()
-        epsilon, draws = draw.epsilon / levels / (draw.rows * each) * spread, levels
+        draws, part = F(1), F(1)
+        if draw.tree is not None:
+            assert draw.tree.along(1) <= 1, where
+            draws, part = draw.tree.along(1) / draw.tree.part, draw.tree.part
+        epsilon = draw.epsilon * part / (draw.rows * each) * spread
+        if draw.tree is not None and draw.cost.epsilon is None:
+            draws = draw.tree.along(2) / part**2
     else:
-        draws = len(draw.places)
+        draws = F(len(draw.places))
         epsilon = draw.rate * spread
     if draw.mechanism == "exponential" and draw.cost.epsilon is None:
         assert draws * epsilon**2 / 8 <= draw.cost.rho, f"worth {float(epsilon)} {draws} times: {draw.cost}: {where}"
@@ -178,22 +238,24 @@ def check_draw(draw: Draw, plan: ExactPlan, one: Integers, other: Integers, wher
 
 
 def check_searches(searches: Searches, one: Integers, other: Integers, where: str) -> None:
+    """Rows that candidates clip, one by one, at both ends of every place where rows are and far from all."""
     for number, search in enumerate(searches.searches):
-        half, spread = search.grid.points // 2, 0
         grids = [each.grids.get((), ({},) * len(searches.searches))[number] for each in (one, other)]
-        near = {point + by for grid in grids for point in grid for by in (-2, -1, 0, 1)} | {0, search.grid.points - 2}
-        for above in (True, False):
-            moved = []
-            for edge in range(search.grid.points - 1):
-                if (edge >= half) == above and (edge in near or edge in (half, half - 1)):
-                    f = [sum(c for p, c in g.items() if (p > edge if above else p <= edge)) for g in grids]
-                    moved.append(f[1] - f[0])
-            spread += max(moved) - min(moved)
+        near = sorted({place + by for grid in grids for place in grid for by in (0, 1)} | {0, search.grid.points})
+        moved = []
+        for first in near:
+            for last in near:
+                clipped = [
+                    max(sum(c for p, c in grid.items() if p < first), sum(c for p, c in grid.items() if p >= last))
+                    for grid in grids
+                ]
+                moved.append(clipped[1] - clipped[0])
+        spread = max(moved) - min(moved)
         epsilon = search.epsilon / search.spread * spread
-        if search.mechanism == "exponential":
-            assert epsilon**2 / 8 <= search.cost.rho, f"a search is worth {float(epsilon)}: {where}"
-        else:
-            pays(search.cost, epsilon, F(0), where)
+        assert search.mechanism == "exponential"
+        assert epsilon**2 / 8 <= search.cost.rho, f"a search is worth {float(epsilon)}: {where}"
+        if search.cost.epsilon is not None:
+            assert epsilon <= search.cost.epsilon, f"a search is worth {float(epsilon)}: {where}"
 
 
 def check_neighbours(made: Release, one: Integers, other: Integers, where: str) -> None:
@@ -209,6 +271,8 @@ def check_neighbours(made: Release, one: Integers, other: Integers, where: str) 
             check_threshold(measurement, made, one, other, where)
         elif isinstance(measurement, GroupsByChance):
             check_chance(measurement, one, other, where)
+        elif isinstance(measurement, GroupsByWeights):
+            check_weights(measurement, one, other, where)
         elif isinstance(measurement, Draw):
             check_draw(measurement, made.exact, one, other, where)
     quiet = [each.terms for place, each in enumerate(made.coordinates) if place not in noisy]

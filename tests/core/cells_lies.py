@@ -73,6 +73,10 @@ def take_cells_of_other_alternatives_for_one_block(patch: Patch) -> None:
     patch.setattr(reach, "_cell_of", cell_of)
 
 
+def give_half_a_row_to_shares(patch: Patch) -> None:
+    patch.setattr(reach, "SHARE_STEPS", reach.SHARE_STEPS // 2)
+
+
 def halve_the_noise_of_classes(patch: Patch) -> None:
     honest = classes.ClassLaplace.calibrate.__func__  # type: ignore[attr-defined]
 
@@ -107,5 +111,6 @@ LIES: list[tuple[Lie, Check]] = [
     (take_the_first_cell_for_all, reaches),
     (forget_that_a_row_may_be_in_no_cell, reaches),
     (take_cells_of_other_alternatives_for_one_block, reaches),
+    (give_half_a_row_to_shares, reaches),
     (halve_the_noise_of_classes, scales),
 ]

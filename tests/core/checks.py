@@ -11,9 +11,9 @@ import itertools
 import os
 import pickle
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -25,8 +25,9 @@ import pandas as pd
 
 import dpsql
 from dpsql.core import mechanisms, samplers
-from dpsql.core.conversion import rho_for
+from dpsql.core.across import EACH, EITHER, AcrossLaplace
 from dpsql.core.exact import ExactTable, LatticeSum, Part
+from dpsql.core.gaussian_curve import gaussian_rho
 from dpsql.core.loss import PrivacyLoss, as_delta, as_epsilon
 from dpsql.core.reach import sensitivity_of
 from dpsql.core.sensitivity import Analysis, Measured
@@ -38,6 +39,7 @@ from dpsql.plan import facts
 from dpsql.plan.expressions import Expr, Fact, Vector
 from dpsql.plan.facts import known_of
 from dpsql.plan.nodes import filters_of
+from dpsql.release.design import choose
 from dpsql.release.release import Release
 from dpsql.release.values import argument_of, count_of
 from dpsql.schema.columns import TableSchema
@@ -45,7 +47,7 @@ from dpsql.schema.declaration import Declaration, resolve
 from dpsql.session import prepare
 from dpsql.sources.frames import stored_columns
 from dpsql.sql.catalog import Catalog
-from tests.measured import by_chance, height_of, norm_of
+from tests.measured import assert_across, by_chance, by_weights, height_of, norm_of
 
 Row = tuple[Any, ...]
 Group = tuple[Any, ...]
@@ -202,9 +204,11 @@ def _compare(made: Release, one: Cells, other: Cells, met: Distance, where: str)
     per_share = [[0, 0, 0] for _ in made.shares]
     per_coordinate = dict.fromkeys(range(len(coordinates)), 0)
     one_sided = 0
+    signed: list[list[int]] = []
     for group in one.keys() | other.keys():
         a, b = one.get(group, zero), other.get(group, zero)
         change = [abs(x - y) for x, y in zip(a, b, strict=True)]
+        signed.append([x - y for x, y in zip(a, b, strict=True)])
         steps += max((norm_of(share, change) for share in made.shares), default=0)
         squares += sum(change[i] ** 2 for i in noisy)
         for found, share in zip(per_share, made.shares, strict=True):
@@ -215,12 +219,16 @@ def _compare(made: Release, one: Cells, other: Cells, met: Distance, where: str)
             per_coordinate[i] += by
         if (group in one) != (group in other):
             one_sided += 1
-            alone = 0 if by_chance(made) else (one.get(group) or other[group])[made.lattice.selection]
+            alone = (
+                0 if by_chance(made) or by_weights(made) else (one.get(group) or other[group])[made.lattice.selection]
+            )
             assert abs(alone) <= made.lattice.most_of_a_unit, f"a group of one unit counts {alone} steps: {where}"
     for (largest, squared, in_groups), share in zip(per_share, made.shares, strict=True):
         assert largest <= share.reach.cube_sensitivity, f"max-norm {largest} of {share.reach.cube_sensitivity}: {where}"
         assert squared <= share.reach.l2_squared, f"squared L2 {squared} of {share.reach.l2_squared}: {where}"
         assert in_groups <= (share.reach.groups or 0), f"{in_groups} groups of {share.reach.groups} move: {where}"
+    for share in made.shares:
+        assert_across(share, signed, where)
     sensitivities = moved(made)
     for i, by in per_coordinate.items():
         held = made.share_of(i)
@@ -294,11 +302,49 @@ def stacked(exact: ExactTable, times: int) -> ExactTable:
     return ExactTable((numbers, *keys), np.repeat(exact.parts, times, axis=1), exact.groups * times)
 
 
+class CopiesOf(AcrossLaplace):
+    """The same law for a table of copies (see `stacked`): a draw for all groups of each."""
+
+    def draw(self, cells: int) -> Any:
+        own, groups = self.kinds.count(EACH), 2 if EITHER in self.kinds else 1
+        if own:
+            groups = (self.dimension - len(self.kinds) + own) // own
+        times, rows = cells // groups, []
+        flat = samplers.cube_laplace(self.exact_scale, self.dimension, max(1, times))[:, :times]
+        for kind in self.kinds:
+            size = groups if kind == EACH else 1
+            one, flat = flat[:size], flat[size:]
+            rows.append((np.concatenate([one, -one]) if kind == EITHER else np.repeat(one, groups // size, 0)).ravel())
+        return np.stack(rows)
+
+
+@contextmanager
+def each_group_by_itself() -> Iterator[None]:
+    """Without the design that has one draw for all groups of a query."""
+    rest = [each for each in choose.CANDIDATES if each is not choose._across]
+    with mock.patch.object(choose, "CANDIDATES", rest):
+        yield
+
+
+def of_copies(made: Release) -> Release:
+    """The release as it is run over a table of copies."""
+    found: list[Any] = []
+    for each in made.measurements:
+        noise = getattr(each, "noise", None)
+        copied = isinstance(noise, AcrossLaplace)
+        found.append(replace(each, noise=_copies(noise)) if copied else each)  # type: ignore[type-var,arg-type]
+    return replace(made, measurements=tuple(found))
+
+
+def _copies(noise: AcrossLaplace) -> CopiesOf:
+    return CopiesOf(noise.exact_scale, noise.dimension, noise.epsilon, noise.kinds)
+
+
 def releases(made: Release, exact: ExactTable, times: int) -> Any:
     """Noisy coordinates of many releases, shape (times, groups, coordinates); NaN where a group is hidden. Of cells, an
     answer shows sums over some: here is what those are made of."""
     noisy = [place for place, each in enumerate(made.coordinates) if each.noisy]
-    found = made.asked.measured(made.measurements, stacked(exact, times), noisy)
+    found = made.asked.measured(of_copies(made).measurements, stacked(exact, times), noisy)
     values = np.full((len(made.coordinates), exact.groups * times), np.nan)
     order = np.arange(exact.groups * times)
     if found.steps.shape[1] < exact.groups * times:
@@ -419,7 +465,7 @@ def declared_of(measured: Measured, analysis: Analysis) -> tuple[float, float, f
 
 def moved(made: Release) -> list[float]:
     """The L1 sensitivity of each coordinate, as the engine derives it."""
-    return [sensitivity_of(made.lattice.parts, each.terms, made.analysis).l1 for each in made.coordinates]
+    return [made.sensitivity(place).l1 for place in range(len(made.coordinates))]
 
 
 def check_rule(rule: Rule, most: int = 2) -> None:
@@ -497,7 +543,7 @@ def check_noise() -> None:
         slack = 6 / (dimension * DRAWS) ** 0.5
         if options.get("mechanism") == "gaussian":
             rho = met.l2_squared / (2 * float((noise**2).mean()))
-            spent = rho / float(rho_for(as_epsilon(charged), as_delta(made.cost.delta)))
+            spent = rho / float(gaussian_rho(as_epsilon(charged), as_delta(made.cost.delta)))
             charged, slack = 1.0, 1.5 * slack
         elif options.get("strategy") == "split":
             spent = dimension * met.steps * -_log_ratio(noise)

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpsql.core import reach
 from dpsql.core.cost import Cost
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SplitLaplace
+from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, RoundedGaussian, SplitLaplace
 from dpsql.core.unit import ContributionBound
 from dpsql.release import calibrate
 from dpsql.release import levels as release_levels
@@ -48,8 +48,9 @@ def charge_for_the_dearest_level(patch: Patch) -> None:
 
 def give_every_level_all_of_rho(patch: Patch) -> None:
     """Noise for all of it, though the shares that are charged are right."""
-    honest = DiscreteGaussian.of_rho
-    patch.setattr(DiscreteGaussian, "of_rho", staticmethod(lambda reach, rho: honest(reach, 2 * rho)))
+    for law in (DiscreteGaussian, RoundedGaussian):
+        honest = law.of_rho
+        patch.setattr(law, "of_rho", staticmethod(lambda reach, rho, honest=honest: honest(reach, 2 * rho)))
 
 
 _NONE = Fraction(0)
@@ -138,7 +139,7 @@ class _Silent:
 
 
 def draw_once_for_all_cells_of_a_level(patch: Patch) -> None:
-    for law in (CubeLaplace, SplitLaplace, DiscreteGaussian):
+    for law in (CubeLaplace, SplitLaplace, DiscreteGaussian, RoundedGaussian):
         honest = law.draw
         patch.setattr(law, "draw", lambda self, cells, honest=honest: np.repeat(honest(self, 1), cells, axis=1))
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsql.core import grants, mechanisms, quantiles, reach, samplers, sensitivity
+from dpsql.core import grants, mechanisms, nulls, quantiles, reach, samplers, sensitivity
 from dpsql.core.cost import Cost
 from dpsql.core.exact import SHARE_STEPS, CountDistinct, LatticeProduct, LatticeShare
 from dpsql.core.unit import ONE_ROW, Neighbours
@@ -24,6 +24,7 @@ from dpsql.release import calibrate as release_calibrate
 from dpsql.release import choices as release_draws
 from dpsql.release import plan as release_planned
 from dpsql.release.auto_bounds import Search
+from dpsql.release.bound_candidates import Intervals
 from dpsql.release.choices import Draw
 from dpsql.schema.intervals import Interval
 from dpsql.session import prepare
@@ -162,13 +163,13 @@ def count_pairs_by_their_first(patch: Patch) -> None:
 
 def forget_that_the_second_may_be_null(patch: Patch) -> None:
     """The number of pairs is taken for public where the first argument is never NULL."""
-    honest = reach._guarded
+    honest = nulls._guarded
 
     def guarded(expr: Any) -> Any:
         found = honest(expr)
         return None if found is None else (found[0], found[0])
 
-    patch.setattr(reach, "_guarded", guarded)
+    patch.setattr(nulls, "_guarded", guarded)
 
 
 def leave_products_unclipped(patch: Patch) -> None:
@@ -246,12 +247,12 @@ def give_every_value_of_the_top_the_whole_epsilon(patch: Patch) -> None:
 
 
 def give_every_level_the_whole_epsilon(patch: Patch) -> None:
-    honest = release_draws.quantiles
-    patch.setattr(
-        release_draws,
-        "quantiles",
-        lambda counts, qs, epsilon, **more: honest(counts, qs, epsilon * len(qs).bit_length(), **more),
-    )
+    honest = quantiles.whole_tree
+    patch.setattr(quantiles, "whole_tree", lambda qs, tree: _all_of_it(honest(qs, tree)))
+
+
+def _all_of_it(tree: quantiles.Tree | None) -> quantiles.Tree | None:
+    return tree and quantiles.Tree(tree.place, Fraction(1), _all_of_it(tree.below), _all_of_it(tree.above))
 
 
 def score_ranks_by_the_number_of_rows(patch: Patch) -> None:
@@ -346,8 +347,8 @@ def plan_with_all_that_was_asked_for_after_a_search(patch: Patch) -> None:
 
 
 def _searching(patch: Patch, **lie: Any) -> None:
-    honest = Search.place
-    patch.setattr(Search, "place", lambda self, beyond, steps: honest(replace(self, **lie), beyond, steps))
+    honest = Search.rate.fget
+    patch.setattr(Search, "rate", property(lambda self: honest(replace(self, **lie))))
 
 
 def search_as_if_each_unit_had_one_row(patch: Patch) -> None:
@@ -359,42 +360,41 @@ def search_as_if_rows_were_added_only(patch: Patch) -> None:
 
 
 def give_every_column_the_whole_of_the_search(patch: Patch) -> None:
-    honest = Search.place
-
-    def place(self: Any, beyond: Any, steps: Any) -> int:
-        return honest(replace(self, epsilon=2 * self.epsilon), beyond, steps)
-
-    patch.setattr(Search, "place", place)
+    honest = Search.rate.fget
+    patch.setattr(Search, "rate", property(lambda self: 2 * honest(self)))
 
 
 def count_both_sides_at_once(patch: Patch) -> None:
-    """|x| > B for either side: a row is in both choices."""
-    honest = Search.choose
+    """Rows below and rows above are scores one after the other, where a row may lie on either side."""
+    honest = Intervals.runs
 
-    def choose(self: Any, counts: Any) -> Any:
-        return honest(self, counts + counts[::-1])
+    def runs(self: Any, placed: Any, length: int) -> Any:
+        found = honest(self, placed, length)
+        return None if found is None else replace(found, scores=2 * found.scores)
 
-    patch.setattr(Search, "choose", choose)
+    patch.setattr(Intervals, "runs", runs)
+
+
+def _weighing(patch: Patch, change: Callable[[Any, int], Any]) -> None:
+    """What is weighed, changed by how many rows there are."""
+    honest = Search.weighed
+    patch.setattr(Search, "weighed", lambda self, grid: change(honest(self, grid), int(grid.counts.sum())))
 
 
 def choose_among_what_is_there(patch: Patch) -> None:
-    """No bound beyond the largest value: the grid is read from the data."""
-    honest = Search.place
+    """No free interval without rows: the list is read from the data."""
 
-    def place(self: Any, beyond: Any, steps: Any) -> int:
-        return honest(self, np.where(beyond > 0, beyond, np.where(beyond.cumsum() == beyond.sum(), 10**6, 0)), steps)
+    def change(found: Any, rows: int) -> Any:
+        named = len(found.gaps) - found.kinds.shape[1]
+        apart = np.append(np.zeros(named, dtype=bool), found.kinds[3] == rows)
+        return replace(found, gaps=found.gaps + 10**9 * apart)
 
-    patch.setattr(Search, "place", place)
+    _weighing(patch, change)
 
 
 def search_at_zero_twice(patch: Patch) -> None:
     """Penalties that depend on the number of rows."""
-    honest = Search.place
-
-    def place(self: Any, beyond: Any, steps: Any) -> int:
-        return honest(self, beyond, tuple(step * (1 + int(beyond[0])) for step in steps))
-
-    patch.setattr(Search, "place", place)
+    _weighing(patch, lambda found, rows: replace(found, gaps=found.gaps * (1 + rows)))
 
 
 def forget_what_was_answered(patch: Patch) -> None:
@@ -429,7 +429,14 @@ def forgetting(run: Callable[[], Any]) -> Check:
 
 
 def _forget() -> None:
-    for held in (draws.law_of, draws.renyis, searches.laws_of, searches.executor_of, statistics.executor_of):
+    for held in (
+        draws.law_of,
+        draws.renyis,
+        searches.laws_of,
+        searches.law_of,
+        searches.executor_of,
+        statistics.executor_of,
+    ):
         held.cache_clear()
     prepare._cache.clear()
     statistics.KEPT.clear()

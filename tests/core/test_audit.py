@@ -17,6 +17,7 @@ import pytest
 from scipy.stats import beta
 
 import dpsql
+from dpsql.core.weighted import GroupsByWeights
 from dpsql.release.release import Release
 from tests.core.checks import B, Row, Shape, U, calibrated, releases, run_exactly
 
@@ -63,16 +64,16 @@ def certified_epsilon(one: Any, other: Any, confidence: float = CONFIDENCE, delt
     return math.log(max(float(low) - delta, 1e-300) / float(high))
 
 
-def statistics(draws: Any, first: Any, second: Any, units: Any, classes: Any) -> Any:
+def statistics(draws: Any, first: Any, second: Any, units: Any, classes: Any, *, across: bool = False) -> Any:
     """What a reader of a release may look at, shape (statistics, draws): how much nearer it lies to the second table's
     exact answer than to the first's, by three norms, and each of its numbers. `classes`: of each coordinate; the first
-    norm is the largest of each class, added up."""
+    norm is the largest of each class, added up, over groups too save where noise is `across` them."""
     x, v, w = (each / units for each in (draws, first, second))
     toward, away = np.abs(x - v), np.abs(x - w)
     nearer = [
         toward[..., classes == each].max(axis=2) - away[..., classes == each].max(axis=2) for each in set(classes)
     ]
-    cube = sum(nearer).sum(axis=1)
+    cube = toward.max(axis=(1, 2)) - away.max(axis=(1, 2)) if across else sum(nearer).sum(axis=1)
     plain = (toward - away).sum(axis=(1, 2))
     square = (toward**2 - away**2).sum(axis=(1, 2))
     return np.stack([cube, plain, square, *x.reshape(len(x), -1).T])
@@ -109,15 +110,18 @@ AUDITS = [
 ]  # fmt: skip
 
 
-def audited(made: Release, schema: Any, first: list[Row], second: list[Row], *, delta: float = 0.0) -> float:
-    exact = [run_exactly(made, schema, SHAPE.frame(rows)) for rows in (first, second)]
+def audited(
+    made: Release, schema: Any, first: list[Row], second: list[Row], *, delta: float = 0.0, shape: Shape = SHAPE
+) -> float:
+    exact = [run_exactly(made, schema, shape.frame(rows)) for rows in (first, second)]
     units = np.array([each.unit for each in made.coordinates])
     answers = [(made.coordinate_steps(each.parts).astype(float) * units[:, None]).T for each in exact]
     drawn = [releases(made, each, DRAWS) for each in exact]
     classes = np.zeros(len(units), dtype=np.int64)
     for share in made.shares:
         classes[list(share.places)] = share.reach.classes or 0
-    looked_at = [statistics(each, *answers, units, classes) for each in drawn]
+    across = any(share.reach.across for share in made.shares)
+    looked_at = [statistics(each, *answers, units, classes, across=across) for each in drawn]
     return certified_epsilon(*looked_at, delta=delta)
 
 
@@ -138,6 +142,28 @@ def test_neighbours_cannot_be_told_apart_better_than_claimed(
     assert found <= epsilon
     power = 0.3 if epsilon != 1 or options else 0.8  # where epsilon is split, the best event is a rare one
     assert found >= power * epsilon, "the audit has no power"
+
+
+PEOPLE = Shape(
+    {"u": "int64", "g": object},
+    {"unit": "u", "max_groups": 4, "max_rows_per_group": 1, "keys": {"g": list("abcd")}},
+)
+
+
+def test_a_person_of_many_groups_is_in_one_draw_for_all():
+    """A person in every group, or in none that others see, beside nobody."""
+    made = calibrated(PEOPLE.schema(), "SELECT g, COUNT(*) FROM t GROUP BY g", U)
+    assert made.shares[0].reach.across is not None
+    for groups in ("abcd", "a"):
+        found = audited(made, PEOPLE.schema(), [], [(1, each) for each in groups], shape=PEOPLE)
+        assert 0.8 < found <= 1
+
+
+def test_one_of_two_groups_tells_no_more_than_one_count():
+    shape = Shape({"b": "bool"}, {"nullable": {"b": False}})
+    made = calibrated(shape.schema(), "SELECT b, COUNT(*) FROM t GROUP BY b", B)
+    assert made.shares[0].noise.dimension == 1
+    assert 0.6 < audited(made, shape.schema(), [(True,), (True,)], [(True,), (False,)], shape=shape) <= 1
 
 
 def test_gaussian_noise_keeps_epsilon_and_delta():
@@ -171,6 +197,46 @@ def test_a_group_of_one_is_shown_with_probability_delta_at_most(
         assert high >= (0.5 if options["mechanism"] == "gaussian" else 0.9) * delta / shares
 
 
+@pytest.mark.parametrize("relation", [U, B])
+@pytest.mark.parametrize("groups", ["a", "ab", "abcd"])
+def test_groups_of_one_person_are_shown_by_weights_with_probability_delta_at_most(groups: str, relation: str):
+    """Any of all groups of a person: one in few weighs more in each."""
+    shape = Shape(PEOPLE.dtypes, {key: said for key, said in PEOPLE.declared.items() if key != "keys"})
+    delta = 0.02
+    made = calibrated(shape.schema(), "SELECT g FROM t GROUP BY g", relation, epsilon=1, delta=delta)
+    selection = made.selection
+    assert isinstance(selection, GroupsByWeights)
+    exact = run_exactly(made, shape.schema(), shape.frame([(1, each) for each in groups]))
+    weights = exact.parts[selection.part][:, None]
+    noise = selection.noise.draw(DRAWS * len(groups)).reshape(len(groups), DRAWS)
+    shown = int((weights + noise >= selection.height).any(axis=0).sum())
+    own = made.cost.delta - selection.noise.loss(selection.reach).delta
+    low, _ = clopper_pearson(shown, DRAWS, CONFIDENCE)
+    assert low <= selection.delta / selection.sides <= own
+
+
+@pytest.mark.parametrize("relation", [U, B])
+def test_weights_of_a_person_in_groups_of_others_tell_no_more_than_is_claimed(relation: str):
+    """The noisy sums of groups that others are in too: of a person in one, in two or in all, in the first or the last
+    of them."""
+    shape = Shape(PEOPLE.dtypes, {key: said for key, said in PEOPLE.declared.items() if key != "keys"})
+    schema, others = shape.schema(), [(n, each) for n in range(2, 9) for each in "abcd"]
+    made = calibrated(schema, "SELECT g FROM t GROUP BY g", relation, epsilon=1, delta=0.02)
+    selection = made.selection
+    assert isinstance(selection, GroupsByWeights)
+    loss = selection.noise.loss(selection.reach)
+    for groups in ("a", "ab", "abcd"):
+        second = "d" if relation == B else ""
+        sums = [
+            run_exactly(made, schema, shape.frame([*others, *((1, each) for each in own)])).parts[selection.part]
+            for own in (groups, second)
+        ]
+        drawn = [each[:, None] + selection.noise.draw(4 * DRAWS).reshape(4, DRAWS) for each in sums]
+        nearer = [(sums[0] - sums[1]).astype(float) @ each.astype(float) for each in drawn]
+        found = certified_epsilon(nearer[0][None], nearer[1][None], delta=float(loss.delta))
+        assert found <= 1
+
+
 def test_counts_as_a_caller_sees_them():
     """Through `dpsql.query` alone: 10,000 public groups of one row, or of none, are as many releases of one count."""
     one = pd.DataFrame({"k": np.arange(10_000)})
@@ -198,7 +264,7 @@ def test_averages_and_counts_as_a_caller_sees_them():
             nearer = np.maximum(abs(n), abs(centred)) - np.maximum(abs(n - 1), abs(centred - 1))
             taxi = abs(n) + abs(centred) - abs(n - 1) - abs(centred - 1)
             draws.append(np.stack([n, s, nearer, taxi, joined["m"].fillna(9).to_numpy(dtype=float)]))
-        assert 0.5 <= certified_epsilon(*draws) <= 1
+        assert 0.45 <= certified_epsilon(*draws) <= 1  # found over 24 runs: .83 to .87, and .53 to .59 for shares apart
 
 
 def test_the_certificate_finds_noise_that_is_too_small():

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 
 from dpsql.core.classes import ClassLaplace
-from dpsql.core.exact import CountRows, InCell, LatticeProduct, LatticeSum, Part
+from dpsql.core.exact import SHARE_STEPS, CountRows, InCell, LatticeProduct, LatticeShare, LatticeSum, Part
 from dpsql.core.mechanisms import CubeLaplace, Reach
 from dpsql.core.reach import change_of, reach_of
 from dpsql.core.unit import ContributionBound, Neighbours
 from dpsql.plan.expressions import Column, Expr
 from tests.core import test_reach as small
-from tests.core.test_reach import B, Case, Row, Steps, U, X, column, grid, largest
+from tests.core.test_reach import B, Case, Row, Steps, U, X, Y, column, grid, largest, share
 
 P, Q, R = (column(name) for name in "pqr")
 VALUES: dict[str, tuple[int | None, ...]] = {"p": (None, 0, 1), "q": (0, 1), "r": (0, 1)}
@@ -65,12 +65,14 @@ def added(part: Part, row: Row, seen: frozenset[int]) -> int:
     return small.added(part, row, seen)
 
 
-def inside(number: int, of: CountRows | LatticeSum | LatticeProduct, *alternatives: Column) -> InCell:
+def inside(number: int, of: CountRows | LatticeSum | LatticeProduct | LatticeShare, *alternatives: Column) -> InCell:
     return InCell(of, alternatives or (P, Q), number)
 
 
 ALL = CountRows(None)
 HIGH, SIGNED = grid(X, 1, 2), grid(X, -1, 2)
+PAIRED = tuple(share(X, Y, (1, 1), index) for index in itertools.product(range(2), repeat=2))
+ALONE = tuple(share(X, X, (2, 0), (index, 0)) for index in range(3))
 CASES = {
     "two counts": OfCells((inside(1, ALL), inside(2, ALL)), (((0, 1),), ((1, 1),)), "pq", classes=(0, 1)),
     "two counts, one class": OfCells((inside(1, ALL), inside(2, ALL)), (((0, 1),), ((1, 1),)), "pq"),
@@ -100,6 +102,19 @@ CASES = {
         "pqx",
         classes=(0, 0, 1),
     ),
+    "shares, and a count": OfCells(
+        (*(inside(1, each) for each in ALONE), inside(2, ALL)),
+        (((0, 1),), ((1, 1),), ((2, 1),), ((3, SHARE_STEPS),)),
+        "pqx",
+    ),
+    "shares of two values, and of one": OfCells(
+        (*(inside(1, each, P) for each in PAIRED), *(share(X, X, (1, 0), (index, 0)) for index in range(2))),
+        tuple(((place, 1),) for place in range(6)),
+        "pxy",
+    ),
+    "shares of a cell together": OfCells(
+        (inside(1, ALONE[0]), inside(1, ALONE[2]), inside(2, ALONE[2])), (((0, 1), (1, -1)), ((2, 1), (1, 1))), "pqx"
+    ),
 }  # fmt: skip
 
 
@@ -126,8 +141,9 @@ def test_the_reach_of_cells_is_that_of_all_small_tables(name: str, neighbours: N
 
 def random_cases(count: int) -> Iterator[OfCells]:
     rng = random.Random(small.SEED)
-    of: tuple[Part, ...] = (ALL, CountRows(X), HIGH, SIGNED, grid(X, 0, 2), small.SQUARE)
-    for _ in range(count):
+    sums: tuple[Part, ...] = (ALL, CountRows(X), HIGH, SIGNED, grid(X, 0, 2), small.SQUARE)
+    for turn in range(count):
+        of = sums if turn % 3 else ALONE
         parts: tuple[Part, ...] = tuple(
             dict.fromkeys(
                 InCell(rng.choice(of), (P, Q), rng.choice([1, 2])) if rng.random() < 0.8 else rng.choice(of)  # type: ignore[arg-type]

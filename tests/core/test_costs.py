@@ -14,26 +14,38 @@ import mpmath
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 import dpsql
 from dpsql.core import reach
+from dpsql.core.across import AcrossLaplace
 from dpsql.core.classes import ClassLaplace
 from dpsql.core.conversion import epsilon_of, rho_for
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.loss import Allowance, PrivacyLoss, as_delta, as_rho
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace
+from dpsql.core.measurement import Share
+from dpsql.core.mechanisms import (
+    CubeLaplace,
+    DiscreteGaussian,
+    GaussianNoise,
+    Noise,
+    Reach,
+    RoundedGaussian,
+    SplitLaplace,
+)
 from dpsql.core.selection import chance_below, threshold
 from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.core.unit import Neighbours
+from dpsql.core.weighted import GroupsByWeights
 from dpsql.errors import DPSQLError, InternalError, InvalidPrivacyParameter
-from dpsql.release import calibrate
+from dpsql.release import hidden
 from dpsql.release.release import Release
 from dpsql.session import prepare
 from tests.core.checks import B, U
 from tests.core.ledger.filter_laws import Group, Window, check_promise, chosen, group, reach_of, together, variance_of
 from tests.core.unit_checks import CLAUSE, INTEGERS, Asking, Data, Exact, World, databases_of, people, people_rows
 from tests.lies import Check, Lie, assert_caught
-from tests.measured import by_chance, height_of, norm_of
+from tests.measured import by_chance, by_weights, height_of, norm_of
 
 F = Fraction
 
@@ -79,9 +91,10 @@ def test_two_coordinates_keep_their_promise(law: type[CubeLaplace | SplitLaplace
 
 @pytest.mark.parametrize("rho", [F(1, 20), F(1, 2), F(2)])
 @pytest.mark.parametrize("dimension", [1, 2])
-def test_discrete_gaussian_keeps_its_promise(rho: F, dimension: int):
+@pytest.mark.parametrize("law", [DiscreteGaussian, RoundedGaussian])
+def test_gaussian_noise_keeps_its_promise(law: type[DiscreteGaussian | RoundedGaussian], rho: F, dimension: int):
     reach = Reach(2, F(4 * dimension), dimension)
-    noise = DiscreteGaussian.of_rho(reach, rho)
+    noise = law.of_rho(reach, rho)
     cost = noise.loss(reach)
     assert cost == Cost(None, rho=rho)
     for moved in itertools.product((-2, 1, 2), repeat=dimension):
@@ -90,9 +103,12 @@ def test_discrete_gaussian_keeps_its_promise(rho: F, dimension: int):
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(F(1), F(1, 100)), (F(1, 2), F(1, 1000)), (F(3), F(1, 10**5))])
 @pytest.mark.parametrize("dimension", [1, 2])
-def test_a_gaussian_pair_keeps_its_promise(epsilon: F, delta: F, dimension: int):
+@pytest.mark.parametrize("law", [DiscreteGaussian, RoundedGaussian])
+def test_a_gaussian_pair_keeps_its_promise(
+    law: type[DiscreteGaussian | RoundedGaussian], epsilon: F, delta: F, dimension: int
+):
     reach = Reach(1, F(dimension), dimension)
-    noise = DiscreteGaussian.calibrate(reach, PrivacyLoss(epsilon, delta))
+    noise = law.calibrate(reach, PrivacyLoss(epsilon, delta))
     cost = noise.loss(reach)
     assert (cost.epsilon, cost.delta, cost.hidden) == (epsilon, delta, 0)
     for moved in itertools.product((-1, 0, 1), repeat=dimension):
@@ -101,15 +117,18 @@ def test_a_gaussian_pair_keeps_its_promise(epsilon: F, delta: F, dimension: int)
 
 @pytest.mark.parametrize(
     ("kind", "groups"),
-    [(kind, groups) for kind in ("laplace", "gaussian", "by_rho") for groups in (1, 2)] + [("cube", 1), ("split", 1)],
+    [(kind, groups) for kind in ("laplace", "gaussian", "rounded", "by_rho") for groups in (1, 2)]
+    + [("cube", 1), ("split", 1)],
 )
 def test_thresholds_keep_their_promise(kind: str, groups: int):
     """A unit of its own groups, beside others; the first coordinate counts."""
     epsilon, delta = F(2), F(1, 50)
-    dimension = 1 if kind in ("laplace", "gaussian", "by_rho") else 2
+    dimension = 2 if kind in ("cube", "split") else 1
     reach = Reach(groups, F(groups * dimension), dimension)
     if kind == "gaussian":
         noise: Noise = DiscreteGaussian.calibrate(reach, PrivacyLoss(epsilon, delta))
+    elif kind == "rounded":
+        noise = RoundedGaussian.calibrate(reach, PrivacyLoss(epsilon, delta))
     elif kind == "by_rho":
         noise = DiscreteGaussian.of_rho(reach, F(1, 4))
     else:
@@ -186,12 +205,12 @@ def test_a_cost_that_says_less_is_caught(lie: dict[str, F]):
 
 
 @pytest.mark.parametrize("scale", [F(1), F(5, 2)])
-@pytest.mark.parametrize("law", [CubeLaplace, SplitLaplace, DiscreteGaussian])
+@pytest.mark.parametrize("law", [CubeLaplace, SplitLaplace, DiscreteGaussian, RoundedGaussian])
 def test_a_spread_is_the_variance_of_the_law(law: Any, scale: F):
     """By which laws are compared; of two coordinates with a common law that of the continuous one is near."""
     dimensions = (1,) if law is CubeLaplace else (1, 2)
     for d in dimensions:
-        noise = law(scale**2 if law is DiscreteGaussian else scale, d)
+        noise = law(scale**2 if issubclass(law, GaussianNoise) else scale, d)
         assert noise.spread == pytest.approx(variance_of(Window(noise, d, reach_of(noise, 0))), rel=1e-6)
     fine = CubeLaplace(F(20), 2)
     assert fine.spread == pytest.approx(variance_of(Window(fine, 2, 600)), rel=2e-3)
@@ -245,10 +264,23 @@ UNIT_TABLES: list[dict[int, str]] = [
 ]  # fmt: skip
 
 
+def _of_all_groups(share: Share, cells: list[Pair]) -> Group:
+    """Of one count in each group, with noise for all of them together, on a lattice as coarse as a count."""
+    assert share.reach.across is not None
+    assert share.reach.across.kinds == ("each",)
+    step = share.reach.across.largest
+    noise = CubeLaplace(share.noise.exact_scale / step, len(cells))  # type: ignore[attr-defined]
+    one, other = (tuple(vector[0] // step for vector in each if vector) for each in zip(*cells, strict=True))
+    window = Window(noise, len(cells), reach_of(noise, max(*one, *other)))
+    return together([group(window, one, other, tau=None)])
+
+
 def enumerate_output(asking: Asking, one: Exact, other: Exact) -> Group:
     """The law of everything that is shown, on both databases."""
     made = asking.made
     groups = sorted(one.cells.keys() | other.cells.keys(), key=str)
+    if any(share.reach.across for share in made.shares):
+        return _of_all_groups(made.shares[0], [(one.cells[name], other.cells[name]) for name in groups])
     window = None
     if made.shares:
         (share,) = made.shares
@@ -257,6 +289,9 @@ def enumerate_output(asking: Asking, one: Exact, other: Exact) -> Group:
     found = []
     for name in groups:
         cells = one.cells.get(name), other.cells.get(name)
+        if by_weights(made):
+            found.append(weighed(by_weights(made)[0], one.units.get(name), other.units.get(name)))
+            continue
         if not by_chance(made):
             assert window is not None
             below, place = float(made.selection.below), made.lattice.selection
@@ -269,6 +304,16 @@ def enumerate_output(asking: Asking, one: Exact, other: Exact) -> Group:
             noisy = group(window, *(zero if cell is None else cell for cell in cells), tau=None)
         found.append(chosen(by_chance(made)[0].law, *units, noisy))
     return together(found)
+
+
+def weighed(groups: GroupsByWeights, one: int | None, other: int | None) -> Group:
+    """A group shown where its noisy weight reaches the height."""
+    sigma = groups.noise.scale
+    p, q = (0.0 if each is None else norm.sf((groups.height - each - 0.5) / sigma) for each in (one, other))
+    bits = np.array([1 - p, p]), np.array([1 - q, q])
+    if one is not None and other is not None:
+        return Group(*bits, bits[0])
+    return Group(*bits, np.array([1 - (p if one is not None else q), 0.0]))
 
 
 ASKED = [(ROWS, sql) for sql in (COUNTS, KEYS, GEOMETRIC)] + [(UNITS, sql) for sql in (COUNTS, KEYS, GEOMETRIC)]
@@ -350,8 +395,10 @@ def worth(made: Release, one: Exact, other: Exact) -> F:
     total = F(0)
     for share in made.shares:
         moved = [[change[i] for i in share.places] for change in changes]
-        if isinstance(share.noise, DiscreteGaussian):
+        if isinstance(share.noise, GaussianNoise):
             total += F(sum(x * x for change in moved for x in change)) / (2 * share.noise.variance)
+        elif isinstance(share.noise, AcrossLaplace):
+            total += (F(max(map(max, moved), default=0)) / share.noise.exact_scale) ** 2 / 2
         else:
             assert isinstance(share.noise, CubeLaplace | SplitLaplace | ClassLaplace)
             apart = isinstance(share.noise, SplitLaplace)
@@ -416,18 +463,20 @@ def check_by_rho(sql: str, limits: dict[str, int], how: dict[str, Any], relation
     rho = F(1, 7)
     asking = AskingOf(people().limited(**limits), sql, relation, {**how, "rho": rho, "delta": F(1, 10**6)}, {})
     made, cost = asking.made, asking.made.cost
-    if not made.shares and not by_chance(made):
+    if not made.shares and not by_chance(made) and not by_weights(made):
         assert cost == FREE
         return
     assert cost.rho == rho
     assert cost.delta == cost.hidden == (F(1, 10**6) if made.hides else 0)
-    gaussian = any(isinstance(share.noise, DiscreteGaussian) for share in made.shares)
-    assert (cost.epsilon is None) == gaussian
+    gaussian = any(isinstance(share.noise, GaussianNoise) for share in made.shares)
+    assert (cost.epsilon is None) == (gaussian or bool(by_weights(made)))
     if "mechanism" in how and how["mechanism"] != "auto" and made.shares:
         assert gaussian == (how["mechanism"] == "gaussian")
     elif how == {"mechanism": "auto"} and made.shares and "THRESHOLD" not in sql:
-        assert gaussian, "by rho Gaussian noise is always the narrower"
+        together = any(share.reach.across for share in made.shares)
+        assert gaussian or together, "by rho Gaussian noise is always narrower than that of each group by itself"
     choosing = sum((groups.law.epsilon**2 / 2 for groups in by_chance(made)), F(0))
+    choosing += sum((groups.cost.rho for groups in by_weights(made)), F(0))
     declared = sum((share.noise.loss(share.reach).rho for share in made.shares), choosing)
     assert declared <= rho
     assert not made.shares or declared >= rho * F(9, 10) or by_chance(made) or "epsilon" in sql
@@ -507,8 +556,8 @@ def hide_groups_for_nothing(patch: pytest.MonkeyPatch) -> None:
 
 def give_the_noise_the_whole_delta(patch: pytest.MonkeyPatch) -> None:
     """That of the threshold is on top of it."""
-    honest = calibrate.threshold
-    patch.setattr(calibrate, "threshold", lambda noise, most_of_a_unit, delta: honest(noise, most_of_a_unit, 2 * delta))
+    honest = hidden.threshold
+    patch.setattr(hidden, "threshold", lambda noise, most_of_a_unit, delta: honest(noise, most_of_a_unit, 2 * delta))
 
 
 def forget_the_l2_norm_of_several_groups(patch: pytest.MonkeyPatch) -> None:

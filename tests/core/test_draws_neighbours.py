@@ -34,7 +34,7 @@ from tests.core import checks, unit_checks
 from tests.core.checks import INF, NAN, B, Group, Row, Shape, U
 from tests.core.test_statistics_neighbours import calibrated_by, check_cost, executor_of, schema_of
 from tests.core.unit_checks import CLAUSE, G1, G22, R1, R2, R3, R3G2, Data, World, people, planned
-from tests.measured import by_chance
+from tests.measured import by_chance, by_weights
 
 SEED = 4_021_957
 PIECES = 2
@@ -89,7 +89,7 @@ def law_of(draw: Draw, counts: tuple[int, ...], pieces: int = PIECES) -> Any:
     ways = draw.points * (pieces if draw.kind.name == "QUANTILE" and len(draw.places) > 1 else 1)
     paths = np.array(list(itertools.product(range(ways), repeat=len(draw.places))))
     found = []
-    with mock.patch.object(quantiles, "_pieces", return_value=pieces):
+    with mock.patch.object(quantiles, "pieces_of", return_value=pieces):
         for start in range(0, len(paths), 500):  # in one batch of the recursion
             follow = Paths(draw.mechanism, paths[start : start + 500])
             with mock.patch.object(release_draws, draw.mechanism, follow):
@@ -146,7 +146,7 @@ Counts = dict[Group, tuple[tuple[int, ...], ...]]
 def counts_of(made: Release, exact: ExactTable) -> Counts:
     """By group, the counts that each draw is made from; of one among runs, its points and how many rows each has."""
     dense = [
-        release_draws._dense(exact.grids[draw.grid], np.arange(exact.groups), draw.points).tolist()
+        release_draws.dense(exact.grids[draw.grid], np.arange(exact.groups), draw.points).tolist()
         if draw.among is None
         else occupied(exact.grids[draw.grid], exact.groups)
         for draw in made.draws
@@ -296,7 +296,7 @@ def test_recursion_with_as_many_pieces_as_it_has():
     (draw,) = made.draws
     assert draw.points == 2
     for one, other in (((1, 0), (0, 1)), ((2, 1), (1, 2))):
-        laws = [law_of(draw, counts, quantiles._pieces(draw.points)) for counts in (one, other)]
+        laws = [law_of(draw, counts, quantiles.pieces_of(draw.points)) for counts in (one, other)]
         assert 0.15 < log_ratio(*laws) / float(draw.epsilon) <= SLACK
 
 
@@ -471,6 +471,7 @@ def check_costs_of_releases() -> None:
         assert made.cost.epsilon == 1, f"{sql}: {made.cost}"
         spent = [*(share.cost.epsilon for share in made.shares), *(draw.cost.epsilon for draw in made.draws)]
         spent += [groups.law.loss.epsilon for groups in by_chance(made)]
+        spent += [groups.cost.epsilon for groups in by_weights(made)]
         assert sum(each or Fraction(0) for each in spent) == 1, f"{sql}: {spent}"
         assert all(draw.cost.epsilon == draw.epsilon for draw in made.draws)
         if "=>" not in sql:

@@ -18,7 +18,7 @@ import pytest
 import dpsql
 from dpsql.errors import InvalidSchema, TypeMismatch
 from dpsql.executors.pandas.exact_values import Instant, array_of, cells_of, joined, numbered, ranks
-from dpsql.executors.pandas.hashing import hash_units
+from dpsql.executors.pandas.hashing import hash_key, hash_units, numbers_of
 from dpsql.executors.pandas.identity import identified
 from dpsql.schema.columns import Type
 from tests.core import exact_units
@@ -302,7 +302,8 @@ def check_numbers(one: list[Any], other: list[Any]) -> None:
     for a, b in itertools.product(arrays_of(one), arrays_of(other)):
         (x,), (y,) = numbered([a, b])
         assert (x == y) == (one[0] == other[0])
-        hashes = [hash_units(KEYS[1], 0, np.zeros(1, dtype=np.int32), each)[0] for each in (a, b)]
+        key = hash_key(KEYS[1])
+        hashes = [numbers_of(hash_units(key, np.zeros(1, dtype=np.int32), each), key.lanes)[0] for each in (a, b)]
         assert (hashes[0] == hashes[1]) == (one[0] == other[0])
         assert cells_of(joined([a, b], np.array([0, 1]))) == [one[0], other[0]]
 

@@ -176,13 +176,12 @@ def order_units_as_doubles(patch: Patch) -> None:
 
 def hash_units_by_their_array(patch: Patch) -> None:
     """A number has another hash where other rows' units make objects of all."""
-    honest = hashing.words_of
+    honest = hashing.integers_of
 
-    def words(values: Any) -> Any:
-        found, kinds = honest(values)
-        return found, kinds + np.uint8(values.dtype == object)
+    def integers(values: Any) -> Any:
+        return Vector(honest(values).values + (values.dtype == object), honest(values).valid)
 
-    patch.setattr(hashing, "words_of", words)
+    patch.setattr(hashing, "integers_of", integers)
 
 
 def compare_times_by_all_their_bits(patch: Patch) -> None:

@@ -96,8 +96,8 @@ def test_floats_and_integers_agree(monkeypatch: pytest.MonkeyPatch):
     gaps = np.random.default_rng(1).integers(0, 40, (groups, candidates))
     gaps[np.arange(groups), np.arange(groups) % candidates] = 0
     allowed = (np.random.default_rng(2).random(gaps.shape) < 0.6) | (gaps == 0)
-    words = samplers._random_words(groups)
-    monkeypatch.setattr(choosing, "_random_words", lambda n: words[:n])
+    words = samplers.random_words(groups)
+    monkeypatch.setattr(choosing, "random_words", lambda n: words[:n])
     by_floats = exponential(gaps, F(1, 7), allowed)
     monkeypatch.setattr(choosing, "_MARGIN", 2.0)
     assert (exponential(gaps, F(1, 7), allowed) == by_floats).all()

@@ -22,10 +22,10 @@ import pytest
 from numpy.typing import NDArray
 
 from dpsql.accuracy.hierarchies import GroupingSet
-from dpsql.core import samplers
-from dpsql.core.conversion import rho_for
+from dpsql.core import mechanisms, samplers
 from dpsql.core.events import Concentrated
 from dpsql.core.exact import ExactTable
+from dpsql.core.gaussian_curve import gaussian_rho
 from dpsql.errors import InternalError
 from dpsql.release import levels as release_levels
 from dpsql.release.release import Release
@@ -92,6 +92,7 @@ def watched(drawn: Callable[[int], NDArray[Any]] = lambda size: np.zeros(size, d
         mock.patch.object(samplers, "cube_laplace", cube),
         mock.patch.object(samplers, "discrete_laplace", lambda scale, count: asked("laplace", scale, count)),
         mock.patch.object(samplers, "discrete_gaussian", lambda size, count: asked("gaussian", size, count)),
+        mock.patch.object(mechanisms, "rounded_gaussian", lambda size, count: asked("gaussian", size, count)),
         mock.patch.object(release_levels, "consistent", consistent),
     ):
         yield seen
@@ -164,7 +165,7 @@ def spent(made: Release, laws: Mapping[GroupingSet, Law], one: Cells, other: Cel
     if any(law.name == "gaussian" for law in laws.values()):
         assert all(law.name == "gaussian" for law in laws.values()), "two kinds of noise"
         charged: Fraction | None = made.cost.rho
-        assert made.cost.epsilon is None or made.cost.rho <= rho_for(made.cost.epsilon, made.cost.delta)
+        assert made.cost.epsilon is None or made.cost.rho <= gaussian_rho(made.cost.epsilon, made.cost.delta)
     else:
         charged = made.cost.epsilon
         assert sum(cost * cost for cost in costs) / 2 <= made.cost.rho, f"rho above {made.cost}: {where}"

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from dpsql.core import grants
-from dpsql.core.conversion import rho_for
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Approx, Concentrated, Pure
 from dpsql.core.exact import ExactTable
+from dpsql.core.gaussian_curve import gaussian_rho
 from dpsql.core.grants import Grant, grant
 from dpsql.core.loss import Allowance
 from dpsql.core.measurement import (
@@ -50,7 +50,7 @@ def test_an_epsilon_pays_for_pure_noise():
 
 def test_an_epsilon_and_a_delta_pay_for_gaussian_noise():
     paid = grant(Allowance(ONE, DELTA), F(1, 2), DELTA).gaussian(REACH)
-    rho = rho_for(F(1, 2), DELTA)
+    rho = gaussian_rho(F(1, 2), DELTA)
     assert paid.cost == Cost(F(1, 2), DELTA, rho)
     assert paid.event == Concentrated(rho)
     assert paid.law.loss(REACH) == paid.cost

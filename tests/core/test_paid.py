@@ -12,17 +12,19 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import dpsql
+from dpsql.core.across import reach_across
 from dpsql.core.cost import Cost
 from dpsql.core.exact import CountRows, GridCounts, InCell, LatticeProduct, LatticeSum, UnitTotal
 from dpsql.core.mechanisms import CubeLaplace, Reach
 from dpsql.core.unit import ContributionBound
 from dpsql.errors import InternalError
 from dpsql.plan.expressions import Fact, Literal
-from dpsql.release import auto_bounds, calibrate, choices, levels, plan
+from dpsql.release import auto_bounds, calibrate, choices, hidden, levels, plan
 from dpsql.release.choices import EXACT, Draw
 from dpsql.release.groups import PUBLIC, Selection
 from dpsql.schema.columns import Type
@@ -37,19 +39,23 @@ FRAME = pd.DataFrame(
         "pid": [1, 1, 2, 2, 3, 3, 4, 4],
         "x": [0, 1, 2, 3, 4, 5, 6, 7],
         "y": [0.5] * ROWS,
+        "z": [0.5, np.nan] * (ROWS // 2),
         "a": [1.5] * ROWS,
         "k": list("abababab"),
         "h": list("pqpqpqpq"),
     }
 )
-FACTS: dict[str, Any] = {"bounds": {"x": (0, 9), "y": (0, 1), "a": "auto"}, "keys": {"k": ["a", "b"]}}
+FACTS: dict[str, Any] = {"bounds": {"x": (0, 9), "y": (0, 1), "z": (0, 1), "a": "auto"}, "keys": {"k": ["a", "b"]}}
 PEOPLE: dict[str, Any] = {"unit": "pid", "max_rows": 3, "max_groups": 2}
+BY_CHANCE = "WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = TRUNCATED_GEOMETRIC)"
 ASKED: dict[str, tuple[str, dict[str, Any]]] = {
     "a count": ("SELECT COUNT(*) FROM t", {}),
     "plain sums": ("SELECT SUM(x), SUM(y) FROM t", {}),
     "centred sums": ("SELECT k, AVG(x), AVG(y), COUNT(*) FROM t GROUP BY k", {}),
     "squares": ("SELECT VAR_POP(x), COUNT(*) FROM t", {}),
     "shares": ("SELECT CORR(x, y) FROM t", {}),
+    "shares in cells": ("SELECT CORR(x, z), AVG(z), COUNT(*) FROM t", {}),
+    "squares in cells": ("SELECT VAR_POP(x) FILTER (WHERE y > 1), VAR_POP(x) FILTER (WHERE y <= 1) FROM t", {}),
     "counts beside counts": ("SELECT COUNT(*), COUNT_IF(x > 2), COUNT_IF(x > 3) FROM t", {}),
     "counts of values": ("SELECT COUNT(DISTINCT x), COUNT(*) FROM t", {}),
     "people": ("SELECT k, COUNT(DISTINCT pid), SUM(x), COUNT(*) FROM t GROUP BY k", {}),
@@ -62,7 +68,10 @@ ASKED: dict[str, tuple[str, dict[str, Any]]] = {
     "split": ("SELECT COUNT(*), SUM(x) FROM t", {"strategy": "split"}),
     "a threshold": ("SELECT h, COUNT(*), SUM(x) FROM t GROUP BY h", {"delta": 1e-6}),
     "a Gaussian threshold": ("SELECT h, COUNT(*) FROM t GROUP BY h", {"delta": 1e-6, "mechanism": "gaussian"}),
-    "a chance": ("SELECT h, MEDIAN(x) FROM t GROUP BY h", {"delta": 1e-6}),
+    "a chance": (
+        f"SELECT {BY_CHANCE} h, MEDIAN(x) FROM t GROUP BY h",
+        {"delta": 1e-6},
+    ),
     "ranks": ("SELECT MEDIAN(x), QUANTILE(x, 0.9), MIN(x) FROM t", {}),
     "a mode": ("SELECT MODE(k) FROM t", {}),
     "the top": ("SELECT APPROX_TOP_K(k, 2) FROM t", {}),
@@ -102,7 +111,7 @@ def assert_refused(lie: Lie, name: str) -> None:
 # What is summed and what is measured
 
 
-def _released(change: Callable[[Any], dict[str, Any]]) -> Lie:
+def released(change: Callable[[Any], dict[str, Any]]) -> Lie:
     """Of a release that is made, something else than was priced."""
 
     def lie(patch: Patch) -> None:
@@ -156,7 +165,7 @@ def _for_less(release: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("name", NOISY)
 @pytest.mark.parametrize("change", [_finer, _without_a_limit, _without_noise], ids=lambda each: each.__name__)
 def test_what_is_released_is_what_was_priced(name: str, change: Any) -> None:
-    assert_refused(_released(change), name)
+    assert_refused(released(change), name)
 
 
 @pytest.mark.parametrize("name", sorted(ASKED))
@@ -164,12 +173,12 @@ def test_all_charges_are_in_the_cost(name: str) -> None:
     if name == "bounds":  # the cost of the search is added to it
         assert_refused(_search(lambda each: replace(each, cost=Cost.of(each.cost.epsilon / 2))), name)
     else:
-        assert_refused(_released(_for_less), name)
+        assert_refused(released(_for_less), name)
 
 
 @pytest.mark.parametrize("name", ["plain sums", "centred sums", "squares", "totals", "levels", "split", "own epsilons"])
 def test_the_executor_is_asked_for_the_parts_that_were_priced(name: str) -> None:
-    assert_refused(_released(_wider_plan), name)
+    assert_refused(released(_wider_plan), name)
 
 
 # How far it is said to go
@@ -178,11 +187,13 @@ def test_the_executor_is_asked_for_the_parts_that_were_priced(name: str) -> None
 def _nearer(reach: Reach) -> Reach:
     half = (max(1, each // 2) for each in (reach.cube_sensitivity, reach.l1 or 1))
     cube, l1 = half
-    return replace(reach, cube_sensitivity=cube, l1=None if reach.l1 is None else l1, l2_squared=reach.l2_squared / 4)
+    less = replace(reach, cube_sensitivity=cube, l1=None if reach.l1 is None else l1, l2_squared=reach.l2_squared / 4)
+    across = reach.across
+    return less if across is None else replace(less, across=replace(across, largest=max(1, across.largest // 2)))
 
 
 def say_less_of_reach(patch: Patch) -> None:
-    for room, word in ((calibrate, "reach_of"), (levels, "reach_of_level")):
+    for room, word in ((calibrate, "reach_of"), (calibrate, "reach_across"), (levels, "reach_of_level")):
         honest = getattr(room, word)
         patch.setattr(room, word, lambda *args, honest=honest: _nearer(honest(*args)))
 
@@ -195,7 +206,13 @@ def make_a_reach_by_hand(patch: Patch) -> None:
             object.__setattr__(found, word, value)
         return found
 
+    def of_all_groups(plan: Any, terms: Any, analysis: Any) -> Reach:
+        found = reach_across(plan, terms, analysis).across
+        assert found is not None
+        return replace(reach(plan, terms), across=replace(found, largest=1))
+
     patch.setattr(calibrate, "reach_of", reach)
+    patch.setattr(calibrate, "reach_across", of_all_groups)
     patch.setattr(levels, "reach_of_level", reach)
 
 
@@ -312,30 +329,30 @@ def test_all_groups_of_a_person_count(name: str) -> None:
 @pytest.mark.parametrize("name", ["a threshold", "a Gaussian threshold"])
 def test_all_that_a_person_adds_counts(name: str) -> None:
     def lie(patch: Patch) -> None:
-        honest = calibrate.change_of
+        honest = hidden.change_of
 
         def change(*args: Any) -> Any:
             found = honest(*args)
             return replace(found, in_a_group=tuple(each // 3 for each in found.in_a_group))
 
-        patch.setattr(calibrate, "change_of", change)
+        patch.setattr(hidden, "change_of", change)
 
     assert_refused(lie, name)
 
 
 def test_groups_are_chosen_by_counts_of_people() -> None:
     def lie(patch: Patch) -> None:
-        patch.setattr(calibrate, "CountUnits", CountRows)
+        patch.setattr(hidden, "CountUnits", CountRows)
 
     assert_refused(lie, "a chance")
 
 
 def test_a_threshold_is_on_the_noise_of_its_count() -> None:
     def lie(patch: Patch) -> None:
-        honest = calibrate.threshold
-        patch.setattr(calibrate, "threshold", lambda noise, *rest: honest(_quieter(noise), *rest))
-        by = calibrate.GroupsByThreshold
-        patch.setattr(calibrate, "GroupsByThreshold", lambda *args: by(*args[:5], _quieter(args[5]), *args[6:]))
+        honest = hidden.threshold
+        patch.setattr(hidden, "threshold", lambda noise, *rest: honest(_quieter(noise), *rest))
+        by = hidden.GroupsByThreshold
+        patch.setattr(hidden, "GroupsByThreshold", lambda *args: by(*args[:5], _quieter(args[5]), *args[6:]))
 
     assert_refused(lie, "a threshold")
 
@@ -434,8 +451,10 @@ def test_what_is_planned_with_chosen_bounds_costs_no_more_than_is_left() -> None
 
 
 def test_lies_are_told_of_what_there_is() -> None:
-    """Each kind of measurement is met."""
-    kinds = set()
+    """Each kind of measurement is met; weights, which people in more groups have, in lies of their own."""
+    people = dpsql.Table(FRAME, **FACTS, unit="pid", max_rows=16, max_groups=16)
+    weighted = dpsql.Session({"t": people}, budget=dpsql.Budget(10, 1e-3))
+    kinds = {type(weighted.explain("SELECT h FROM t GROUP BY h", epsilon=1, delta=1e-6).release.selection).__name__}
     for sql, terms in ASKED.values():
         made = session().explain(sql, epsilon=1, **terms).release
         kinds |= {type(each).__name__ for each in made.measurements}
@@ -443,6 +462,6 @@ def test_lies_are_told_of_what_there_is() -> None:
         kinds |= {type(part).__name__ for part in made.exact.parts}
         assert all(isinstance(grid, GridCounts) for grid in made.exact.grids)
         assert all(isinstance(draw, Draw) for draw in made.draws)
-    laws = {"CubeLaplace", "SplitLaplace", "SharedLaplace", "DiscreteGaussian"}
-    measurements = {"Share", "Levels", "Draw", "ShownGroups", "GroupsByThreshold", "GroupsByChance"}
+    laws = {"CubeLaplace", "SplitLaplace", "SharedLaplace", "RoundedGaussian"}
+    measurements = {"Share", "Levels", "Draw", "ShownGroups", "GroupsByThreshold", "GroupsByChance", "GroupsByWeights"}
     assert kinds >= measurements | laws | {"LatticeShare", "UnitTotal", "UnitMean", "CountUnits", "CountDistinct"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -18,6 +18,7 @@ from dpsql.accuracy.choices import Law, exponential_law, permute_and_flip_law
 from dpsql.core import quantiles as ranks
 from dpsql.core.exponential import Chooser, exponential, permute_and_flip
 from dpsql.core.quantiles import (
+    Tree,
     extreme_rank,
     fixed_rank_spread,
     quantiles,
@@ -27,7 +28,7 @@ from dpsql.core.quantiles import (
     rows_off,
 )
 from dpsql.errors import InternalError
-from dpsql.release.design.ranks import order_of
+from dpsql.release.design.ranks import tree_of
 from tests.core.test_samplers import FLOOR, p_value
 
 F = Fraction
@@ -322,53 +323,132 @@ def test_the_recursion_is_within_epsilon(qs: list[Fraction], law: Law):
     assert 0.3 < path_loss(qs, pairs_changed(), law, rows=1, bounded=True, one_group=True) <= 1 + 1e-9
 
 
+def tree_of_places(order: dict[tuple[int, int], int], first: int, last: int, part: Fraction) -> Tree | None:
+    """All levels with as much, the middle one first where the order is silent."""
+    if first == last:
+        return None
+    place = order.get((first, last), (first + last) // 2)
+    return Tree(place, part, tree_of_places(order, first, place, part), tree_of_places(order, place + 1, last, part))
+
+
+UNEVEN = [
+    tree_of_places({(0, 4): 0}, 0, 4, F(1, 3)),
+    tree_of_places({(0, 4): 1}, 0, 4, F(1, 3)),
+    tree_of_places({(0, 4): 0, (1, 4): 1, (2, 4): 2}, 0, 4, F(1, 4)),
+    Tree(1, F(1, 5), Tree(0, F(4, 5)), Tree(2, F(1, 10), None, Tree(3, F(7, 10)))),
+    Tree(2, F(1, 2), Tree(0, F(1, 8), None, Tree(1, F(3, 8))), Tree(3, F(1, 2))),
+    *(tree_of(tuple(TAIL), False, False, by_rho) for by_rho in (False, True)),
+]
+
+
 @pytest.mark.usefixtures("coarse")
-@pytest.mark.parametrize("order", [{(0, 4): 0}, {(0, 4): 1}, {(0, 4): 1, (2, 4): 2}, {(0, 4): 2, (0, 2): 0}], ids=str)
-def test_any_order_of_as_many_levels_is_within_epsilon(order: dict[tuple[int, int], int]):
-    most = path_loss(TAIL, pairs_added(), exponential_law, rows=1, bounded=False, order=order)
+@pytest.mark.parametrize("tree", UNEVEN, ids=str)
+def test_any_tree_that_is_worth_all_is_within_epsilon(tree: Tree):
+    """Draws that do not follow each other have what is left each, as rows are on one side of a cut."""
+    assert tree.along(1) <= 1
+    most = path_loss(TAIL, pairs_added(), exponential_law, rows=1, bounded=False, tree=tree)
     assert 0.3 < most <= 1 + 1e-9
+    assert path_loss(TAIL, pairs_changed(), exponential_law, rows=1, bounded=True, tree=tree) <= 1 + 1e-9
 
 
-def test_an_order_of_more_levels_is_refused():
+@pytest.mark.usefixtures("coarse")
+def test_parts_that_follow_each_other_and_are_worth_too_much_are_caught(monkeypatch: pytest.MonkeyPatch):
+    """Each of two levels with all of epsilon."""
+    monkeypatch.setattr(ranks, "whole_tree", lambda _qs, tree: tree)
+    tree = Tree(1, F(1), Tree(0, F(1)), Tree(2, F(1)))
+    assert path_loss(THREE, pairs_added(), exponential_law, rows=1, bounded=False, tree=tree) > 1.2
+
+
+def test_a_tree_of_more_than_epsilon_is_refused():
     counts = np.ones((1, 50), int)
-    for order in ({(0, 4): 0, (1, 4): 1, (2, 4): 2}, {(0, 4): 4}, {(0, 4): -1}, {(0, 4): 1, (2, 4): 1}):
+    more = Tree(1, F(1, 5), Tree(0, F(4, 5)), Tree(2, F(1, 10), None, Tree(3, F(701, 1000))))
+    of_others = (Tree(0, F(1)), Tree(1, F(1, 2), Tree(0, F(1, 2)), Tree(3, F(1, 4), None, Tree(2, F(1, 4)))))
+    for tree in (more, *of_others):
         with pytest.raises(InternalError):
-            quantiles(counts, TAIL, F(1), rows=1, bounded=False, chooser=exponential, order=order)
+            quantiles(counts, TAIL, F(1), rows=1, bounded=False, chooser=exponential, tree=tree)
+        with pytest.raises(InternalError):
+            rows_off(50, TAIL, F(1), rows=1, bounded=False, beta=F(1, 20), tree=tree)
+    with pytest.raises(ValueError, match="part"):
+        Tree(0, F(0))
+
+
+@pytest.mark.parametrize("tree", UNEVEN, ids=str)
+def test_what_a_tree_is_worth_is_that_of_its_dearest_way(tree: Tree):
+    def ways(of: Tree) -> Iterator[list[Fraction]]:
+        below = [each for each in (of.below, of.above) if each]
+        yield from ([of.part, *way] for each in below for way in ways(each))
+        if not below:
+            yield [of.part]
+
+    assert tree.along(1) == max(sum(way) for way in ways(tree))
+    assert tree.along(2) == max(sum(part**2 for part in way) for way in ways(tree))
 
 
 @pytest.mark.parametrize(
     "qs", [TAIL, [F(k, 8) for k in range(1, 8)], [F(0), F(1, 100), F(1, 50), F(1, 2), F(1)]], ids=str
 )
 @pytest.mark.parametrize(("bounded", "one_group"), [(False, False), (True, False), (True, True)])
-def test_the_order_that_is_chosen_has_the_least_squares_of_all(qs: list[Fraction], bounded: bool, one_group: bool):
-    """Beside all trees, with errors carried from draw to draw as they come."""
+@pytest.mark.parametrize("by_rho", [False, True])
+def test_the_tree_that_is_chosen_has_the_least_squares_of_all(
+    qs: list[Fraction], bounded: bool, one_group: bool, by_rho: bool
+):
+    """Beside all trees of as many levels that have as much, with errors carried from draw to draw as they come; and
+    its parts beside others near by, that cost no more."""
 
-    def squares(first: int, last: int, off: dict[int, Any], order: dict[tuple[int, int], int]) -> float:
+    def squares(tree: Tree | None, first: int, last: int, off: dict[int, Any]) -> float:
         """`off`: how far the ends are off, by whose draw; a rank aimed at lies between them."""
-        if first == last:
+        if tree is None:
             return 0.0
-        place = order[first, last]
+        place = tree.place
         low, high = (qs[first - 1] if first else F(0)), (qs[last] if last < len(qs) else F(1))
         inside = (qs[place] - low) / (high - low)
         own = float(1 - inside) * off[first - 1] + float(inside) * off[last]
-        own[place] = float(rank_spread(inside, bounded, one_group and last - first == len(qs)))
+        own[place] = float(rank_spread(inside, bounded, one_group and last - first == len(qs)) / tree.part)
         known = {**off, place: own}
-        return float(own @ own) + squares(first, place, known, order) + squares(place + 1, last, known, order)
+        inner = squares(tree.below, first, place, known) + squares(tree.above, place + 1, last, known)
+        return float(own @ own) + inner
 
-    def trees(first: int, last: int, levels: int) -> Iterator[dict[tuple[int, int], int]]:
+    def trees(first: int, last: int, levels: int) -> Iterator[Tree | None]:
         if first == last:
-            yield {}
+            yield None
         for place in range(first, last) if levels else ():
             for left, right in product(trees(first, place, levels - 1), trees(place + 1, last, levels - 1)):
-                yield {(first, last): place, **left, **right}
+                yield Tree(place, F(1, len(qs).bit_length()), left, right)
+
+    def near(tree: Tree) -> Iterator[Tree]:
+        """One part changed by a hundredth."""
+        for by in (F(99, 100), F(101, 100)):
+            yield replace(tree, part=tree.part * by)
+        yield from (replace(tree, below=each) for each in (near(tree.below) if tree.below else ()))
+        yield from (replace(tree, above=each) for each in (near(tree.above) if tree.above else ()))
+
+    def worth(tree: Tree) -> float:
+        """Of all, had it the same cost as another."""
+        return squares(tree, 0, len(qs), ends) * float(tree.along(2) if by_rho else tree.along(1) ** 2)
+
+    def evenly(tree: Tree | None) -> Tree | None:
+        below, above = (None if tree is None else evenly(each) for each in (tree and tree.below, tree and tree.above))
+        return tree and Tree(tree.place, F(1, len(qs).bit_length()), below, above)
 
     ends = {-1: np.zeros(len(qs)), len(qs): np.zeros(len(qs))}
-    chosen = order_of(tuple(qs), bounded, one_group)
-    assert chosen is not None
-    every = [squares(0, len(qs), ends, each) for each in trees(0, len(qs), len(qs).bit_length())]
-    assert squares(0, len(qs), ends, dict(chosen)) <= min(every) * (1 + 1e-9)
+    chosen = tree_of(tuple(qs), bounded, one_group, by_rho)
+    every = [squares(each, 0, len(qs), ends) for each in trees(0, len(qs), len(qs).bit_length())]
+    assert squares(evenly(chosen), 0, len(qs), ends) <= min(every) * (1 + 1e-9)
+    assert worth(chosen) <= min(map(worth, near(chosen))) * (1 + 1e-4)
+    even = evenly(chosen)
+    assert even is not None
+    assert worth(chosen) < worth(even)
     if qs is TAIL and not bounded:
-        assert chosen[0, 4] == 1
+        assert chosen.place == 1
+
+
+@pytest.mark.parametrize("many", [1, 2, 3, 31, 32, 33, 200])
+@pytest.mark.parametrize("by_rho", [False, True])
+def test_many_quantiles_have_a_tree_that_is_worth_all_of_epsilon(many: int, by_rho: bool):
+    tree = tree_of(tuple(F(k, many + 1) for k in range(1, many + 1)), False, False, by_rho)
+    assert tree.places == tuple(range(many))
+    assert 0.999 < tree.along(1) <= 1
+    assert many > 1 or tree.part == 1
 
 
 @pytest.mark.usefixtures("coarse")
@@ -412,17 +492,17 @@ def test_rows_on_both_sides_of_a_cut_are_caught(monkeypatch: pytest.MonkeyPatch)
     pairs = [(np.array([*half, added, *half[::-1]]), np.array([*half, 1 - added, *half[::-1]])) for added in (0, 1)]
     assert path_loss(THREE, pairs, exponential_law, rows=1, bounded=False) < 0.8
 
-    def overlapping(self: Any, first: int, last: int, part: Any, levels: int) -> None:
-        if first == last:
+    def overlapping(self: Any, tree: Tree | None, part: Any, _one_group: bool = False) -> None:
+        if tree is None:
             return
-        middle = (first + last) // 2
-        q = self.qs[middle]
-        piece = self._draw(part, (q - part.q_low) / (part.q_high - part.q_low), False)
-        self.places[:, middle] = piece
-        overlapping(self, first, middle, ranks._Part(part.low, 2 * piece + 2, part.q_low, q), levels)
-        overlapping(self, middle + 1, last, ranks._Part(2 * piece, part.high, q, part.q_high), levels)
+        q = self.qs[tree.place]
+        inside = (q - part.q_low) / (part.q_high - part.q_low)
+        piece = self._draw(part, inside, self.share * tree.part / rank_spread(inside, False))
+        self.places[:, tree.place] = piece
+        overlapping(self, tree.below, ranks.Part(part.low, 2 * piece + 2, part.q_low, q))
+        overlapping(self, tree.above, ranks.Part(2 * piece, part.high, q, part.q_high))
 
-    monkeypatch.setattr(ranks._Recursion, "fill", overlapping)
+    monkeypatch.setattr(ranks.Recursion, "fill", overlapping)
     assert path_loss(THREE, pairs, exponential_law, rows=1, bounded=False) > 1.05
 
 
@@ -510,7 +590,7 @@ def test_ranks_are_as_close_as_is_said(counts: list[int], qs: list[F], epsilon: 
     """At 95 %, but for half of a piece: off by more in at most 5 % of 1,000 draws, and 5 standard errors."""
     runs = 1_000
     off = rows_off(len(counts), qs, epsilon, rows=1, bounded=False, beta=F(1, 20))
-    off += max(counts) // (2 * ranks._pieces(len(counts))) * (len(qs) > 1)
+    off += max(counts) // (2 * ranks.pieces_of(len(counts))) * (len(qs) > 1)
     places = quantiles(np.tile(counts, (runs, 1)), qs, epsilon, rows=1, bounded=False, chooser=chooser)
     upto = np.cumsum(counts)
     targets = np.array([float(q) for q in qs]) * sum(counts)

@@ -17,6 +17,7 @@ import dpsql
 from dpsql.core import exponential as choosing
 from dpsql.core import quantiles as ranks
 from dpsql.core import runs, samplers
+from dpsql.core.cost import Cost
 from dpsql.core.exponential import Choosing, exponential
 from dpsql.core.runs import Counted, RoundNumbers, Runs, best_among, powers_of_ten, quantiles_among
 from tests.core.test_exponential import fits
@@ -157,8 +158,8 @@ def test_quantiles_are_those_of_the_grid_with_all_places(qs: list[Fraction], mon
     """Where each value stands once: the same law as `quantiles` by the exponential mechanism."""
     for table in TABLES:
         dense = np.array([[table.get(value, 0) for value in range(12)]] * DRAWS)
-        monkeypatch.setattr(ranks, "_pieces", lambda _: 2)
-        monkeypatch.setattr(runs, "_pieces", lambda _: 2)
+        monkeypatch.setattr(ranks, "pieces_of", lambda _: 2)
+        monkeypatch.setattr(runs, "pieces_of", lambda _: 2)
         how: dict[str, Any] = {"rows": 1, "bounded": False}
         plain = ranks.quantiles(dense, qs, F(2), chooser=exponential, **how)
         among = quantiles_among(EVEN, counted(*[table] * DRAWS), DRAWS, qs, F(2), **how)
@@ -197,8 +198,8 @@ def test_integers_decide_as_floats_do(monkeypatch: pytest.MonkeyPatch):
     gaps = pick.integers(0, 40, (300, 30))
     lengths = 2 ** pick.integers(0, 50, gaps.shape) * (pick.random(gaps.shape) < 0.8)
     gaps[np.arange(300), lengths.argmax(axis=1)] = 0
-    words = samplers._random_words(300)
-    monkeypatch.setattr(choosing, "_random_words", lambda n: words[:n])
+    words = samplers.random_words(300)
+    monkeypatch.setattr(choosing, "random_words", lambda n: words[:n])
     by_floats = exponential(gaps, F(1, 7), lengths)
     assert (np.take_along_axis(lengths, by_floats[:, None], axis=1) > 0).all()
     monkeypatch.setattr(choosing, "_MARGIN", 2.0)
@@ -269,7 +270,9 @@ def test_two_quantiles_are_within_epsilon_of_their_neighbours(changed: bool):
 
 
 def test_a_choice_paid_by_epsilon_costs_it_whatever_chooses():
-    assert Choosing("exponential", F(1), pure=True).loss == Choosing("permute_and_flip", F(1)).loss
+    """And as rho what its mechanism is worth."""
+    assert Choosing("exponential", F(1), pure=True).loss == Cost(F(1), rho=F(1, 8))
+    assert Choosing("permute_and_flip", F(1)).loss == Cost.of(F(1)) == Cost(F(1), rho=F(1, 2))
     assert Choosing("exponential", F(1)).loss.epsilon is None
 
 
@@ -326,6 +329,23 @@ def test_rows_without_a_value_count_for_nothing_and_groups_without_rows_have_any
     assert found.between(0, 1e9).all()
 
 
+@pytest.mark.parametrize("how", ["LAPLACE_THRESHOLD", "TRUNCATED_GEOMETRIC"])
+@pytest.mark.parametrize("keys", [["z", "m", "a"], ["a", "m", "z"], ["m", "z", "a"]])
+def test_groups_that_are_hidden_keep_their_own_rows_in_whatever_order_they_come(how: str, keys: list[str]):
+    """Groups are shown in the order of their keys, and rows are counted in that in which they came."""
+    middles = {"a": 1_000.0, "m": 200_000.0, "z": 3_000_000.0}
+    spread = np.random.default_rng(3).normal(0, 5, 2_000)
+    frame = pd.DataFrame({"k": np.repeat(keys, 2_000), "x": np.concatenate([middles[key] + spread for key in keys])})
+    frame = pd.concat([pd.DataFrame({"k": ["few"], "x": [7.0]}), frame], ignore_index=True)
+    sql = f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = {how}) k, MEDIAN(x), QUANTILE(x, 0.9)"
+    found = dpsql.query(frame, f"{sql} FROM t GROUP BY k", epsilon=20, delta=1e-9, bounds={"x": (0, 1e9)})
+    rows = list(found.df.itertuples(index=False))
+    assert [row[0] for row in rows] == sorted(keys)
+    for key, median, upper in rows:
+        assert abs(median - middles[key]) < 3
+        assert abs(upper - middles[key] - 6.4) < 3
+
+
 def test_public_tables_have_the_right_value():
     frame = pd.DataFrame({"x": [3.5, 1e6, 2.25], "n": [10**12, 7, 8], "k": ["a", "a", "b"]})
     session = dpsql.Session(
@@ -337,7 +357,7 @@ def test_public_tables_have_the_right_value():
 
 def test_the_charge_of_a_draw_among_runs():
     frame = pd.DataFrame({"x": np.arange(100.0), "u": np.arange(100) // 2})
-    for how, paid in (({"epsilon": 1}, (F(1), 0.5)), ({"rho": 0.1}, (None, 0.1))):
+    for how, paid in (({"epsilon": 1}, (F(1), 0.125)), ({"rho": 0.1}, (None, 0.1))):
         for declared in ({}, {"unit": "u", "max_rows": 2}):
             result = dpsql.query(frame, "SELECT MEDIAN(x) FROM t", bounds={"x": (0, 1e9)}, **declared, **how)
             (draw,) = result.explanation.release.draws

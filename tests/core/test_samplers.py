@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import multiprocessing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
@@ -24,6 +24,7 @@ import pytest
 from scipy.stats import chi2, norm
 
 from dpsql.core import samplers
+from tests.core.exact_words import decided_exactly
 
 Array = npt.NDArray[Any]
 FLOOR = 1e-9
@@ -313,24 +314,15 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             assert len(answer) == n
             return np.array(answer, np.uint64)
 
-        monkeypatch.setattr(samplers, "_random_words", words)
+        monkeypatch.setattr(samplers, "random_words", words)
 
     return play
 
 
 @pytest.fixture
-def decisions(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """A margin so wide that floats decide nothing; lists the words decided by exact arithmetic."""
-    words: list[int] = []
-
-    class Counted(samplers._LazyUniform):
-        def __init__(self, word: int) -> None:
-            words.append(word)
-            super().__init__(word)
-
-    monkeypatch.setattr(samplers, "_LazyUniform", Counted)
-    monkeypatch.setattr(samplers, "_MARGIN", 4.0)
-    return words
+def decisions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Floats decide nothing."""
+    return decided_exactly(monkeypatch)
 
 
 EXPONENTS = [
@@ -362,7 +354,7 @@ def word_of(x: Fraction, bits: int = 64) -> int:
 @pytest.mark.parametrize("x", EXPONENTS)
 @pytest.mark.parametrize("precision", [8, 72, 136, 400])
 def test_exp_bracket_encloses_tightly(x: Fraction, precision: int):
-    low, high = samplers._exp_bracket(x, precision)
+    low, high = samplers.exp_bracket(x, precision)
     truth = DIGITS.multiply(exp_of(x), Decimal(2**precision))
     assert Decimal(low) <= truth <= Decimal(high)
     assert high - low <= 2
@@ -378,7 +370,7 @@ def test_uniform_next_to_the_threshold(x: Fraction, words: int, step: int, scrip
     more = 0x5555_5555_5555_5555
     chunks = [prefix >> (bits - 64 * (i + 1)) & (2**64 - 1) for i in range(words)] + [more] * 3
     script(*[[chunk] for chunk in chunks[1:]])
-    got = samplers._LazyUniform(chunks[0]).below(partial(samplers._exp_bracket, x))
+    got = samplers.LazyUniform(chunks[0]).below(partial(samplers.exp_bracket, x))
     assert got is (Decimal(3 * prefix + 1) < DIGITS.multiply(exp_of(x), Decimal(3 * 2**bits)))
 
 
@@ -386,10 +378,10 @@ def test_a_lazy_uniform_keeps_its_bits_from_one_comparison_to_the_next(script: C
     """The bits drawn to compare with exp(-1) stay: one script for two comparisons."""
     threshold = word_of(Fraction(1))
     script([0])
-    u = samplers._LazyUniform(threshold)
-    assert u.below(partial(samplers._exp_bracket, Fraction(1)))
-    assert u.below(partial(samplers._exp_bracket, Fraction(1)))
-    assert not u.below(partial(samplers._exp_bracket, Fraction(1001, 1000)))
+    u = samplers.LazyUniform(threshold)
+    assert u.below(partial(samplers.exp_bracket, Fraction(1)))
+    assert u.below(partial(samplers.exp_bracket, Fraction(1)))
+    assert not u.below(partial(samplers.exp_bracket, Fraction(1001, 1000)))
 
 
 def test_bernoulli_exp_asks_for_the_rational_only_inside_the_margin(script: Callable[..., None]):

@@ -325,7 +325,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             assert len(answer) == n
             return np.array(answer, np.uint64)
 
-        monkeypatch.setattr(samplers, "_random_words", words)
+        monkeypatch.setattr(samplers, "random_words", words)
 
     return play
 

@@ -29,7 +29,7 @@ from dpsql.errors import InternalError
 from dpsql.release import calibrate
 from dpsql.release.intervals.intervals import interval
 from dpsql.release.release import Release
-from tests.core.checks import B, Shape, U, calibrated
+from tests.core.checks import B, Shape, U, calibrated, each_group_by_itself
 from tests.core.unit_checks import Question, people_stay_apart
 from tests.lies import Check, Lie, Patch, assert_caught
 from tests.release.given_shown import released_of
@@ -142,7 +142,7 @@ def test_which_part_of_a_stair_is_decided_exactly(
         assert len(found) == n
         return np.array(found, np.uint64)
 
-    monkeypatch.setattr(samplers, "_random_words", scripted)
+    monkeypatch.setattr(samplers, "random_words", scripted)
     assert samplers._on_inner(scale, width, inner, len(words)).tolist() == [each < word for each in words]
     if word < 2**64:
         for after, inside in ((rest - 1, True), (rest + 1, False)):
@@ -320,7 +320,8 @@ def draw_stairs_of_their_own_place(patch: Patch) -> None:
 def grouped_stairs() -> None:
     """All neighbours of two groups, exactly: how far stairs go down for what a person adds."""
     for how in ({"max_groups": 2, "max_rows_per_group": 2}, {"max_groups": 1, "max_rows_per_group": 2}):
-        made = made_by("SELECT g, COUNT(*) FROM t GROUP BY g", U, {"unit": "u", **how}, {})
+        with each_group_by_itself():
+            made = made_by("SELECT g, COUNT(*) FROM t GROUP BY g", U, {"unit": "u", **how}, {})
         noise = made.shares[0].noise
         most = how["max_rows_per_group"]
         moves = [(a, b) for a in range(most + 1) for b in range(most + 1) if how["max_groups"] == 2 or not a * b]
@@ -364,9 +365,9 @@ def test_each_lie_is_caught(lie: Lie, check: Callable[[], None], by: type[BaseEx
 
 def test_a_release_with_stairs_for_several_groups_is_refused():
     """Seen once more before it is charged."""
-    made = made_by(
-        "SELECT g, COUNT(*) FROM t GROUP BY g", U, {"unit": "u", "max_groups": 2, "max_rows_per_group": 2}, {}
-    )
+    limits = {"unit": "u", "max_groups": 2, "max_rows_per_group": 2}
+    with each_group_by_itself():
+        made = made_by("SELECT g, COUNT(*) FROM t GROUP BY g", U, limits, {})
     (share,) = made.shares
     lie = Staircase.calibrate(one(2), F(10))
     vector = paid.NoisyVector(share.places, lie, Cost.of(F(10)))

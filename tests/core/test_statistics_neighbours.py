@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 
 from dpsql.core.classes import ClassLaplace
-from dpsql.core.conversion import rho_for
 from dpsql.core.exact import SHARE_STEPS, ExactTable
+from dpsql.core.gaussian_curve import gaussian_rho
 from dpsql.core.loss import as_delta, as_epsilon
 from dpsql.core.measurement import Share
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SharedLaplace, SplitLaplace
+from dpsql.core.mechanisms import CubeLaplace, GaussianNoise, SharedLaplace, SplitLaplace
 from dpsql.core.staircase import Staircase
 from dpsql.errors import DPSQLError
 from dpsql.executors.pandas.columns import ColumnStore
@@ -73,7 +73,7 @@ def compare(made: Release, one: Cells, other: Cells, met: Met, where: str) -> No
     for share in made.shares:
         l1, cost = distance_of(share, one, other)
         assert l1 <= whole_l1(share), f"L1 distance {l1} of {whole_l1(share)}: {where}"
-        charged = share.cost.rho if isinstance(share.noise, DiscreteGaussian) else share.cost.epsilon
+        charged = share.cost.rho if isinstance(share.noise, GaussianNoise) else share.cost.epsilon
         assert charged is not None
         assert cost <= charged, f"a change that costs {float(cost)}, charged {float(charged)}: {where}"
         met.l1 = max(met.l1, l1)
@@ -97,13 +97,16 @@ def distance_of(share: Share, one: Cells, other: Cells) -> tuple[int, Fraction]:
         l1 += sum(change)
         squares += sum(each * each for each in change)
         stairs += sum(-(-each // noise.width) for each in change) if isinstance(noise, Staircase) else 0
+    if share.reach.across is not None:  # one draw for all groups
+        moves = [abs(one[group][place] - other[group][place]) for group in one for place in share.places]
+        return l1, max(moves) / noise.exact_scale  # type: ignore[attr-defined]
     if isinstance(noise, CubeLaplace | ClassLaplace):
         return l1, largest / noise.exact_scale
     if isinstance(noise, SplitLaplace | SharedLaplace):
         return l1, l1 / noise.exact_scale
     if isinstance(noise, Staircase):  # each number in each group may go down every stair that its change begins
         return l1, stairs / noise.exact_scale
-    assert isinstance(noise, DiscreteGaussian)
+    assert isinstance(noise, GaussianNoise)
     return l1, squares / (2 * noise.variance)
 
 
@@ -112,13 +115,15 @@ def check_cost(made: Release) -> None:
     its share."""
     for share in made.shares:
         noise = share.noise
-        if isinstance(noise, DiscreteGaussian):
+        if isinstance(noise, GaussianNoise):
             rho = share.reach.l2_squared / (2 * noise.variance)
             assert rho <= share.cost.rho, f"noise of rho {float(rho)}, charged {share.cost}"
             if share.cost.epsilon is not None:
-                assert share.cost.rho <= rho_for(share.cost.epsilon, share.cost.delta)
+                assert share.cost.rho <= gaussian_rho(share.cost.epsilon, share.cost.delta)
         else:
             steps = share.reach.cube_sensitivity if isinstance(noise, CubeLaplace | ClassLaplace) else whole_l1(share)
+            if share.reach.across is not None:
+                steps = share.reach.across.largest
             if isinstance(noise, Staircase):  # one number in one group goes down every stair that its change begins
                 assert (share.reach.dimension, share.reach.groups) == (1, 1)
                 steps = -(-steps // noise.width)
@@ -393,7 +398,7 @@ class Statistics(Asking):
         super().compare(one, other, where)
         for share in self.made.shares:
             l1, cost = distance_of(share, one.cells, other.cells)
-            charged = share.cost.rho if isinstance(share.noise, DiscreteGaussian) else share.cost.epsilon
+            charged = share.cost.rho if isinstance(share.noise, GaussianNoise) else share.cost.epsilon
             assert charged is not None
             assert l1 <= whole_l1(share), f"L1 distance {l1} of {whole_l1(share)}: {where}"
             assert cost <= charged, f"a change that costs {float(cost)}, charged {float(charged)}: {where}"
@@ -437,11 +442,16 @@ PEOPLE_HOWS: tuple[dict[str, Any], ...] = ({}, {"mechanism": "gaussian"}, {"stra
 
 
 def check_people(
-    sql: str, limits: dict[str, int], how: dict[str, Any], databases: Iterable[Data], seed: int = SEED
+    sql: str,
+    limits: dict[str, int],
+    how: dict[str, Any],
+    databases: Iterable[Data],
+    seed: int = SEED,
+    flavour: unit_checks.Flavour = unit_checks.INTEGERS,
 ) -> float:
     """Every neighbour of some databases, and any order of their rows; how much of the charge was attained."""
     rng = random.Random(seed)
-    world = people().limited(**limits)
+    world = people(flavour).limited(**limits)
     kept = KEPT.setdefault(tuple(limits.items()), {})
     unbounded, bounded = (Statistics(world, sql, relation, dict(how), kept) for relation in (U, B))
     if bounded.made.exact == unbounded.made.exact:
@@ -484,7 +494,7 @@ def test_statistics_of_many_people(sql: str, part: int):
         KEPT.clear()
         databases = unit_checks.databases_of(flavour, SEED + part, 6)
         for limits in PEOPLE_LIMITS:
-            check_people(sql, limits, PEOPLE_HOWS[part % len(PEOPLE_HOWS)], databases, SEED + part)
+            check_people(sql, limits, PEOPLE_HOWS[part % len(PEOPLE_HOWS)], databases, SEED + part, flavour)
 
 
 CLOSE = 2.0**-31
@@ -534,10 +544,10 @@ def check_noise_of_statistics() -> None:
         if isinstance(law, CubeLaplace) and law.dimension > 1:
             scale, size = float(np.abs(noise).max(axis=0).mean()) / law.dimension, DRAWS * law.dimension
             spent = reach.cube_sensitivity / scale
-        elif isinstance(law, DiscreteGaussian):
+        elif isinstance(law, GaussianNoise):
             rho, size = float(reach.l2_squared) / (2 * float((noise**2).mean())), noise.size / 2
             assert made.cost.epsilon is not None
-            spent = rho / float(rho_for(as_epsilon(made.cost.epsilon), as_delta(made.cost.delta)))
+            spent = rho / float(gaussian_rho(as_epsilon(made.cost.epsilon), as_delta(made.cost.delta)))
             spent *= float(made.cost.epsilon)
         else:
             mean, size = float(np.abs(noise).mean()), noise.size

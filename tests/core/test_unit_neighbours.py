@@ -101,11 +101,11 @@ def test_every_small_limit(sql: str):
         unbounded, bounded = Asking(world, sql, U, {}, executors), Asking(world, sql, B, {}, executors)
         if bounded.made.exact == unbounded.made.exact:
             bounded.tables = unbounded.tables
-        for asking in (unbounded, bounded):
+        for asking in (bounded, unbounded):
             found = [asking.exact(world.data(e=chosen)) for chosen in tables]
             for one, other in itertools.product(found, found if asking is bounded else found[:1]):
                 asking.compare(one, other, f"{sql} {said}")
-        if sql == "SELECT k, COUNT(*) FROM e GROUP BY k":
+        if sql == "SELECT k, COUNT(*) FROM e GROUP BY k" and unbounded.made.reach.across is None:
             reached = max(sum(cells[0] for cells in one.cells.values()) for one in found)
             assert reached == unbounded.made.reach.cube_sensitivity, (
                 f"{said}: {unbounded.made.reach.cube_sensitivity}, {reached} reached"

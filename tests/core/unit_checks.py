@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 
 import dpsql
-from dpsql.core.exact import ExactTable
+from dpsql.core.exact import CountDistinct, ExactTable
 from dpsql.core.loss import PrivacyLoss, as_delta, as_epsilon
 from dpsql.core.selection import show_probability
 from dpsql.core.unit import Neighbours
@@ -32,7 +32,7 @@ from dpsql.session import prepare
 from dpsql.session.public_tables import public_data, resolved
 from dpsql.sql.catalog import Catalog
 from tests.core.checks import INF, NAN, B, Cells, Row, U, cells_of, moved, series
-from tests.measured import by_chance, height_of, norm_of
+from tests.measured import assert_across, by_chance, by_weights, height_of, norm_of
 
 Data = dict[str, tuple[Row, ...]]
 KEYS = (bytes(32), bytes(range(32)))
@@ -187,6 +187,7 @@ def check_cost(made: Release, sql: str) -> None:
     """What the noise of each share and the choice of groups are worth comes to no more than is charged."""
     losses = [share.noise.loss(share.reach) for share in made.shares]
     losses += [groups.law.loss for groups in by_chance(made)]
+    losses += [groups.cost for groups in by_weights(made)]
     epsilon, delta = (sum((getattr(each, word) for each in losses), Fraction(0)) for word in ("epsilon", "delta"))
     if height_of(made):
         chance = _own_shown(made)
@@ -240,9 +241,10 @@ class Asking:
                 self.tables[name, key] = self.executors[name].execute(self.made.exact, key)
         table = self.tables[name, key]
         cells = cells_of(self.made, table)
-        if not by_chance(self.made):
+        counted = (*by_chance(self.made), *by_weights(self.made))
+        if not counted:
             return Exact(cells)
-        counts = table.parts[by_chance(self.made)[0].part].tolist()
+        counts = table.parts[counted[0].part].tolist()
         return Exact(cells, dict(zip(cells, counts, strict=True)))
 
     def where(self, data: Data, other: Data) -> str:
@@ -259,7 +261,12 @@ class Asking:
             group: [abs(x - y) for x, y in zip(one.cells.get(group, zero), other.cells.get(group, zero), strict=True)]
             for group in one.cells.keys() | other.cells.keys()
         }
+        signed = [
+            [x - y for x, y in zip(one.cells.get(group, zero), other.cells.get(group, zero), strict=True)]
+            for group in changes
+        ]
         for share in made.shares:
+            assert_across(share, signed, where)
             largest = sum(norm_of(share, change) for change in changes.values())
             squared = sum(change[i] ** 2 for change in changes.values() for i in share.places)
             assert largest <= share.reach.cube_sensitivity, (
@@ -288,6 +295,13 @@ class Asking:
             if height_of(made):
                 alone = {**one.cells, **other.cells}[group][made.lattice.selection]
                 assert abs(alone) <= made.lattice.most_of_a_unit, f"{group} of one unit counts {alone} steps: {where}"
+        for chosen in by_weights(made):
+            common = one.units.keys() & other.units.keys()
+            squares = sum((one.units[group] - other.units[group]) ** 2 for group in common)
+            assert squares <= chosen.reach.l2_squared, f"weights move by {squares}: {where}"
+            own = [held[group] for held in (one.units, other.units) for group in held.keys() - common]
+            chance = sum(float(chosen.noise.upper_tail(chosen.height - weight)) for weight in own)
+            assert chance <= chosen.delta, f"own groups are shown with {chance}: {where}"
         if by_chance(made):
             moved = {g: abs(one.units.get(g, 0) - other.units.get(g, 0)) for g in one.units.keys() | other.units.keys()}
             assert max(moved.values(), default=0) <= 1, f"one unit counts {moved}: {where}"
@@ -309,15 +323,27 @@ def total(parts: Sequence[Exact]) -> Exact:
     return Exact({group: tuple(found) for group, found in cells.items()}, units)
 
 
+def only(places: Sequence[int], exact: Exact) -> Exact:
+    """Some of the coordinates."""
+    return Exact({group: tuple(steps[place] for place in places) for group, steps in exact.cells.items()}, exact.units)
+
+
 def check_apart(asking: Asking, data: Data) -> None:
     """Units are counted apart: what a database comes to is the sum of what each of its units comes to by itself, under
-    any one hash key, and nobody's rows come to nothing. So no unit's rows change what another one adds."""
+    any one hash key, and nobody's rows come to nothing. So no unit's rows change what another one adds. But for numbers
+    of different values: two units may have one value."""
     world = asking.world
+    parts = asking.made.exact.parts
+    summed = [
+        place
+        for place, each in enumerate(asking.made.coordinates)
+        if not any(isinstance(parts[part], CountDistinct) for part, _ in each.terms)
+    ]
     nobody = asking.exact(world.rows_of(data, None), KEYS[0])
     for key in asking.keys:
         whole = asking.exact(data, key)
         alone = [asking.exact(world.rows_of(data, unit), key) for unit in world.units(data)]
-        found, expected = whole, total([nobody, *alone])
+        found, expected = (only(summed, each) for each in (whole, total([nobody, *alone])))
         assert found == expected, (
             f"units are not counted apart: {asking.sql}\n{data}\nall together {found}\none by one {expected}"
         )
@@ -947,6 +973,9 @@ def check_chances(asked: Sequence[Question] | None = None) -> None:
         for relation in (U, B):
             made = planned(each.world, each.sql, relation, **each.how)
             most = made.analysis.bounds.units.groups * (2 if relation == B else 1)
+            if by_weights(made):  # heights are checked where they are made, for every number of groups
+                assert made.selection.groups >= most, f"{each} | {relation}"
+                continue
             if by_chance(made):
                 chance = by_chance(made)[0].law.probability(1)
             elif height_of(made):

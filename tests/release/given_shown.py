@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm
 
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian
+from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, GaussianNoise, RoundedGaussian
 from dpsql.release.intervals.intervals import interval
 from dpsql.release.release import Release, Released
 from tests.measured import height_of
@@ -23,6 +24,9 @@ def released_of(made: Release, steps: Any) -> Released:
 def probabilities(noise: Any, reach: int) -> tuple[Any, Any]:
     """Whole numbers and the chance of each as noise of one coordinate, up to a factor; written out by hand."""
     x = np.arange(-reach, reach + 1)
+    if isinstance(noise, RoundedGaussian):
+        tails = norm.sf((np.abs(x) - 0.5) / noise.scale) - norm.sf((np.abs(x) + 0.5) / noise.scale)
+        return x, np.where(x == 0, 1 - 2 * norm.sf(0.5 / noise.scale), tails)
     if isinstance(noise, DiscreteGaussian):
         return x, np.exp(-x * x / (2 * float(noise.variance)))
     assert not isinstance(noise, CubeLaplace) or noise.dimension == 1
@@ -67,7 +71,7 @@ def conditional_steps(made: Release, least: float, words: np.random.Generator, d
             weights = (r / (t + 2)) ** (d - 1)
             steps[place] = t + (r - t) * words.uniform(0, 1, draws)
     else:
-        gaussian = isinstance(noise, DiscreteGaussian)
+        gaussian = isinstance(noise, GaussianNoise)
         steps = words.normal(size=(d, draws)) if gaussian else words.laplace(size=(d, draws))
         if t > 0:
             ahead = words.exponential(size=draws) / (max(t, 1.0) if gaussian else 1.0)

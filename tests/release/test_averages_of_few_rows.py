@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core import samplers
 from dpsql.plan.expressions import Vector
 from dpsql.release.finish import finish, slot_vectors
 from dpsql.release.intervals.conditions import conditions, of_having
@@ -19,6 +18,7 @@ from dpsql.release.stages import run_stages
 from dpsql.schema.numbers import SOME_ROWS
 from tests.core.checks import B, Shape, U, calibrated, run_exactly, stacked
 from tests.release.given_shown import released_of
+from tests.seeding import seed
 
 SHAPE = Shape(
     {"x": "float64", "y": "float64", "g": object}, {"bounds": {"x": (0, 100), "y": (0, 9)}, "keys": {"g": ["a"]}}
@@ -31,8 +31,7 @@ ROWS = [1, 2, 5, 10, 100]
 
 @pytest.fixture(autouse=True)
 def _seeded(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = np.random.default_rng(16)
-    monkeypatch.setattr(samplers, "_random_words", lambda n: words.integers(0, 2**64, n, dtype=np.uint64))
+    seed(monkeypatch, 16)
 
 
 def drawn(

@@ -12,7 +12,7 @@ import pytest
 
 from dpsql.core.classes import ClassLaplace
 from dpsql.release.design import choose
-from dpsql.release.design.cells import cells_of
+from dpsql.release.design.told_apart import cells_of
 from dpsql.release.release import Release
 from tests.core.checks import B, Shape, U, calibrated, run_exactly
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import dpsql
-from dpsql.core import samplers
 from dpsql.release.intervals.averages import average_at_worst
 from tests.core.checks import B, Shape, U, calibrated
 from tests.release.given_shown import released_of
+from tests.seeding import seed
 
 SHAPE = Shape({"x": "float64", "y": "float64"}, {"bounds": {"x": (0, 100), "y": (-1, 1)}, "nullable": {"x": False}})
 
@@ -18,8 +18,7 @@ SHAPE = Shape({"x": "float64", "y": "float64"}, {"bounds": {"x": (0, 100), "y": 
 @pytest.mark.parametrize("rows", [100, 1000])
 @pytest.mark.parametrize("asked", ["AVG(x)", "AVG(y)", "AVG(x), COUNT(*), SUM(y)"])
 def test_averages_are_off_by_no_more_at_worst(asked: str, rows: int, relation: str, monkeypatch: pytest.MonkeyPatch):
-    words = np.random.default_rng(8)
-    monkeypatch.setattr(samplers, "_random_words", lambda n: words.integers(0, 2**64, n, dtype=np.uint64))
+    seed(monkeypatch, 8)
     made = calibrated(SHAPE.schema(), f"SELECT {asked} FROM t", relation)
     (estimate, *_) = made.estimates
     worst = average_at_worst(made, estimate, rows, 0.95)

@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsql.core import samplers
 from dpsql.release.finish import finish
 from dpsql.release.intervals.intervals import interval
 from dpsql.release.noise_expressions import Linear, Ratio, form_of
 from dpsql.release.release import Release, Released
 from tests.core.checks import B, Shape, U, calibrated, run_exactly, stacked
+from tests.seeding import seed
 
 DRAWS = 4_000
 LEVELS = (0.5, 0.9, 0.95)
@@ -37,8 +37,7 @@ Bounds = tuple[Any, Any]
 
 @pytest.fixture(autouse=True)
 def _seeded(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = np.random.default_rng(6)
-    monkeypatch.setattr(samplers, "_random_words", lambda n: words.integers(0, 2**64, n, dtype=np.uint64))
+    seed(monkeypatch, 6)
 
 
 def table(rows: int) -> pd.DataFrame:

@@ -20,7 +20,6 @@ import pytest
 
 import dpsql
 from dpsql import accuracy
-from dpsql.core import samplers
 from dpsql.core.unit import Neighbours
 from dpsql.errors import BudgetExceeded, DPSQLError, InvalidPrivacyParameter, SQLSyntaxError, UnsupportedSQL
 from dpsql.executors.pandas.executor import PandasExecutor
@@ -33,6 +32,7 @@ from dpsql.shell.magic import Magic
 from dpsql.shell.prompt import Prompt
 from dpsql.sql.catalog import Catalog
 from tests.core.checks import B, Shape, U, run_exactly, stacked
+from tests.seeding import seed
 
 COUNT = "SELECT COUNT(*) AS n FROM t"
 FOUND = Fraction("0.5382")  # for COUNT within 5 at 95 %: ln of it solves 2 a^6 / (1 + a) = 0.05
@@ -81,7 +81,7 @@ def widest(result: dpsql.Result, level: float) -> float:
         ("SELECT SUM(p) AS s FROM t", 30, {}),
         (COUNT, 3, {"facts": UNIT}),
         ("SELECT COUNT(DISTINCT u) AS n FROM t", 1, {"facts": UNIT}),
-        ("SELECT g, COUNT(DISTINCT u) AS n FROM t GROUP BY g", 2, {"facts": UNIT}),
+        ("SELECT g, COUNT(DISTINCT u) AS n FROM t GROUP BY g", 2, {"facts": UNIT, "strategy": "split"}),
     ],
 )
 @pytest.mark.parametrize(("error", "confidence"), [(5, 0.95), (0.3, 0.9), (7.9, 0.5), (40, 0.999), (1000, 0.99)])
@@ -90,6 +90,16 @@ def test_whole_numbers_get_the_epsilon_that_the_exact_law_needs(
 ):
     least = accuracy.epsilon_for(error, confidence, sensitivity)
     assert ask(sql, error=error, confidence=confidence, **how).loss.epsilon == shown(least)
+
+
+@pytest.mark.parametrize(("error", "confidence"), [(5, 0.95), (0.3, 0.9), (7.9, 0.5), (40, 0.999)])
+def test_one_draw_for_all_groups_needs_no_more(error: float, confidence: float):
+    """Of two groups, a person in both: a half of what noise for each group by itself needs, or as much."""
+    least = accuracy.epsilon_for(error, confidence, 2)
+    found = ask("SELECT g, COUNT(DISTINCT u) AS n FROM t GROUP BY g", error=error, confidence=confidence, facts=UNIT)
+    assert found.loss.epsilon <= shown(least)
+    assert found.loss.epsilon < shown(least) or error < 1
+    assert widest(found, confidence) <= error
 
 
 def test_a_count_within_five_costs_what_the_manual_says():
@@ -175,8 +185,7 @@ def test_drawn_answers_are_as_close_as_promised(
     monkeypatch: pytest.MonkeyPatch, sql: str, how: dict[str, Any], tight: str
 ):
     """Each of 40,000 answers is as near as its confidence says; the column that decides hardly more often."""
-    words = np.random.default_rng(1)
-    monkeypatch.setattr(samplers, "_random_words", lambda n: words.integers(0, 2**64, n, dtype=np.uint64))
+    seed(monkeypatch, 1)
     schema = Shape({"x": "float64", "p": "int64", "g": object, "u": "int64"}, FACTS).schema()
     how, runs = dict(how), 40_000
     terms = Terms.of(None, how.pop("delta", None), None, how.pop("error"), how.pop("confidence", 0.95))
@@ -546,7 +555,21 @@ def test_the_largest_epsilons_are_found():
 
 def test_the_command_line_takes_it_in_the_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     FRAME.to_csv(tmp_path / "t.csv", index=False)
-    assert main([str(tmp_path / "t.csv"), "--budget", "1", "-c", f"{COUNT} WITHIN 5 CONFIDENCE 95"]) == 0
+    assert (
+        main(
+            [
+                str(tmp_path / "t.csv"),
+                "--budget",
+                "1",
+                "--yes",
+                "--mode",
+                "box",
+                "-c",
+                f"{COUNT} WITHIN 5 CONFIDENCE 95",
+            ]
+        )
+        == 0
+    )
     out, err = capsys.readouterr()
     assert "±5" in out
     assert "spent epsilon 0.5382 · left epsilon 0.4618 of 1" in err

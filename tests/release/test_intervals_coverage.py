@@ -15,11 +15,11 @@ import pandas as pd
 import pytest
 
 from dpsql.accuracy.widths import half_width
-from dpsql.core import samplers
 from dpsql.release.finish import finish
 from dpsql.release.intervals.intervals import interval
 from dpsql.release.release import Released
-from tests.core.checks import B, Shape, U, calibrated, run_exactly, stacked
+from tests.core.checks import B, Shape, U, calibrated, of_copies, run_exactly, stacked
+from tests.seeding import seed
 
 DRAWS = 10_000
 SHAPE = Shape(
@@ -30,8 +30,7 @@ SHAPE = Shape(
 
 @pytest.fixture(autouse=True)
 def _seeded(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = np.random.default_rng(19)
-    monkeypatch.setattr(samplers, "_random_words", lambda n: words.integers(0, 2**64, n, dtype=np.uint64))
+    seed(monkeypatch, 19)
 
 
 def table(rows: int) -> pd.DataFrame:
@@ -60,7 +59,7 @@ def covered(
     """The share of covered answers, and how wide the intervals are, by aggregate."""
     schema, frame = SHAPE.schema(), table(rows)
     made = calibrated(schema, sql, relation, **options)
-    released = made.privatise(stacked(run_exactly(made, schema, frame), draws))
+    released = of_copies(made).privatise(stacked(run_exactly(made, schema, frame), draws))
     released = Released((), released.values)
     found = {}
     for output, aggregate in zip(made.query.finish.outputs, aggregates, strict=True):
@@ -150,7 +149,7 @@ def test_whole_sums_with_noise_in_half_steps_are_covered(value: int):
     made = calibrated(schema, "SELECT SUM(p), AVG(p) FROM t", B, epsilon=5.196, mechanism="laplace")
     assert made.noise is not None
     assert half_width(made.noise, 0.95) * made.coordinates[-1].unit == 5.5
-    released = Released((), made.privatise(stacked(run_exactly(made, schema, frame), 4 * DRAWS)).values)
+    released = Released((), of_copies(made).privatise(stacked(run_exactly(made, schema, frame), 4 * DRAWS)).values)
     low, high = interval(made, released, made.query.finish.outputs[0].expr, 0.95)  # type: ignore[misc]
     exact = 21 * value
     assert np.mean((low <= exact) & (exact <= high)) >= 0.95 - 5 * math.sqrt(0.95 * 0.05 / (4 * DRAWS))
@@ -162,7 +161,7 @@ def test_averages_of_very_few_rows_are_covered_too(rows: int, relation: str):
     """The set of means can be empty or split near a count of 0; its hull, or the whole range, is given."""
     schema, frame = SHAPE.schema(), table(rows)
     made = calibrated(schema, "SELECT AVG(x) FROM t", relation)
-    released = Released((), made.privatise(stacked(run_exactly(made, schema, frame), DRAWS)).values)
+    released = Released((), of_copies(made).privatise(stacked(run_exactly(made, schema, frame), DRAWS)).values)
     low, high = interval(made, released, made.query.finish.outputs[0].expr, 0.95)  # type: ignore[misc]
     assert np.isfinite(low).all()
     assert np.isfinite(high).all()
@@ -176,7 +175,7 @@ def test_simultaneous_intervals_hold_together():
     """Every cell of a column at once, over 16 groups: what `intervals(simultaneous=True)` uses."""
     schema = SHAPE.schema()
     made = calibrated(schema, "SELECT AVG(x), COUNT(*) FROM t", U)
-    released = Released((), made.privatise(stacked(run_exactly(made, schema, table(100)), 16 * 2000)).values)
+    released = Released((), of_copies(made).privatise(stacked(run_exactly(made, schema, table(100)), 16 * 2000)).values)
     exact = {0: table(100)["x"].mean(), 1: 100}
     for index, output in enumerate(made.query.finish.outputs):
         low, high = interval(made, released, output.expr, 0.95 ** (1 / 16))  # type: ignore[misc]
@@ -188,7 +187,7 @@ def test_the_interval_holds_the_shown_answer():
     """The point shown, rounded or clipped, lies in its own interval (where it is a number)."""
     schema, frame = SHAPE.schema(), table(100)
     made = calibrated(schema, "SELECT AVG(x) AS m, SUM(p) AS s, COUNT(*) AS c FROM t", U)
-    released = made.privatise(stacked(run_exactly(made, schema, frame), 2000))
+    released = of_copies(made).privatise(stacked(run_exactly(made, schema, frame), 2000))
     released = Released((), released.values)
     answer = finish(made, released)
     for output, vector in zip(made.query.finish.outputs, answer.vectors, strict=True):
@@ -201,7 +200,7 @@ def test_intervals_of_groups_that_are_shown():
     """A reader sees the intervals of shown groups only; a small group is shown when its noise is large."""
     schema = SHAPE.schema(keys={})
     made = calibrated(schema, "SELECT g, COUNT(*) FROM t GROUP BY g", U, delta=1e-6)
-    released = made.privatise(stacked(run_exactly(made, schema, table(12)), 100_000))
+    released = of_copies(made).privatise(stacked(run_exactly(made, schema, table(12)), 100_000))
     low, high = interval(made, released, made.query.finish.outputs[1].expr, 0.95)  # type: ignore[misc]
     assert released.groups > 500
     assert np.mean((low <= 12) & (high >= 12)) >= 0.95

@@ -13,7 +13,6 @@ import pytest
 
 from dpsql.accuracy import widths
 from dpsql.accuracy.classes import half_widths
-from dpsql.core import samplers
 from dpsql.core.classes import ClassLaplace
 from dpsql.core.mechanisms import CubeLaplace
 from dpsql.plan.expressions import Vector
@@ -22,6 +21,7 @@ from dpsql.release.intervals.intervals import interval
 from dpsql.release.release import Released
 from dpsql.release.stages import run_stages
 from tests.core.checks import B, Shape, U, calibrated, run_exactly, stacked
+from tests.seeding import seed
 
 DRAWS = 10_000
 SHAPE = Shape(
@@ -32,8 +32,7 @@ SHAPE = Shape(
 
 @pytest.fixture(autouse=True)
 def _seeded(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = np.random.default_rng(19)
-    monkeypatch.setattr(samplers, "_random_words", lambda n: words.integers(0, 2**64, n, dtype=np.uint64))
+    seed(monkeypatch, 19)
 
 
 def table(rows: int) -> pd.DataFrame:

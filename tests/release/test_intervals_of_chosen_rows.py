@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core import samplers
 from dpsql.plan.expressions import Vector
 from dpsql.release.finish import finish
 from dpsql.release.intervals.conditions import conditions, of_having
@@ -22,6 +21,7 @@ from dpsql.release.stages import run_stages
 from dpsql.session.run import finished
 from tests.core.checks import Shape, U, calibrated, run_exactly, stacked
 from tests.release.given_shown import probabilities, released_of
+from tests.seeding import seed
 
 SHAPE = Shape(
     {"k": "int64", "x": "float64", "y": "float64", "g": object, "e": "int64"},
@@ -35,8 +35,7 @@ SHAPE = Shape(
 
 @pytest.fixture(autouse=True)
 def _seeded(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = np.random.default_rng(45)
-    monkeypatch.setattr(samplers, "_random_words", lambda n: words.integers(0, 2**64, n, dtype=np.uint64))
+    seed(monkeypatch, 45)
 
 
 def made_by(sql: str, **options: Any) -> Release:

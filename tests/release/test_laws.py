@@ -18,10 +18,10 @@ import pytest
 import dpsql
 from dpsql.accounting import gaussian_delta
 from dpsql.core.classes import law_of
-from dpsql.core.conversion import rho_for
 from dpsql.core.exact import ExactTable
+from dpsql.core.gaussian_curve import gaussian_rho
 from dpsql.core.loss import Allowance
-from dpsql.core.mechanisms import DiscreteGaussian
+from dpsql.core.mechanisms import GaussianNoise
 from dpsql.core.staircase import Staircase
 from dpsql.core.unit import Neighbours
 from dpsql.errors import BudgetExceeded, DPSQLError
@@ -29,7 +29,7 @@ from dpsql.plan.expressions import Vector
 from dpsql.release.laws import crossover
 from dpsql.release.release import Release
 from dpsql.session import prepare
-from tests.core.checks import B, U
+from tests.core.checks import B, U, of_copies
 from tests.core.unit_checks import CLAUSE, World
 from tests.measured import by_chance, height_of
 
@@ -91,9 +91,10 @@ CASES = [random_case(random.Random(seed)) for seed in range(200)]
 
 def standard_errors(made: Release, draws: int) -> list[float]:
     """Of each aggregation, by many releases of an empty group, nothing hidden; an average's is that of its sum."""
+    draws -= draws % math.prod(len(key.values or (0,)) for key in made.exact.keys)
     nothing = np.zeros((len(made.exact.parts), draws), dtype=np.int64)
     table = ExactTable(tuple(Vector(np.arange(draws)) for _ in made.exact.keys), nothing, draws)
-    values = replace(made, measurements=made.shares).privatise(table).values
+    values = of_copies(replace(made, measurements=made.shares)).privatise(table).values
     found = []
     for each in made.estimates:
         noise = np.zeros(draws)
@@ -139,7 +140,7 @@ def even_chance(made: Release) -> float:
 
 
 def is_gaussian(made: Release) -> bool:
-    return any(isinstance(share.noise, DiscreteGaussian) for share in made.shares)
+    return any(isinstance(share.noise, GaussianNoise) for share in made.shares)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda each: f"{each.sql} {each.how}")
@@ -197,10 +198,11 @@ def test_an_average_in_the_middle_has_the_error_of_its_sum():
     assert choice is not None
     errors = {}
     for law in ("laplace", "gaussian"):
-        made = case.made(law)
+        made = of_copies(case.made(law))
         (average, count) = made.estimates
-        exact = np.zeros((len(made.exact.parts), DRAWS), dtype=np.int64)
-        table = ExactTable((Vector(np.arange(DRAWS)),), exact, DRAWS)
+        groups = DRAWS // 30 * 30  # whole copies
+        exact = np.zeros((len(made.exact.parts), groups), dtype=np.int64)
+        table = ExactTable((Vector(np.arange(groups)),), exact, groups)
         values = made.privatise(table).values
         assert average.sum is not None
         assert count.count is not None
@@ -248,7 +250,8 @@ def test_by_rho_noise_is_gaussian(case: Case):
     made = replace(case, how={"rho": 0.02, "delta": case.how["delta"]}).made("auto")
     if made.shares:
         assert made.choice is not None
-        assert made.choice.chosen == "gaussian"
+        together = any(share.reach.across for share in made.shares)  # one draw for all groups may have less
+        assert made.choice.chosen == "gaussian" or together
         assert made.choice.crossover == 0.5
 
 
@@ -267,7 +270,7 @@ def test_the_crossover_is_a_little_above_that_of_continuous_noise(epsilon: float
     found = crossover(Allowance(F(epsilon)), F(repr(delta)))
     analytic = gaussian_epsilon_crossover(epsilon, delta)
     assert analytic == pytest.approx(cells, abs=0.06)
-    assert analytic < found < 1.2 * analytic
+    assert analytic * (1 - 1e-9) < found < 1.2 * analytic  # exact tails: the same but for rounding
 
 
 def gaussian_epsilon_crossover(epsilon: float, delta: float) -> float:
@@ -280,8 +283,8 @@ def gaussian_epsilon_crossover(epsilon: float, delta: float) -> float:
 
 
 def counts_in(groups: int, epsilon: float, delta: float, *, listed: bool = True) -> Case:
-    """A count by group, of which a person has one row in each of so many."""
-    keys = {"keys": {"k": list(range(100))}} if listed else {}
+    """A count by group, of which a person has one row in each of so many; too many groups for one draw for all."""
+    keys = {"keys": {"k": list(range(200))}} if listed else {}
     declared = {"unit": "u", "max_groups": groups, "max_rows_per_group": 1, **keys}
     return Case("SELECT k, COUNT(*) FROM t GROUP BY k", declared, U, {"epsilon": epsilon, "delta": delta})
 
@@ -291,7 +294,7 @@ def counts_in(groups: int, epsilon: float, delta: float, *, listed: bool = True)
 def test_from_the_crossover_on_the_gaussian_law_is_chosen(epsilon: float, delta: float):
     said = counts_in(1, epsilon, delta).made("auto").choice
     assert said is not None
-    assert said.crossover == pytest.approx(epsilon**2 / (4 * float(rho_for(F(repr(epsilon)), F(repr(delta))))))
+    assert said.crossover == pytest.approx(epsilon**2 / (4 * float(gaussian_rho(F(repr(epsilon)), F(repr(delta))))))
     for groups in range(1, 60):
         choice = counts_in(groups, epsilon, delta).made("auto").choice
         assert choice is not None
@@ -300,7 +303,7 @@ def test_from_the_crossover_on_the_gaussian_law_is_chosen(epsilon: float, delta:
             assert choice.chosen == ("gaussian" if groups > said.crossover else "laplace"), groups
             ratio, step = math.sqrt(said.crossover / groups), epsilon / groups
             if step <= 1:  # else the lattice is coarse beside the noise
-                assert choice.wider == pytest.approx(max(ratio, 1 / ratio), rel=0.001 + step**2 / 20)
+                assert choice.wider == pytest.approx(max(ratio, 1 / ratio), rel=0.001 + step**2 / 10)
 
 
 def test_the_crossover_of_hidden_groups_is_that_of_the_noises_delta():
@@ -326,7 +329,7 @@ def test_people_in_eight_unknown_groups_each_are_counted_with_gaussian_noise(ask
     choice = case.made("auto").choice
     assert choice is not None
     assert choice.hides is not None
-    assert (choice.chosen, round(choice.wider, 1), round(choice.hides, 1)) == ("gaussian", 0.9, 1.7)
+    assert (choice.chosen, round(choice.wider, 1), round(choice.hides, 1)) == ("gaussian", 0.9, 1.9)
     assert even_chance(case.made("laplace")) == pytest.approx(choice.hides * even_chance(case.made("gaussian")))
     assert is_gaussian(case.made("auto"))
 

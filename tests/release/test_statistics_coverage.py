@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SharedLaplace, SplitLaplace
+from dpsql.core.mechanisms import CubeLaplace, RoundedGaussian, SharedLaplace, SplitLaplace
 from dpsql.release.intervals.intervals import interval
 from dpsql.release.release import Release, Released
 from tests.core.checks import B, Shape, U, calibrated, run_exactly, stacked
@@ -91,7 +91,7 @@ def judge(found: dict[str, Any], level: float = LEVEL) -> None:
 WAYS: tuple[tuple[str, dict[str, Any], Any], ...] = (
     ("auto", {}, None),
     ("split", {"strategy": "split"}, SplitLaplace),
-    ("gaussian", {"delta": 1e-6, "mechanism": "gaussian"}, DiscreteGaussian),
+    ("gaussian", {"delta": 1e-6, "mechanism": "gaussian"}, RoundedGaussian),
 )
 ASKED = (
     ["VAR_POP(x)"], ["STDDEV(n)"], ["COVAR_POP(y, x)"], ["CORR(y, x)"], ["REGR_SLOPE(y, x)"],

@@ -422,7 +422,7 @@ def test_unknown_words_of_a_file_are_refused():
             in_file(**{word: 1})
         assert refused.value.message == f'[tables.t] has an unknown setting "{word}". Did you mean "{near}"?'
         assert refused.value.hint == (
-            "Known: path, neighbours, columns, delimiter, quote, header, multiline, unit, max_rows, max_groups, "
+            "Known: path, table, neighbours, columns, delimiter, quote, header, multiline, unit, max_rows, max_groups, "
             "max_rows_per_group, public, unique, max_matches, partition, version."
         )
 

@@ -88,7 +88,7 @@ STAGES: dict[str, tuple[Any, str, str]] = {
     "levels": (Release, "_features", LEVELS),
     "draws": (release_draws, "rank_gaps_at", "SELECT MAX(x) FROM t"),
     "runs": (release_draws, "quantiles_among", MEDIAN),
-    "top": (release_draws, "_dense", MEDIAN),
+    "top": (release_draws, "dense", MEDIAN),
     "kept": (trial, "to_bytes", GROUPED),
     "read again": (trial, "from_bytes", GROUPED),
     "estimate": (finish, "estimate", GROUPED),
@@ -242,13 +242,13 @@ def test_nothing_is_drawn_in_a_trial(monkeypatch: Patch):
     """Beside empty draws, which tell the shape of others."""
     from dpsql.core import samplers
 
-    honest = samplers._random_words
+    honest = samplers.random_words
 
     def words(n: int) -> Any:
         assert n == 0
         return honest(n)
 
-    monkeypatch.setattr(samplers, "_random_words", words)
+    monkeypatch.setattr(samplers, "random_words", words)
     for sql in (*QUERIES, "SELECT SUM(x), MEDIAN(x) FROM t"):
         session(bounds={"n": (0, 9), "x": "auto"}).explain(sql, epsilon=1, delta=1e-6)
 
@@ -448,9 +448,9 @@ def try_after_the_charge(patch: Patch) -> None:
     patch.setattr(prepare, "tried", lambda *_: None)
     honest = answer.run
 
-    def run(release: Release, stores: Any) -> Any:
+    def run(release: Release, stores: Any, engine: Any) -> Any:
         trial.tried(release, {name.casefold(): store.schema for name, store in stores.items()}, stores)
-        return honest(release, stores)
+        return honest(release, stores, engine)
 
     from dpsql.session import session as sessions
 
@@ -484,7 +484,7 @@ def try_without_the_row(patch: Patch) -> None:
 
 
 def forget_the_second_trial(patch: Patch) -> None:
-    def run(release: Release, stores: Any) -> Any:
+    def run(release: Release, stores: Any, engine: Any) -> Any:
         executor = pandas.PandasExecutor(stores)
         settled = release.settled(bounds := release.choose_bounds(executor.execute))
         return replace(settled.privatise(executor.execute(settled.exact)), bounds=bounds)

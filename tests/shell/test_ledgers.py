@@ -16,7 +16,9 @@ from dpsql.errors import InvalidArgument
 from dpsql.shell.asker import Asker
 from dpsql.shell.cli import Exit, main
 from dpsql.shell.commands import run_command
-from dpsql.shell.magic import Magic, Options, read_options
+from dpsql.shell.magic import Magic
+from dpsql.shell.magic_options import Options, read_options
+from dpsql.shell.shell import Shell
 
 COUNT = "SELECT COUNT(*) AS n FROM people"
 Runs = Callable[..., tuple[int, list[int], str]]
@@ -32,13 +34,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     def command(*argv: str) -> tuple[int, list[int], str]:
         code = main(["people.csv", *argv])
         said = capsys.readouterr()
-        return code, [int(value) for value in re.findall(r"^\| +(-?\d+) \|", said.out, re.MULTILINE)], said.err
+        return code, [int(value) for value in re.findall(r"^(-?\d+),", said.out, re.MULTILINE)], said.err
 
     return command
 
 
 def test_a_ledger_goes_on_where_the_last_run_ended(run: Runs):
-    ledger = ("--ledger", "spent.db", "--epsilon", "1")
+    ledger = ("--ledger", "spent.db", "--epsilon", "1", "--yes")
     assert run("--budget", "2", *ledger, "-c", COUNT)[0] == Exit.OK
     code, numbers, told = run(*ledger, "-c", COUNT)  # the budget is the file's
     assert (code, len(numbers)) == (Exit.OK, 1)
@@ -67,7 +69,7 @@ def test_rho_accountants_analysts_and_anchors(run: Runs, tmp_path: Path):
     assert run("--budget", "1", "--accountant", "sum", "-c", COUNT)[0] == Exit.USAGE
     share = '[budget]\nepsilon = 2\n[budget.analysts.ann]\nepsilon = 0.5\n[tables.people]\npath = "people.csv"\n'
     (tmp_path / "people.toml").write_text(share)
-    schema = ("--schema", "people.toml", "-c", COUNT)
+    schema = ("--schema", "people.toml", "--yes", "-c", COUNT)
     assert run(*schema, "--epsilon", "0.5", "--analyst", "ann")[0] == Exit.OK
     code, _, told = run(*schema, "--epsilon", "0.6", "--analyst", "ann")
     assert code == Exit.BUDGET
@@ -83,19 +85,20 @@ def asker() -> Asker:
     return Asker(session, epsilon=1.0)
 
 
-def test_the_prompts_commands():
-    held = asker()
+def test_the_prompts_commands(capsys: pytest.CaptureFixture[str]):
+    held = Shell(asker(), interactive=True)
     assert run_command(held, ".ledger", "") == "nothing has been spent"
-    held.ask(COUNT)
-    assert "spent epsilon 1 " in run_command(held, ".fresh", f"{COUNT};")
+    held.asker.ask(COUNT)
+    run_command(held, ".fresh", f"{COUNT};")
+    assert "spent epsilon 1 " in capsys.readouterr().out
     lines = run_command(held, ".ledger", "").split("\n")
     assert len(lines) == 2
     assert all(line.endswith(f"epsilon 1  {COUNT}") for line in lines)
     assert run_command(held, ".rho", "") == "no rho is set: .rho 0.1 sets what each query spends, in place of epsilon"
     assert run_command(held, ".rho", "0.001") == "each query spends rho 0.001"
-    assert held.epsilon is None
+    assert held.asker.epsilon is None
     assert run_command(held, ".epsilon", "0.5") == "each query spends epsilon 0.5"
-    assert held.rho is None
+    assert held.asker.rho is None
     with pytest.raises(InvalidArgument):
         run_command(held, ".fresh", "")
     assert "kept    delta 5e-06, which converts rho to epsilon (accountant auto)" in run_command(held, ".budget", "")

@@ -1,5 +1,7 @@
 """The magics in a real kernel: what is shown, what is kept, and how an error looks and stops the notebook."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -11,7 +13,7 @@ from nbformat import NotebookNode
 
 import dpsql
 from dpsql.errors import InvalidArgument
-from dpsql.shell.magic import Options, read_options
+from dpsql.shell.magic_options import Kept, Options, kept_in, read_options
 
 START = """
 import pandas as pd, dpsql
@@ -80,7 +82,7 @@ def test_a_notebook_from_its_first_cell_to_an_empty_budget():
     assert shown(cells[5], "text/html").startswith("<table")
     assert shown(cells[6]) == ""
     assert shown(cells[7]) == "Result ['n'] epsilon 0.5"
-    assert shown(cells[8]).endswith("\n  Here: %%dpsql --epsilon 1.")
+    assert shown(cells[8]).endswith("\n  Add --epsilon 1, or less for stronger privacy.")
     assert "sex = '{frame}'" in shown(cells[9])  # no variable is put into the text
     assert shown(cells[10]).startswith("Protects   one row of people")
     assert "spent   epsilon 1.5 in 2 queries" in shown(cells[11])  # a second load forgets nothing
@@ -103,6 +105,55 @@ def test_an_error_is_one_clean_block_and_stops_the_notebook():
     assert cells[2].outputs == []
 
 
+def test_a_query_on_one_line_with_variables_a_picture_and_plain_calls():
+    cells = execute(
+        START + "%dpsql budget 9",
+        "low, name = 30, 'Male'\n%dpsql --epsilon 1 SELECT COUNT(*) AS n FROM people WHERE age > :low AND sex = :name",
+        "%dpsql --epsilon 1 kept= << SELECT sex, COUNT(*) AS n FROM people GROUP BY sex",
+        "x = %dpsql --epsilon 1 SELECT sex, COUNT(*) AS n FROM people GROUP BY sex\nprint(x['n'].equals(kept['n']))",
+        "%dpsql --epsilon 1 --plot SELECT sex, COUNT(*) AS n FROM people GROUP BY sex",
+        "%%dpsql --epsilon 1 --dry-run\nSELECT AVG(age) AS a FROM people",
+        "low = frame\n%dpsql --epsilon 1 SELECT COUNT(*) AS n FROM people WHERE age > :low",
+        "def ask():\n    return dpsql.query(people, 'SELECT SUM(agee) FROM people', epsilon=1)\n\nask()",
+        "%dpsql SHOW TABLES",
+        "more = dpsql.Table(frame, bounds={'age': (0, 9)})\n%dpsql add more",
+        "%dpsql ledger",
+        allow_errors=True,
+    ).cells
+    assert "left epsilon 8 of 9" in shown(cells[1])
+    assert "| Female | " in shown(cells[2])
+    assert shown(cells[3]) == "True"
+    figure, table = cells[4].outputs
+    assert "image/png" in figure.data
+    assert "position:absolute" in table.data["text/html"]  # a bar beside each interval
+    assert shown(cells[5]).startswith("Protects   one row of people")
+    assert shown(cells[5], "text/html").startswith("<pre")
+    assert shown(cells[6]).startswith("InvalidParameter: :low cannot be a DataFrame.")
+    assert shown(cells[7]).split("\n") == [
+        'UnknownColumn: no column "agee" in people. Did you mean "age"?',
+        "  LINE 1: SELECT SUM(agee) FROM people",
+        "                     ^^^^",
+        "  at line 2: return dpsql.query(people, 'SELECT SUM(agee) FROM people', epsilon=1)",
+    ]
+    assert "each row is one person's" in shown(cells[8])
+    assert shown(cells[9]) == "people\nmore"
+    assert len(shown(cells[10]).split("\n")) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("out <<", Kept("out", shown=False, rest="")),
+        ("out= << SELECT 1", Kept("out", shown=True, rest="SELECT 1")),
+        ("SELECT a << 2", Kept(None, shown=True, rest="SELECT a << 2")),
+        ("SELECT 'a << 2'", Kept(None, shown=True, rest="SELECT 'a << 2'")),
+        ("", Kept(None, shown=True, rest="")),
+    ],
+)
+def test_what_keeps_an_answer(line: str, kept: Kept):
+    assert kept_in(line) == kept
+
+
 @pytest.mark.parametrize(
     ("line", "options"),
     [
@@ -110,6 +161,10 @@ def test_an_error_is_one_clean_block_and_stops_the_notebook():
         ("  out <<", Options(None, None, "out <<")),
         ("--epsilon 1", Options(1, None, "")),
         ("--epsilon=.5  --delta\t1e-6 out <<", Options(0.5, 1e-6, "out <<")),
+        (
+            "--plot --dry-run --error 5 --mechanism laplace x",
+            Options(None, None, "x", error=5, mechanism="laplace", plot=True, dry_run=True),
+        ),
         ("--delta 0 SELECT 1 -- 2", Options(None, 0, "SELECT 1 -- 2")),
     ],
 )
@@ -167,7 +222,7 @@ def test_a_line_gone_wrong(line: str, message: str):
 def test_a_name_gone_wrong_asks_nothing(line: str):
     shell = Shell()
     dpsql.load_ipython_extension(shell)
-    session = dpsql.Session({"t": dpsql.declare(pd.DataFrame({"x": [1]}))}, budget=dpsql.Budget(1))
+    session = dpsql.Session({"t": dpsql.declare(pd.DataFrame({"x": [1]}))}, budget=dpsql.Budget(2))
     shell.user_ns["session"] = session
     with pytest.raises(InvalidArgument):
         shell.magics["cell"]["dpsql"](f"--epsilon 1 {line}", "SELECT COUNT(*) FROM t")
@@ -175,3 +230,20 @@ def test_a_name_gone_wrong_asks_nothing(line: str):
     shell.magics["cell"]["dpsql"]("--epsilon 1 out <<", "SELECT COUNT(*) FROM t")
     assert len(session.ledger()) == 1
     assert isinstance(shell.user_ns["out"], dpsql.Result)
+
+
+LOADED = """
+import sys
+from types import SimpleNamespace
+import dpsql
+magics = SimpleNamespace(magics={"line": {}, "cell": {}})
+given = []
+shell = SimpleNamespace(user_ns={}, magics_manager=magics, register_magic_function=lambda *each: given.append(each))
+dpsql.load_ipython_extension(shell)
+print(len(given), sorted(name for name in sys.modules if name.startswith("dpsql.")))
+"""
+
+
+def test_the_magics_are_there_at_once_and_what_stands_behind_them_when_it_is_used():
+    run = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True, timeout=60)
+    assert run.stdout.strip() == "2 ['dpsql.shell', 'dpsql.shell.extension', 'dpsql.shell.interrupted']"

@@ -12,6 +12,7 @@ from dpsql.session.table import Table
 from dpsql.shell.asker import Asker
 from dpsql.shell.commands import COMMANDS
 from dpsql.shell.prompt import FIRST, MORE, Prompt
+from dpsql.shell.shell import Shell
 
 COUNT = "SELECT COUNT(*) AS n FROM people"
 Line = str | type[BaseException] | BaseException
@@ -22,18 +23,22 @@ class Talk:
 
     def __init__(self, asker: Asker, lines: tuple[Line, ...], capsys: pytest.CaptureFixture[str]) -> None:
         self.prompts: list[str] = []
+        self.remembered: list[str] = []
         self._lines: Iterator[Line] = iter(lines)
-        self.code = Prompt(asker, "1.2.3", self._read).run()
+        self.code = Prompt(Shell(asker, interactive=True, most_rows=60), "1.2.3", self).run()
         self.out, self.err = capsys.readouterr()
         self.banner, _, self.shown = self.out.partition("\n")
         self.session = asker.session
 
-    def _read(self, prompt: str) -> str:
+    def read(self, prompt: str) -> str:
         self.prompts.append(prompt)
         line = next(self._lines, EOFError)
         if isinstance(line, str):
             return line
         raise line
+
+    def remember(self, statement: str) -> None:
+        self.remembered.append(statement)
 
     @property
     def asked(self) -> list[str]:
@@ -115,13 +120,13 @@ def test_the_budget_ends_but_not_the_prompt(talk: Talks):
 
 def test_ctrl_c_drops_what_was_typed(talk: Talks):
     done = talk("SELECT 'half", KeyboardInterrupt, f"{COUNT};", KeyboardInterrupt)
-    assert done.prompts == [FIRST, MORE, FIRST, FIRST, FIRST]
+    assert done.prompts == [FIRST, "  ...'> ", FIRST, FIRST, FIRST]
     assert (done.code, done.asked, done.err) == (0, [COUNT], "")
 
 
 def test_ctrl_c_during_a_query_goes_back_to_the_prompt(session: Session, capsys: pytest.CaptureFixture[str]):
     class Slow(Asker):
-        def ask(self, _sql: str) -> None:
+        def ask(self, _sql: str, **_how: object) -> None:
             raise KeyboardInterrupt
 
     done = Talk(Slow(session), ("SELECT 1; SELECT 2; SELECT", ".budget"), capsys)
@@ -188,7 +193,7 @@ def test_epsilon_and_delta_for_each_query(session: Session, capsys: pytest.Captu
     lines = (f"{COUNT};", ".epsilon", ".epsilon 0.25", f"{COUNT};", ".delta", ".delta 1e-7")
     done = Talk(Asker(session), lines, capsys)
     assert "epsilon is missing" in done.err
-    assert done.err.endswith("  Here: .epsilon 1 sets it for each query.\n")
+    assert done.err.endswith("  Add .epsilon 1, or less for stronger privacy.\n")
     assert "no epsilon is set" in done.shown
     assert "spent epsilon 0.25 " in done.shown
     assert done.shown.strip().endswith("each query may spend delta 0\neach query may spend delta 1e-07")

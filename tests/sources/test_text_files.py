@@ -21,7 +21,7 @@ from dpsql.errors import DPSQLError, InvalidSchema
 from dpsql.schema.declaration import Declaration
 from dpsql.schema.text_format import TextFormat
 from dpsql.session.owner_file import Schema
-from dpsql.sources import frames, text_files
+from dpsql.sources import files, frames, text_files
 from dpsql.sources.text_files import read_text
 
 Rows = list[list[str | None]]
@@ -442,7 +442,7 @@ class Torn(io.BytesIO):
 
 
 def test_a_disk_that_fails_is_told_and_errors_carry_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "open", lambda *_: Torn(b"a,b\n1,secret\n"))
+    monkeypatch.setattr(files, "open", lambda *_: Torn(b"a,b\n1,secret\n"), raising=False)
     with pytest.raises(InvalidSchema, match="t.csv cannot be read") as refused:
         read_text(tmp_path / "t.csv", COMMA)
     assert carried(refused.value) == [None, None]

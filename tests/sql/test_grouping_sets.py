@@ -22,12 +22,12 @@ import pytest
 import dpsql
 from dpsql import errors
 from dpsql.answer.explain import Explanation
-from dpsql.core import samplers
 from dpsql.release.finish import slot_vectors
 from dpsql.release.intervals.intervals import linear_half_width
 from dpsql.release.release import Release
 from tests.core.checks import Shape, U, calibrated, run_exactly
 from tests.core.test_statistics_neighbours import calibrated_by
+from tests.seeding import seed
 from tests.sql.oracle import Row, matched, same, same_rows
 from tests.sql.oracle_queries import LISTED_C, LISTED_S
 from tests.sql.people import BOUNDS, KEYS, TYPES, ask, duck, frame
@@ -405,8 +405,7 @@ SHAPE = Shape({"k": "int64", "b": bool, "x": "int64"}, {"bounds": {"k": (0, 29),
 
 @pytest.fixture
 def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(SEED)
-    monkeypatch.setattr(samplers, "_random_words", lambda n: rng.integers(0, 2**64, n, dtype=np.uint64))
+    seed(monkeypatch, SEED)
 
 
 def rows_of(size: int) -> pd.DataFrame:

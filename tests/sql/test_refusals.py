@@ -1427,6 +1427,7 @@ def test_every_class_of_errors_is_met():
         each.__name__ for each in vars(errors).values() if isinstance(each, type) and issubclass(each, DPSQLError)
     }
     elsewhere = {each.__name__ for each in (BudgetExceeded, LedgerError, InternalError, InvalidArgument)}
+    elsewhere |= {errors.ConfirmationRequired.__name__}
     elsewhere |= {InvalidSchema.__name__}
     assert classes - unmet - elsewhere == {kind.__name__ for kind, _words, _sql in CASES}
 
@@ -1586,8 +1587,9 @@ ARGUMENTS: list[Any] = [
     *(("neighbours", value, InvalidArgument) for value in ("Bounded", "x", "", None, 5, True, b"bounded")),
     *(("strategy", value, InvalidArgument) for value in ("x", "", None, 5, True, [1], {})),
     *(("mechanism", value, InvalidArgument) for value in ("x", "Laplace", None, 5, [1])),
-    *(("data", value, InvalidArgument) for value in (None, 5, "df", [1], {}, {"": EMPTY}, {5: EMPTY}, {"a": 5},
+    *(("data", value, InvalidArgument) for value in (None, 5, [1], {}, {"": EMPTY}, {5: EMPTY}, {"a": 5},
         {"a": EMPTY, "A": EMPTY}, EMPTY["age"], EMPTY.to_numpy(), [EMPTY])),
+    ("data", "df", InvalidSchema),  # the path of a file
     *(("sql", value, SQLSyntaxError) for value in (None, 5, 1.5, True, b"SELECT COUNT(*) FROM t",
         ["SELECT COUNT(*) FROM t"], {}, EMPTY, object)),
     *(("bounds", {"age": value}, InvalidSchema) for value in ((0, 10**400), (-(10**400), 0))),

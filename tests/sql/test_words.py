@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.errors import DPSQLError, SQLSyntaxError, UnknownGroups, UnsupportedSQL
+from dpsql.errors import DPSQLError, SQLSyntaxError, UnknownColumn, UnknownGroups, UnsupportedSQL
 from dpsql.sql.dialect import Private
 from dpsql.sql.dialect_parser import PrivateParser
 from tests.sql.test_fuzz import CORPUS
@@ -364,3 +364,19 @@ def test_what_is_nested_too_deeply_is_a_plain_error(tmp_path: Any):
     ):
         with pytest.raises(DPSQLError):
             dpsql.query(EMPTY, "SELECT COUNT(*) FROM df", **how)
+
+
+@pytest.mark.parametrize(
+    ("sql", "near"),
+    [
+        ("SELECT AVG(hours-per-week) FROM t", ' Did you mean "hours-per-week", in double quotes?'),
+        ("SELECT COUNT(*) FROM t GROUP BY Hours-Per-Week", ' Did you mean "hours-per-week", in double quotes?'),
+        ("SELECT AVG(hours - per) FROM t", ""),
+        ("SELECT AVG(houres-per-week) FROM t", ""),
+    ],
+)
+def test_a_name_with_hyphens_is_asked_for_in_quotes(sql: str, near: str) -> None:
+    frame = pd.DataFrame({"hours-per-week": [1], "n": [2]})
+    with pytest.raises(UnknownColumn) as raised:
+        dpsql.query(frame, sql, epsilon=1, bounds={"hours-per-week": (0, 99)})
+    assert raised.value.message.endswith(f"in t.{near}")

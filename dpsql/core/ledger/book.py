@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from dpsql.core.ledger import clock
 from dpsql.core.ledger import text as ledger_text
+from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.fork import guard
 from dpsql.core.ledger.lines import FORMAT, From, Line, Note, write, write_1
 from dpsql.core.ledger.state import Last, State
@@ -29,12 +30,18 @@ class Book:
     """
 
     def __init__(
-        self, rules: Rules, store: Store | None = None, *, analyst: str | None = None, owner: bool = False
+        self,
+        rules: Rules,
+        store: Store | None = None,
+        *,
+        analyst: str | None = None,
+        owner: bool = False,
+        within: Budget | None = None,
     ) -> None:
         self.rules = rules
         self.analyst = analyst
         self._store = MemoryStore() if store is None else store
-        self._state = State(rules, analyst=analyst, owner=owner)
+        self._state = State(rules, analyst=analyst, owner=owner, within=within)
         self._next = self._state.last  # in a transaction: the last line that it has written
         self._lock = threading.RLock()
         self._process = os.getpid()

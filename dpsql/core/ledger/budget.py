@@ -62,6 +62,10 @@ class Budget:
         """The same budget with these shares."""
         return Budget(self.loss.epsilon, self.loss.delta, conversion_delta=self.conversion_delta, analysts=dict(shares))
 
+    def renewed(self, epsilon: object, delta: object) -> Budget:
+        """Another total, with the same part for conversion and the same shares."""
+        return Budget(epsilon, delta, conversion_delta=self.conversion_delta, analysts=dict(self.analysts))
+
     def filter(self, accountant: str) -> Filter:
         """The filter of the whole."""
         return Filter(self.loss, accountant, self.conversion_delta)

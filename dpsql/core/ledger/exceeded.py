@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from dpsql.core.conversion import rho_for
 from dpsql.core.cost import Cost
+from dpsql.core.gaussian_curve import gaussian_rho
 from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.filters import Watch
 from dpsql.core.loss import root_below, show
@@ -61,7 +62,10 @@ class _Refused:
             scale = root_below(price / self.cost.rho) * (1 + Fraction(1, 10**9))
             return Cost(None if self.cost.epsilon is None else self.cost.epsilon * scale, rho=price)
         gaussian = self.cost.delta - self.cost.hidden
-        return Cost(price, rho=rho_for(price, gaussian)) if gaussian else Cost.of(price)
+        if not gaussian or self.cost.epsilon is None:
+            return Cost.of(price)
+        by_tails = self.cost.rho > rho_for(self.cost.epsilon, gaussian)  # of rounded noise
+        return Cost(price, rho=(gaussian_rho if by_tails else rho_for)(price, gaussian))
 
 
 def exceeded(cost: Cost, watches: Sequence[Watch], parts: Sequence[Part], asked: Asked) -> BudgetExceeded:

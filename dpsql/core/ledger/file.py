@@ -10,13 +10,15 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
 from dpsql.core.ledger.anchor import check_form
+from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.errors import PATIENCE, told
 from dpsql.core.ledger.ledger import Ledger
-from dpsql.core.ledger.lines import FORMAT
+from dpsql.core.ledger.lines import FORMAT, Renewed, read
 from dpsql.core.ledger.store import RESTORE, UNREADABLE, Lines
 from dpsql.core.ledger.text import Rules
 from dpsql.core.samplers import fresh_key
@@ -27,6 +29,8 @@ _TABLES = (
     "CREATE TABLE lines (number INTEGER PRIMARY KEY, text TEXT NOT NULL, hash TEXT NOT NULL)",
     "CREATE TABLE answers (number INTEGER PRIMARY KEY, payload BLOB NOT NULL)",
 )
+_SECRET = "CREATE TABLE secret (one INTEGER PRIMARY KEY CHECK (one = 1), key BLOB NOT NULL)"
+"""Made when it is first asked for, beside the lines: an export of these leaves it behind."""
 
 
 def open_ledger(
@@ -36,12 +40,13 @@ def open_ledger(
     analyst: str | None = None,
     anchor: str | None = None,
     owner: bool = False,
+    within: Budget | None = None,
 ) -> Ledger:
     """The ledger in this file; made anew, under these rules, where there is none.
 
-    rules: None takes those of the file. anchor: an earlier `Ledger.anchor`, whose line has to be there still. All
-    lines are read and their hashes checked. Raises LedgerError (a file that is damaged, was edited, has other rules,
-    or cannot be written), InvalidPrivacyParameter (no rules and no file).
+    rules: None takes those of the file. anchor: an earlier `Ledger.anchor`, whose line has to be there still. within: a
+    smaller budget for what is charged here. All lines are read and their hashes checked. Raises LedgerError (a file
+    that is damaged, was edited, has other rules, or cannot be written), InvalidPrivacyParameter (no rules and no file).
     """
     file = _file_of(path)
     if anchor is not None:
@@ -61,8 +66,9 @@ def open_ledger(
         store = FileStore(file)
     try:
         held = store.rules
-        _check_rules(file, held, rules)
-        ledger = Ledger(held, store, analyst=analyst, owner=owner)
+        _check_rules(file, store.current, rules)
+        ledger = Ledger(held, store, analyst=analyst, owner=owner, within=within)
+        _check_rules(file, replace(held, budget=ledger.budget), rules)  # by lines whose hashes are checked
         if anchor is not None:
             ledger.check_anchor(anchor)
     except BaseException:
@@ -81,14 +87,15 @@ def _check_rules(file: Path, own: Rules, asked: Rules | None) -> None:
 
 
 def rules_of(path: str | os.PathLike[str]) -> Rules | None:
-    """The rules of the ledger in this file; None where there is no file. Raises LedgerError."""
+    """The rules of the ledger in this file, with the total that was set last; None where there is no file. No hash is
+    checked. Raises LedgerError."""
     file = _file_of(path)
     with told(file):
         if not file.exists():
             return None
         store = FileStore(file)
     try:
-        return store.rules
+        return store.current
     finally:
         store.close()
 
@@ -122,6 +129,21 @@ class FileStore:
                 hint="They were edited, or written by a later version of dpsql (this one reads formats 1 to "
                 f"{FORMAT}).\n{RESTORE}",
             ) from None
+
+    @property
+    def current(self) -> Rules:
+        """The rules with the total that was set last."""
+        rules = self.rules
+        with told(self._file):
+            newest = 'SELECT text FROM lines WHERE text LIKE \'{"kind":"renewed",%\' ORDER BY number DESC LIMIT 1'
+            row = self._connection.execute(newest).fetchone()
+        try:
+            line = None if row is None else read(row[0])
+            if isinstance(line, Renewed):
+                return replace(rules, budget=rules.budget.renewed(line.epsilon, line.delta))
+        except UNREADABLE:
+            pass  # which is said where all lines are read
+        return rules
 
     def begin(self) -> None:
         with told(self._file):
@@ -162,6 +184,22 @@ class FileStore:
             row = self._connection.execute("SELECT payload FROM answers WHERE number = ?", (number,)).fetchone()
         return row[0] if row is not None and isinstance(row[0], bytes) else None
 
+    def secret(self) -> bytes:
+        self.begin()
+        try:
+            with told(self._file):
+                if self._tables() == list(_TABLES):
+                    self._connection.execute(_SECRET)
+                    self._insert("INSERT INTO secret VALUES (1, ?)", (fresh_key(),))
+                rows = self._connection.execute("SELECT key FROM secret").fetchall()
+            self.commit()
+        except BaseException:
+            self.abandon()
+            raise
+        if len(rows) != 1 or not isinstance(rows[0][0], bytes) or len(rows[0][0]) != len(fresh_key()):
+            raise LedgerError(f"the secret of the ledger {self._file} cannot be read.", hint=RESTORE)
+        return bytes(rows[0][0])
+
     def commit(self) -> None:
         with told(self._file):
             self._connection.execute("COMMIT")
@@ -184,11 +222,13 @@ class FileStore:
 
     def _check_tables(self) -> None:
         """Raises LedgerError for other tables than a ledger's, or triggers that could eat what is written."""
-        found = self._connection.execute("SELECT sql FROM sqlite_master ORDER BY rowid").fetchall()
-        if [sql for (sql,) in found] != list(_TABLES):
+        if self._tables() not in (list(_TABLES), [*_TABLES, _SECRET]):
             raise LedgerError(
                 f"{self._file} is not a ledger of dpsql.", hint="Name another file, or one that does not exist yet."
             )
+
+    def _tables(self) -> list[object]:
+        return [sql for (sql,) in self._connection.execute("SELECT sql FROM sqlite_master ORDER BY rowid").fetchall()]
 
 
 def _file_of(path: str | os.PathLike[str]) -> Path:

@@ -16,6 +16,7 @@ the sum of deltas.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from fractions import Fraction
 from functools import cached_property
 
@@ -67,6 +68,9 @@ class Remaining:
     def __repr__(self) -> str:
         rho = None if self.rho is None else show(self.rho)
         return f"Remaining(epsilon={show(self.epsilon)}, delta={show(self.delta)}, rho={rho})"
+
+
+NOTHING = Remaining(Fraction(0))
 
 
 @dataclass(frozen=True)
@@ -130,8 +134,9 @@ class Filter:
         return total.hidden if self.accountant == "zcdp" else total.delta
 
     def spent(self, total: Cost) -> Spent:
-        """The total, which is admitted, as an (epsilon, delta) pair."""
-        pairs = []
+        """The total as an (epsilon, delta) pair; the whole budget where it is not admitted, since sessions of a larger
+        one may spend meanwhile."""
+        pairs = [] if self.admits(total) else [(self.budget.epsilon, self.budget.delta)]
         if self._basic(total) and total.epsilon is not None:
             pairs.append((total.epsilon, total.delta))
         if self._concentrated(total) and self.conversion:
@@ -172,11 +177,13 @@ def _times(left: tuple[Fraction, ...], price: tuple[Fraction, ...]) -> int | Non
 
 
 class Watch:
-    """Admits a step if its filter does so for every unit. `whose`: a phrase for an analyst's share, in messages."""
+    """Admits a step if its filter does so for every unit. `whose`: a phrase for a share, in messages; `analyst`: whose
+    steps count (None: all)."""
 
-    def __init__(self, held: Filter, *, moves: bool, whose: str = "") -> None:
+    def __init__(self, held: Filter, *, moves: bool, whose: str = "", analyst: str | None = None) -> None:
         self.filter = held
         self.whose = whose
+        self.analyst = analyst
         self.queries = 0
         self._account = Account(moves=moves)
 
@@ -202,6 +209,12 @@ class Watch:
         if self.filter.admits(concerned):
             return True
         return all(self.filter.admits(total) for total in self._account.concerned(cost, parts))
+
+    def fits(self, other: Filter) -> bool:
+        """Whether what was entered would be admitted by another filter too."""
+        under = copy(self)
+        under.filter = other
+        return under.admits(FREE)
 
     def spent(self, parts: Sequence[Part] = ()) -> Spent:
         """What the units of these parts have spent, or all units: those that have spent most."""

@@ -22,14 +22,14 @@ from dpsql.core.ledger.anchor import read_anchor
 from dpsql.core.ledger.book import Book
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.exceeded import ASKED, Asked, exceeded
-from dpsql.core.ledger.filters import Remaining, Spent
-from dpsql.core.ledger.lines import FORMAT, Answer, Claim, Dropped, Entry, From, Note, UnitOf
+from dpsql.core.ledger.filters import NOTHING, Remaining, Spent
+from dpsql.core.ledger.lines import FORMAT, Answer, Claim, Dropped, Entry, From, Note, Renewed, UnitOf
 from dpsql.core.ledger.state import HeldClaim
-from dpsql.core.ledger.store import RESTORE, Store
+from dpsql.core.ledger.store import RESTORE, MemoryStore, Store
 from dpsql.core.ledger.text import Rules
 from dpsql.core.ledger.units import TableUnit, check_units
 from dpsql.core.unit import Neighbours
-from dpsql.errors import LedgerError
+from dpsql.errors import InvalidPrivacyParameter, LedgerError
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.002, 0.05
 """Seconds between two looks at whether an answer is there."""
@@ -39,21 +39,30 @@ class Ledger(Book):
     """The entries of one budget, under one neighbour relation. Any number of threads; with a file, of processes.
 
     analyst: whose charges these are; with shares for analysts in the budget, a charge has to fit into the share too.
-    owner: to look at the whole, without a share.
+    owner: to look at the whole, without a share. within: a smaller budget, which all charges here have to fit into too.
     A ledger cannot be copied, pickled or used in a forked child: two in memory could each spend the whole budget, and a
     file's locks do not survive a fork. Raises LedgerError where the store's lines are not what was once written.
     """
 
     def __init__(
-        self, rules: Rules, store: Store | None = None, *, analyst: str | None = None, owner: bool = False
+        self,
+        rules: Rules,
+        store: Store | None = None,
+        *,
+        analyst: str | None = None,
+        owner: bool = False,
+        within: Budget | None = None,
     ) -> None:
         self._entries: list[Entry] = []  # those of the charges that were asked for already
         self._made: dict[tuple[int, str], str] = {}  # by thread and key: the hash of the claim that it is at work on
-        super().__init__(rules, store, analyst=analyst, owner=owner)
+        self.within = within
+        super().__init__(rules, store, analyst=analyst, owner=owner, within=within)
 
     @property
     def budget(self) -> Budget:
-        return self.rules.budget
+        """The total that holds now."""
+        with self._current():
+            return self._state.budget
 
     @property
     def whole(self) -> Fraction:
@@ -66,6 +75,12 @@ class Ledger(Book):
         return min(each.filter.budget.delta for each in self._state.watches)
 
     @property
+    def kept_delta(self) -> Fraction:
+        """What of `whole_delta` is kept to convert rho to epsilon; steps have the rest."""
+        least = min((each.filter for each in self._state.watches), key=lambda each: each.budget.delta)
+        return least.conversion or Fraction(0)
+
+    @property
     def neighbours(self) -> Neighbours:
         return self.rules.neighbours
 
@@ -75,6 +90,12 @@ class Ledger(Book):
         with self._current():
             self._entries += self._state.charges.entries(len(self._entries))
             return tuple(self._entries)
+
+    @property
+    def content_key(self) -> bytes:
+        """What versions are taken from files with: random, of this ledger alone, and in no line or export of it."""
+        with self._current():
+            return self._store.secret()
 
     @property
     def anchor(self) -> str:
@@ -91,9 +112,7 @@ class Ledger(Book):
     @property
     def remaining(self) -> Remaining:
         """What the next query may have."""
-        left = self.after(FREE)
-        assert left is not None  # what was charged was admitted
-        return left
+        return self.after(FREE) or NOTHING
 
     def after(self, cost: Cost, parts: Sequence[Part] = ()) -> Remaining | None:
         """What would remain after a charge, for queries about the same parts; None where it would be refused."""
@@ -229,6 +248,25 @@ class Ledger(Book):
             raise LedgerError("an answer that the ledger keeps was changed after it was given.", hint=RESTORE)
         return payload
 
+    def renew(self, epsilon: object, delta: object, reason: str) -> None:
+        """Set another total. What is spent stays spent, and has to fit into it: then every step so far would have been
+        admitted under it too, as sums only grow, and the filters' proof holds for the new total from the first step on.
+        Raises InvalidPrivacyParameter; LedgerError for a ledger of format 1, whose units are not known yet."""
+        with self._writing():
+            state = self._state
+            if state.last.format < FORMAT:
+                raise LedgerError(
+                    "the ledger is of format 1, which knew no privacy units.",
+                    hint="Open a session on it first: it takes the units of that session.",
+                )
+            budget = state.budget.renewed(epsilon, delta)
+            if not state.watches[0].fits(budget.filter(self.rules.accountant)):
+                raise InvalidPrivacyParameter(
+                    f"{budget.loss} is less than what is spent already, {state.watches[0].spent()}.",
+                    hint="A ledger never forgets: name a total that has room for it.",
+                )
+            self._append(Renewed(self._now(), budget.loss.epsilon, budget.loss.delta, reason))
+
     def accept_clock(self) -> None:
         """Note that the clock is right as it is now, though entries have a later time."""
         with self._writing():
@@ -238,6 +276,15 @@ class Ledger(Book):
         """All lines with their hashes, for people and other programs."""
         with self._current():
             return ledger_text.export(self.rules, self._store.since(1))
+
+    def trial(self) -> Ledger:
+        """The same lines in memory, to see what would be admitted one after another: nothing entered there counts."""
+        store = MemoryStore()
+        with self._current():
+            for line in self._store.since(1):
+                store.append(*line)
+        owner = self.analyst is None
+        return Ledger(self.rules, store, analyst=self.analyst, owner=owner, within=self.within)
 
     def check_anchor(self, anchor: str) -> None:
         """Raises LedgerError unless the line of an earlier `anchor` is still there."""

@@ -122,6 +122,16 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
+class Renewed:
+    """The owner has set another total, and why. What was spent before stays spent."""
+
+    time: str
+    epsilon: Fraction
+    delta: Fraction
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class From:
     """The lines after this one are of this format."""
 
@@ -129,7 +139,7 @@ class From:
     format: int
 
 
-Line = Entry | Answer | Note | UnitOf | Claim | Dropped | From
+Line = Entry | Answer | Note | UnitOf | Claim | Dropped | Renewed | From
 
 
 class UnknownLine(ValueError):
@@ -160,6 +170,8 @@ def _words_of(line: Line) -> tuple[str, dict[str, Any]]:
             return "claim", {"key": line.key, "process": process}
         case Dropped():
             return "dropped", {"claim": line.claim}
+        case Renewed():
+            return "renewed", {"epsilon": str(line.epsilon), "delta": str(line.delta), "reason": line.reason}
         case From():
             return "format", {"format": line.format}
 
@@ -274,5 +286,8 @@ _READERS: dict[object, Callable[[Mapping[str, Any]], Line]] = {
     ),
     "claim": lambda said: Claim(_text(said["time"]), _text(said["key"]), process_of(said["process"])),
     "dropped": lambda said: Dropped(_text(said["time"]), int(_place(said["claim"]) or 0)),
+    "renewed": lambda said: Renewed(
+        _text(said["time"]), number(said["epsilon"]), number(said["delta"]), _text(said["reason"])
+    ),
     "format": lambda said: From(_text(said["time"]), int(_place(said["format"]) or 0)),
 }

@@ -10,13 +10,25 @@ from typing import NamedTuple
 from dpsql.core.cost import Cost
 from dpsql.core.ledger import text as ledger_text
 from dpsql.core.ledger.account import Part
+from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.filters import Remaining, Watch
-from dpsql.core.ledger.lines import FORMAT, Answer, Claim, Dropped, From, Line, Note, Process, UnitOf, UnknownLine
+from dpsql.core.ledger.lines import (
+    FORMAT,
+    Answer,
+    Claim,
+    Dropped,
+    From,
+    Line,
+    Note,
+    Process,
+    Renewed,
+    UnitOf,
+    UnknownLine,
+)
 from dpsql.core.ledger.reading import Charge, Charges, read_line, read_line_1
 from dpsql.core.ledger.store import LATER, RESTORE, UNREADABLE
 from dpsql.core.ledger.text import Rules
 from dpsql.core.ledger.units import TableUnit, check_units
-from dpsql.core.loss import show
 from dpsql.core.unit import Neighbours
 from dpsql.errors import LedgerError
 
@@ -39,16 +51,19 @@ class HeldClaim(NamedTuple):
 
 
 class State:
-    """All lines up to `last`. analyst: whose share is watched too; owner: none is. Whoever holds it keeps threads
-    apart."""
+    """All lines up to `last`. analyst: whose share is watched too; owner: none is; within: a smaller budget, which is
+    watched beside the whole. Whoever holds it keeps threads apart."""
 
-    def __init__(self, rules: Rules, *, analyst: str | None, owner: bool) -> None:
+    def __init__(self, rules: Rules, *, analyst: str | None, owner: bool, within: Budget | None = None) -> None:
         moves = rules.neighbours is Neighbours.BOUNDED
-        self._analyst = analyst
+        self.rules, self.budget = rules, rules.budget
         self.watches = [Watch(rules.budget.filter(rules.accountant), moves=moves)]
+        if within is not None:
+            tighter = within.filter(rules.accountant)
+            self.watches.append(Watch(tighter, moves=moves, whose=" of this session's budget"))
         own = None if owner else rules.budget.filter_of(analyst, rules.accountant)
         if own is not None:
-            self.watches.append(Watch(own, moves=moves, whose=f' for analyst "{analyst}"'))
+            self.watches.append(Watch(own, moves=moves, whose=f' for analyst "{analyst}"', analyst=analyst))
         self.charges = Charges()
         self.answers: dict[str, tuple[int, str]] = {}
         self.paid: set[int] = set()  # charges that have their answer
@@ -66,7 +81,9 @@ class State:
         if not self.admits(cost, parts):
             return None
         first, *others = [each.remaining(cost, parts) for each in self.watches]
-        return first if not others else first.least(others[0])
+        for each in others:
+            first = first.least(each)
+        return first
 
     def most(self, cost: Cost, parts: Sequence[Part] = ()) -> int | None:
         """How many more steps of this cost would be admitted; None for any number."""
@@ -81,22 +98,23 @@ class State:
         name = "rho" if cost.epsilon is None else "epsilon"
         if fits_alone:
             return f"{name} and delta together" if fits and cost.delta else ""
-        kept = max(each.filter.conversion or Fraction(0) for each in self.watches)
-        held = f" ({show(kept)} of it is kept to convert rho to epsilon)" if kept else ""
-        return f"{'' if fits else f'{name} and '}delta{held}"
+        return f"{'' if fits else f'{name} and '}delta"
 
     def read(self, lines: Iterable[tuple[int, str, str]]) -> None:
         """Enter lines that follow the last one that was read: all of them or, where one is not right, none."""
         last = self.last
         before, number, format_ = last.hash, last.number, last.format
         read = read_line if format_ == FORMAT else _read_old
-        charges, others, latest = Charges(), [], self.time
+        charges, others, latest, budget = Charges(), [], self.time, self.budget
         for place, text, digest in lines:
             number += 1
             if place != number or digest != ledger_text.next_hash(before, number, text):
                 raise LedgerError(f"line {number} of the ledger is not what was written.", hint=RESTORE)
             try:
                 line = read(text)
+                if isinstance(line, Renewed):
+                    budget = budget.renewed(line.epsilon, line.delta)
+                    budget.filter(self.rules.accountant)
             except UnknownLine as error:
                 raise LedgerError(f"line {number} of the ledger {error}.", hint=LATER) from None
             except UNREADABLE:
@@ -112,6 +130,8 @@ class State:
         if number == last.number:  # as it is mostly: nobody else has written
             return
         self._enter(charges, others)
+        if budget is not self.budget:
+            self.budget, self.watches[0].filter = budget, budget.filter(self.rules.accountant)
         self.last, self.time = Last(number, before, format_), latest
 
     def _enter(self, charges: Charges, others: Sequence[tuple[int, str, Line]]) -> None:
@@ -136,9 +156,8 @@ class State:
                 if dropped is not None:
                     del self.claims[dropped]
         self.charges.extend(charges)
-        self.watches[0].add_all(charges.steps())
-        for each in self.watches[1:]:
-            each.add_all(charges.steps(self._analyst))
+        for each in self.watches:
+            each.add_all(charges.steps(each.analyst))
 
 
 def _read_old(text: str) -> Line | Charge:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Protocol
 
+from dpsql.core.samplers import fresh_key
 from dpsql.errors import DPSQLError
 
 RESTORE = (
@@ -39,6 +40,9 @@ class Store(Protocol):
     def payload(self, number: int) -> bytes | None:
         """The answer kept with that line."""
 
+    def secret(self) -> bytes:
+        """32 random bytes, the same as long as the store lives; in no line, and shown nowhere."""
+
     def commit(self) -> None:
         """Make what was written durable, and let others in."""
 
@@ -56,6 +60,7 @@ class MemoryStore:
         self._lines: list[tuple[int, str, str]] = []
         self._payloads: dict[int, bytes] = {}
         self._committed = 0
+        self._secret = fresh_key()
 
     def begin(self) -> None:
         self._committed = len(self._lines)
@@ -71,6 +76,9 @@ class MemoryStore:
 
     def payload(self, number: int) -> bytes | None:
         return self._payloads.get(number)
+
+    def secret(self) -> bytes:
+        return self._secret
 
     def commit(self) -> None:
         self._committed = len(self._lines)

@@ -20,7 +20,7 @@ rows changes the answer. In such an accident the first row is kept, which still 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from dpsql.executors.pandas.hashing import Hashes
 from dpsql.plan.expressions import Bools
 
 Codes = NDArray[np.int64]
-AskHashes = Callable[[Codes], tuple[Hashes, Hashes]]
+AskHashes = Callable[[Codes], Sequence[Hashes]]
 """Positions of rows -> hashes of those rows, and of their groups."""
 
 _SMALL_TABLE, _SMALL_BITMAP = 1 << 16, 1 << 22
@@ -126,9 +126,17 @@ def renumbered(codes: Codes, size: int) -> tuple[Codes, int]:
         return _numbered(codes)
     occurs = np.zeros(size, dtype=bool)
     occurs[codes] = True
-    numbers = np.cumsum(occurs, dtype=np.int32)
-    numbers -= 1
-    return numbers[codes].astype(np.int64), int(numbers[-1]) + 1
+    numbers, marked = _ranks(occurs)
+    return numbers[codes].astype(np.int64), marked
+
+
+def _ranks(marks: Bools) -> tuple[NDArray[np.int32], int]:
+    """0, 1, ... at the places that are marked, fewer than 2^31, and how many these are; anything at the others. Several
+    times quicker than to add marks up."""
+    places = np.flatnonzero(marks)
+    ranks = np.zeros(len(marks), dtype=np.int32)
+    ranks[places] = np.arange(len(places), dtype=np.int32)
+    return ranks, len(places)
 
 
 def _numbered(codes: Codes) -> tuple[Codes, int]:
@@ -194,9 +202,9 @@ def _keep_smallest(buckets: Codes, most: int, size: int, hashes: Callable[[Codes
     if not over.any():
         return None
     rows = np.flatnonzero(over[buckets])
-    rank = np.cumsum(over) - 1
+    rank, _ = _ranks(over)
     choose = _smallest_in_rounds if most <= _MOST_ROUNDS else _smallest_by_sorting
-    chosen = choose(rank[buckets[rows]], counts[over], hashes(rows), most)
+    chosen = choose(rank[buckets[rows]].astype(np.int64), counts[over], hashes(rows), most)
     kept = np.ones(len(buckets), dtype=bool)
     kept[rows] = False
     kept[rows[chosen]] = True

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, singledispatchmethod
 
 import numpy as np
 
 from dpsql.errors import InternalError
+from dpsql.executors.pandas.asked_about import AskedAbout
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.encoding import Encoded
 from dpsql.executors.pandas.evaluation import evaluated
@@ -22,12 +23,21 @@ from dpsql.executors.pandas.pairing import (
     beside,
     key_at,
     looked_up,
-    marked,
+    marked_among,
     multiplied,
     of_the_unit,
     with_presence,
 )
-from dpsql.executors.pandas.relations import Part, Places, Relation, Units, merged_units, rows_alone, units_of_codes
+from dpsql.executors.pandas.relations import (
+    Part,
+    Places,
+    Relation,
+    Units,
+    merged_units,
+    rows_alone,
+    units_of_codes,
+    units_of_rows,
+)
 from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import DTYPES, Column, Expr, Vector
 from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Source, Union, inputs_of, scans_of
@@ -41,15 +51,20 @@ class Database:
 
     `source`: what is to be run, from which it follows how many rows public tables make of each above a join. `most`: a
     join of people's rows that would make more rows raises TooManyRows. `given`: relations that stand for nodes, by
-    their identity."""
+    their identity. `predicates`: those above the source; rows for which they are not TRUE count for nothing."""
 
     def __init__(
-        self, stores: Mapping[str, ColumnStore], source: Source | None = None, most: int | None = None
+        self,
+        stores: Mapping[str, ColumnStore],
+        source: Source | None = None,
+        most: int | None = None,
+        predicates: Sequence[Expr] = (),
     ) -> None:
         self.stores = {name.casefold(): store for name, store in stores.items()}
         self.most = most
         self.given: dict[int, Relation] = {}
         self._fan_out: dict[int, int] = {} if source is None else fan_outs_above(source)
+        self._asked_about = AskedAbout(source, predicates)
         self._led_places: dict[tuple[ColumnStore, str, str, str], Places] = {}
 
     def relation(self, source: Source) -> Relation:
@@ -84,7 +99,8 @@ class Database:
     @_made.register
     def _(self, node: Mark) -> Relation:
         rows, inner = self.relation(node.input), self.relation(node.inner).settled()
-        return with_mark(node, rows, marked(node, rows, inner, self.fan_out(node)))
+        only = self._asked_about.among(node, rows)
+        return with_mark(node, rows, marked_among(node, rows, inner, self.fan_out(node), only))
 
     @_made.register
     def _(self, node: Union) -> Relation:
@@ -126,7 +142,7 @@ class Database:
     def _units(self, scan: Scan, store: ColumnStore) -> Units:
         table = scan.table
         if table.unit is None:
-            return Units(None, store.rows, None, table=table.name.casefold())
+            return units_of_rows(table.name.casefold(), store.rows)
         units = self._of_column(table, table.unit.column, store)
         handles = {(f"{table.name.casefold()}.{key[0]}", scan.name, key[0]) for key in table.unique if len(key) == 1}
         first = table.unit.steps[0] if table.unit.steps else None

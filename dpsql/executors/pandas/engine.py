@@ -8,8 +8,10 @@ from typing import TypeGuard
 import pandas as pd
 
 from dpsql.core.exact import ExactPlan
+from dpsql.errors import InvalidArgument
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.executor import PandasExecutor
+from dpsql.executors.resources import Resources
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.declaration import Stored
 from dpsql.sources.frames import stored_columns
@@ -23,14 +25,28 @@ class PandasEngine:
     def takes(self, source: object) -> TypeGuard[pd.DataFrame]:
         return isinstance(source, pd.DataFrame)
 
+    def reads(self, source: object) -> bool:
+        return self.takes(source)
+
     def columns(self, source: pd.DataFrame) -> list[Stored]:
         return stored_columns(source)
+
+    def public_frame(self, source: pd.DataFrame, most: int) -> pd.DataFrame:  # noqa: ARG002
+        return source
 
     def store(self, source: pd.DataFrame, schema: TableSchema) -> ColumnStore:
         return ColumnStore(source, schema)
 
     def executor(self, stores: Mapping[str, ColumnStore]) -> PandasExecutor:
         return PandasExecutor(stores)
+
+    def within(self, resources: Resources) -> PandasEngine:
+        if resources.words:
+            raise InvalidArgument(
+                f"{resources.words[0]} is said of an engine that keeps to it, and pandas is none.",
+                hint='Write engine="duckdb", or leave it out.',
+            )
+        return self
 
     def lacks(self, plan: ExactPlan) -> None:  # noqa: ARG002
         return None

@@ -37,7 +37,8 @@ class Evaluation:
         if isinstance(expr, Column):  # nothing to be looked up
             cells = self.rows.reader(expr)
             return lambda start, stop: evaluate(expr, lambda _column: cells(start, stop), stop - start)
-        plain = rebuild(expr, {part: self._lift(part) for part in _liftable(expr)})
+        lifted: dict[Expr, Expr] = {part: self._lift(part) for part in _liftable(expr)}
+        plain = rebuild(expr, lifted) if lifted else expr
         readers = {each: self.lifted.get(each.name) or self.rows.reader(each) for each in columns(plain)}
 
         def run(start: int, stop: int) -> Vector:
@@ -120,7 +121,7 @@ def _in_pieces(run: Evaluator) -> Evaluator:
 
 def _liftable(expr: Expr) -> list[Call]:
     """The outermost calls whose value depends on the code of one text column alone."""
-    if not isinstance(expr, Call):
+    if not isinstance(expr, Call) or not any(each.type is Type.TEXT for each in columns(expr)):
         return []
     if text_column(expr) is not None:
         return [expr]

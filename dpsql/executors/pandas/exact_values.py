@@ -10,6 +10,7 @@ reference).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from decimal import Context, localcontext
 from fractions import Fraction
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.plan.expressions import Array
+from dpsql.plan.expressions import Array, Vector
 from dpsql.schema.frozen import dataclass
 
 Numbers = NDArray[np.int64]
@@ -140,6 +141,28 @@ def words_of(values: Array) -> tuple[Numbers, Kinds]:
     found = [_word(cell) for cell in values]
     words = np.array([word % 2**64 for word, _ in found], dtype=np.uint64).view(np.int64)
     return words, np.array([kind for _, kind in found], dtype=np.uint8)
+
+
+def integers_of(values: Array) -> Vector:
+    """The cells, which are no texts, that are whole numbers of 64 bits, NULL for others."""
+    words, kinds = words_of(values)
+    return Vector(words, kinds == _INTEGER)
+
+
+def canonical_texts(values: Array) -> list[str]:
+    """One text for each value that tells units apart: equal numbers have one, whatever array holds them."""
+    return list(map(canonical, cells_of(values)))
+
+
+def canonical(cell: Any) -> str:
+    """The same of one value: a text is its own, a whole number its digits, another number a fraction."""
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, Instant):
+        return f"@{Fraction(cell.nanoseconds)}"
+    if isinstance(cell, float) and not math.isfinite(cell):
+        return str(cell)
+    return str(Fraction(cell))
 
 
 def _word(cell: Any) -> tuple[int, int]:

@@ -1,131 +1,209 @@
-"""Keyed hashes of values, the same on every machine: by them it is decided which rows of a privacy unit are kept.
+"""The keyed hash of what rows contribute (`dpsql.executors.keyed_hash`) over columns: by it is decided which rows of a
+privacy unit are kept.
 
-Privacy never depends on how good a hash is. A hash of a row's own values is a function of that row and of the key,
-whatever function it is, so what is chosen of one unit says nothing of another. Only fairness, that every row of a unit
-is as likely to be kept as any other, rests on the mixing. That is also why values are hashed and never their positions
-or dictionary codes: those move when other rows come or go.
+Values are hashed and never their positions or dictionary codes: those move when other rows come or go. The polynomials
+of several columns add up, so that a unit's and a group's is computed once for each of them.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.executors.pandas.exact_values import words_of
+from dpsql.executors.keyed_hash import LIMB, NULL_LIMB, PRIME, REAL_LIMIT, UNIT_LIMBS, Form, HashKey, Lane, Limbs
+from dpsql.executors.pandas.exact_values import canonical_texts, integers_of
 from dpsql.plan.expressions import Array, Vector
-from dpsql.schema.columns import Type
+from dpsql.schema.frozen import dataclass
 
-Key = bytes
-"""32 bytes, drawn afresh for each query."""
 Hashes = NDArray[np.uint64]
+Words = NDArray[np.uint64]
 
-_MINUS_ZERO = np.uint64(1 << 63)
-_ROUNDS = 2
-_ODD = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9], dtype=np.uint64)
-"""Odd numbers with bits in disorder, from SplitMix64 (Steele, Lea, Flood, OOPSLA 2014)."""
+_BLOCK = 32_768
+_LOW = np.uint64((1 << LIMB) - 1)
+_PRIME = np.uint64(PRIME)
+_BITS = 31
+_UNIT = 2.0**LIMB
 
-
-def hash_vector(key: Key, salt: int, vector: Vector, kind: Type) -> Hashes:
-    """The hash of each cell, shape (len(vector),); columns are told apart by `salt`, from 0 to 2^128 - 1.
-
-    Cells of one type with equal values have equal hashes (-0.0 equals 0.0), and of numbers and times no two different
-    ones do. All NULLs have one hash, whatever stands in their cells. Of OTHER, which has no operations, only presence
-    counts.
-    """
-    start, null, present, *odd = _words(key, salt)
-    if kind is Type.TEXT:
-        hashes = _hash_texts(key, salt, vector)
-    elif kind is Type.OTHER:
-        hashes = np.full(len(vector), present)
-    else:
-        hashes = _bits(vector.values, kind) ^ start
-        _mix(hashes, [factor | np.uint64(1) for factor in odd])
-    return hashes if vector.valid is None else np.where(vector.valid, hashes, null)
+hash_key = lru_cache(maxsize=4)(HashKey.of)
 
 
-def hash_coded(key: Key, salt: int, codes: NDArray[np.int32 | np.int64], dictionary: Vector, kind: Type) -> Hashes:
-    """`hash_vector` of `dictionary.at(codes)`, shape (len(codes),); only entries that occur are hashed. The code -1 is
-    the dictionary's last slot, which is NULL."""
-    occurs = np.zeros(len(dictionary), dtype=bool)
-    occurs[codes] = True
-    entries = np.flatnonzero(occurs)
-    table = np.zeros(len(dictionary), dtype=np.uint64)
-    table[entries] = hash_vector(key, salt, dictionary.at(entries), kind)
-    return table[codes]
+@dataclass(frozen=True, repr=False)
+class Hashed:
+    """Polynomials of so many limbs of each row: `lanes` of shape (2, rows), below p."""
+
+    lanes: Words
+    limbs: int
+
+    def __len__(self) -> int:
+        return int(self.lanes.shape[1])
+
+    def at(self, places: NDArray[Any]) -> Hashed:
+        return Hashed(self.lanes[:, places], self.limbs)
 
 
-def hash_units(key: Key, salt: int, codes: NDArray[np.int32 | np.int64], values: Array) -> Hashes:
-    """The hash of the unit of each code, shape (len(codes),); only units that occur are hashed. It is that of the value
-    alone, whatever array it stands in, so that rows of other units do not change it."""
-    occurs = np.zeros(len(values), dtype=bool)
-    occurs[codes] = True
-    entries = np.flatnonzero(occurs)
-    table = np.zeros(len(values), dtype=np.uint64)
-    table[entries] = _hash_exactly(key, salt, values[entries])
-    return table[codes]
+def hash_vector(key: HashKey, vector: Vector, limbs: Limbs) -> Hashed:
+    """The polynomial of each cell. All NULLs have one, whatever stands in their cells; -0.0 equals 0.0, and reals
+    closer than 2^-60, or beyond 2^58, may share one."""
+    lanes = np.empty((len(key.lanes), len(vector)), dtype=np.uint64)
+    for rows in _pieces(len(vector)):
+        lanes[:, rows] = _polynomials(key, list(_limbs(key, vector.at(rows), limbs)))
+    return Hashed(lanes, limbs.count)
 
 
-def _hash_exactly(key: Key, salt: int, values: Array) -> Hashes:
-    words, kinds = words_of(values)
-    start, _null, _present, *odd = _words(key, salt)
-    hashes: Hashes = words.view(np.uint64) ^ start
-    if kinds.any():
-        hashes ^= kinds * _ODD[0]
-    _mix(hashes, [factor | np.uint64(1) for factor in odd])
-    return hashes
+def hash_coded(key: HashKey, codes: NDArray[np.int32 | np.int64], dictionary: Vector, limbs: Limbs) -> Hashed:
+    """`hash_vector` of `dictionary.at(codes)`; only entries that occur are hashed. The code -1 is the dictionary's last
+    slot, which is NULL."""
+    entries = _occurring(codes, len(dictionary))
+    return _gathered(hash_vector(key, dictionary.at(entries), limbs), entries, codes, len(dictionary))
 
 
-def combine(hashes: Sequence[Hashes]) -> Hashes:
-    """One hash of several columns' hashes, at least one, all of one length; their order matters. That of a single
-    column is its own."""
-    combined = hashes[0]
-    for each in hashes[1:]:
-        combined = combined * _ODD[0]
-        combined += each
-        _mix(combined, _ODD[1:])
+def hash_units(key: HashKey, codes: NDArray[np.int32 | np.int64], values: Array) -> Hashed:
+    """The polynomial of the unit of each code, which is no text; only units that occur are hashed. It is that of the
+    value alone, whatever array it stands in, so that rows of other units do not change it: of a whole number of 64 bits
+    its limbs, of any other value those of its text."""
+    entries = _occurring(codes, len(values))
+    integers = integers_of(values[entries])
+    whole = hash_vector(key, integers, UNIT_LIMBS)
+    others = ~integers.where_valid()
+    texts = np.full(len(entries), "", dtype=object)
+    texts[others] = canonical_texts(values[entries][others])
+    written = hash_vector(key, Vector(texts, others), Limbs(Form.TEXT))
+    return _gathered(_joined(key, whole, written), entries, codes, len(values))
+
+
+def combine(key: HashKey, columns: Sequence[Hashed]) -> Hashed:
+    """One polynomial of several columns', at least one, all of one length; their order matters. It goes on from the
+    first's."""
+    combined = columns[0]
+    for each in columns[1:]:
+        combined = _joined(key, combined, each)
     return combined
 
 
-def _mix(words: Hashes, factors: Iterable[np.uint64]) -> None:
-    """Mixes the bits of each word, in place and one to one: neither an odd factor nor the shift loses anything.
-
-    The shift comes first, for sums times a factor keep their order but for where it starts: of units with the same
-    values the same rows would be kept too often.
-    """
-    high = np.empty_like(words)
-    words ^= np.right_shift(words, 32, out=high)
-    for factor in factors:
-        words *= factor
-        words ^= np.right_shift(words, 32, out=high)
+def started(key: HashKey, rows: int) -> Hashed:
+    """Where the polynomial of a row starts."""
+    return Hashed(np.stack([np.full(rows, lane.start, dtype=np.uint64) for lane in key.lanes]), 0)
 
 
-def _words(key: Key, salt: int) -> Hashes:
-    """What the key makes of a column: where its hashes start, those of NULL and of a present OTHER, and factors."""
-    size = 8 * (3 + _ROUNDS)
-    made = hashlib.blake2b(b"words", digest_size=size, key=key, salt=salt.to_bytes(16, "little")).digest()
-    return np.frombuffer(made, dtype="<u8").astype(np.uint64)
+def numbers_of(hashed: Hashed, lanes: Sequence[Lane]) -> Hashes:
+    """What polynomials come to: one number below 2^62 each, shape (rows,)."""
+    numbers = np.empty(len(hashed), dtype=np.uint64)
+    for rows in _pieces(len(hashed)):
+        first, second = (_cubic(words[rows], lane) for words, lane in zip(hashed.lanes, lanes, strict=True))
+        numbers[rows] = (first << np.uint64(_BITS)) + second
+    return numbers
 
 
-def _bits(values: Array, kind: Type) -> Hashes:
-    if kind is not Type.REAL:
-        return values.astype(np.int64, copy=False).view(np.uint64)
-    bits = values.astype(np.float64, copy=False).view(np.uint64)
-    return np.where(bits == _MINUS_ZERO, np.uint64(0), bits)
+def _pieces(size: int) -> Iterator[slice]:
+    """Blocks of rows: nothing as long as all rows is made but results."""
+    return (slice(start, min(start + _BLOCK, size)) for start in range(0, size, _BLOCK))
 
 
-def _hash_texts(key: Key, salt: int, vector: Vector) -> Hashes:
-    # A copy of the state after the key is quicker than a new hash for each text.
-    keyed = hashlib.blake2b(digest_size=8, key=key, salt=salt.to_bytes(16, "little"))
+def _occurring(codes: NDArray[np.int32 | np.int64], size: int) -> NDArray[np.int64]:
+    occurs = np.zeros(size, dtype=bool)
+    occurs[codes] = True
+    return np.flatnonzero(occurs)
+
+
+def _gathered(hashed: Hashed, entries: NDArray[np.int64], codes: NDArray[np.int32 | np.int64], size: int) -> Hashed:
+    """The polynomials of entries, of which these codes are. Both lanes lie in one number, so that each row looks into
+    the table once."""
+    table = np.zeros(size, dtype=np.uint64)
+    table[entries] = hashed.lanes[0] << np.uint64(_BITS) | hashed.lanes[1]
+    lanes = np.empty((2, len(codes)), dtype=np.uint64)
+    for rows in _pieces(len(codes)):
+        both = table[codes[rows]]
+        np.right_shift(both, np.uint64(_BITS), out=lanes[0, rows])
+        np.bitwise_and(both, _PRIME, out=lanes[1, rows])
+    return Hashed(lanes, hashed.limbs)
+
+
+def _joined(key: HashKey, first: Hashed, second: Hashed) -> Hashed:
+    """h k^n + g, of n limbs in g."""
+    lanes = np.empty_like(first.lanes)
+    for place, lane in enumerate(key.lanes):
+        factor = np.uint64(pow(lane.factor, second.limbs, PRIME))
+        for rows in _pieces(len(first)):
+            lanes[place, rows] = _held(_folded(first.lanes[place, rows] * factor + second.lanes[place, rows]))
+    return Hashed(lanes, first.limbs + second.limbs)
+
+
+def _polynomials(key: HashKey, limbs: Sequence[Words]) -> Words:
+    """h k + v for each limb v, from 0 on."""
+    lanes = []
+    for lane in key.lanes:
+        words = np.zeros(len(limbs[0]), dtype=np.uint64)
+        factor = np.uint64(lane.factor)
+        for limb in limbs:
+            words *= factor
+            words += limb
+            words = _folded(words)
+        lanes.append(_held(words))
+    return np.stack(lanes)
+
+
+def _folded(words: Words) -> Words:
+    """The same modulo p, of words below 2^64 words up to 2^31 + 3: 2^31 is 1."""
+    high = words >> np.uint64(_BITS)
+    words = words & _PRIME
+    words += high
+    np.right_shift(words, np.uint64(_BITS), out=high)
+    words &= _PRIME
+    words += high
+    return words
+
+
+def _held(words: Words) -> Words:
+    """The remainder itself, of words below 2 p: of a smaller one less p, which wraps, the word is the least."""
+    return np.asarray(np.minimum(words, words - _PRIME))
+
+
+def _cubic(words: Words, lane: Lane) -> Words:
+    x = _held(_folded(words + np.uint64(lane.shift)))
+    square = _held(_folded(x * x))
+    return _held(_folded(square * x + x * np.uint64(lane.linear) + np.uint64(lane.constant)))
+
+
+def _limbs(key: HashKey, vector: Vector, limbs: Limbs) -> Iterable[Words]:
+    """The limbs of each cell."""
+    if limbs.form is Form.PRESENCE:
+        columns = [np.zeros(len(vector), dtype=np.uint64)]
+    elif limbs.form is Form.TEXT:
+        columns = _limbs_of_texts(key, vector)
+    elif limbs.form is Form.REAL:
+        columns = _limbs_of_reals(vector.values.astype(np.float64, copy=False))
+    else:
+        words = vector.values.astype(np.int64, copy=False).view(np.uint64) - np.uint64(limbs.offset % 2**64)
+        columns = [(words >> np.uint64(LIMB * place)) & _LOW for place in range(limbs.count)]
+    if vector.valid is None:
+        return columns
+    return [np.where(vector.valid, each, np.uint64(0 if place else NULL_LIMB)) for place, each in enumerate(columns)]
+
+
+def _limbs_of_reals(values: NDArray[np.float64]) -> list[Words]:
+    held = np.clip(np.where(np.isnan(values), 0.0, values), -REAL_LIMIT, REAL_LIMIT)
+    floor = np.floor(held)
+    whole = (floor.astype(np.int64) + int(REAL_LIMIT)).view(np.uint64)
+    rest = (held - floor) * _UNIT
+    high = np.floor(rest)
+    low = np.floor((rest - high) * _UNIT)
+    return [whole & _LOW, whole >> np.uint64(LIMB), high.astype(np.uint64), low.astype(np.uint64)]
+
+
+def _limbs_of_texts(key: HashKey, vector: Vector) -> list[Words]:
+    keyed = hashlib.md5(key.text.encode(), usedforsecurity=False)
 
     def digest(text: str) -> bytes:
-        state = keyed.copy()
+        state = keyed.copy()  # quicker than a new one for each text
         state.update(text.encode("utf-8", "surrogatepass"))
-        return state.digest()
+        return state.digest()[8:]
 
-    hashes = np.zeros(len(vector), dtype=np.uint64)
+    words = np.zeros(len(vector), dtype=np.uint64)
     present = np.flatnonzero(vector.where_valid())
-    hashes[present] = np.frombuffer(b"".join(map(digest, vector.values[present])), dtype="<u8")
-    return hashes
+    words[present] = np.frombuffer(b"".join(map(digest, vector.values[present])), dtype="<u8")
+    return [words & _LOW, (words >> np.uint64(LIMB)) & _LOW]

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.exact import CountRows, ExactPlan, GridCounts, LatticeSum, of_units, readings_of
+from dpsql.core.exact import Edges, ExactPlan, LatticeSum, Leading, of_units
+from dpsql.executors.keyed_hash import HashKey, Reading, contributed, limbs_of_key
 from dpsql.executors.pandas.bounding import keep_groups, keep_rows
 from dpsql.executors.pandas.columns import lattice_steps
 from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.executors.pandas.groups import Groups
-from dpsql.executors.pandas.hashing import combine, hash_vector
+from dpsql.executors.pandas.hashing import Hashed, combine, hash_key, hash_vector, numbers_of
 from dpsql.executors.pandas.relations import Relation
+from dpsql.plan.domains import cells_of, vector_of
 from dpsql.plan.expressions import Vector
-from dpsql.schema.columns import Type
+from dpsql.plan.query import GroupKey
 from dpsql.schema.frozen import dataclass
 
 Numbers = NDArray[np.int64]
@@ -84,41 +87,78 @@ class RowHashes:
 
     def of_groups(self, asked: Numbers) -> Hashes:
         """The hashes of (unit, group)."""
+        return numbers_of(self._begun(self.places[asked]), self._key.of_groups)
+
+    def of_rows(self, asked: Numbers) -> Hashes:
+        """The hashes of (unit, group, what the row contributes)."""
         places = self.places[asked]
+        own, chosen = self._begun(places), self.rows.at(places)
+        for each in contributed(self.plan):  # one after the other: of no more columns at once than of one
+            own = combine(self._key, [own, hash_vector(self._key, self._cells(each, chosen), each.limbs)])
+        return numbers_of(own, self._key.lanes)
+
+    def __call__(self, asked: Numbers) -> Sequence[Hashes]:
+        """Both, of rows and of groups; whichever is read is computed."""
+        return _Both(self, asked)
+
+    @property
+    def _key(self) -> HashKey:
+        return hash_key(self.key)
+
+    def _begun(self, places: Numbers) -> Hashed:
+        """The polynomials of (unit, group)."""
         assert self.rows.units is not None  # as the caller of this module saw
-        hashes = [self.rows.units.hashes(self.key, 0, places)]
-        if self.groups is not None:
-            hashes.append(self._of_groups(self.groups, self.codes[places]))
-        return combine(hashes)
+        unit = self.rows.units.hashes(self._key, places)
+        if self.groups is None:
+            return unit
+        return combine(self._key, [unit, self._of_groups(self.groups, self.codes[places])])
 
-    def __call__(self, asked: Numbers) -> tuple[Hashes, Hashes]:
-        places = self.places[asked]
-        group = self.of_groups(asked)
-        hashes = [group]
-        chosen = self.rows.at(places)
-        parts = [
-            part for part in (*self.plan.parts, *self.plan.grids) if isinstance(part, GridCounts) or not of_units(part)
-        ]
-        read = dict.fromkeys((each, isinstance(part, CountRows)) for part in parts for each in readings_of(part))
-        for place, (each, presence) in enumerate(read):
-            if isinstance(each, LatticeSum):
-                vector = evaluated(each.value, chosen)
-                cells, kind = Vector(lattice_steps(each, vector), vector.valid), Type.INTEGER
-            else:
-                cells, kind = evaluated(each, chosen), each.type
-                if presence:
-                    cells, kind = Vector(np.zeros(len(places), np.int64), cells.valid), Type.INTEGER
-            hashes.append(hash_vector(self.key, 1 + place, cells, kind))
-        return combine(hashes), group
+    def _cells(self, reading: Reading, rows: Relation) -> Vector:
+        """What rows contribute of one reading."""
+        of = reading.of
+        if isinstance(of, LatticeSum):
+            vector = evaluated(of.value, rows)
+            return Vector(lattice_steps(of, vector), vector.valid)
+        if isinstance(of, GroupKey | Edges | Leading):
+            from dpsql.executors.pandas.points import places_of  # loaded with the first grid
 
-    def _of_groups(self, groups: Groups, codes: Numbers) -> Hashes:
+            places = places_of(of, rows)
+            return Vector(places, places >= 0)
+        return evaluated(of, rows)
+
+    def _of_groups(self, groups: Groups, codes: Numbers) -> Hashed:
         occurs = np.zeros(groups.cells, dtype=bool)
         occurs[codes] = True
         distinct = np.flatnonzero(occurs)
-        vectors = groups.values(distinct)
-        kinds = [key.expr.type for key in self.plan.keys]
-        salts = range(1_000, 1_000 + len(kinds))
-        made = [hash_vector(self.key, salt, v, kind) for salt, v, kind in zip(salts, vectors, kinds, strict=True)]
-        table = np.zeros(groups.cells, dtype=np.uint64)
-        table[distinct] = combine(made)
-        return table[codes]
+        columns = [
+            hash_vector(self._key, _named(key, cells), limbs_of_key(key))
+            for key, cells in zip(self.plan.keys, groups.values(distinct), strict=True)
+        ]
+        hashed = combine(self._key, columns)
+        table = np.zeros((len(hashed.lanes), groups.cells), dtype=np.uint64)
+        table[:, distinct] = hashed.lanes
+        return Hashed(table[:, codes], hashed.limbs)
+
+
+class _Both(Sequence[Hashes]):
+    """The hashes of some rows, and those of their groups."""
+
+    def __init__(self, hashes: RowHashes, asked: Numbers) -> None:
+        self._of = (hashes.of_rows, hashes.of_groups)
+        self._asked = asked
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._of[place](self._asked)
+
+
+def _named(key: GroupKey, cells: Vector) -> Vector:
+    """A key of groups as it is hashed: by its place in a public list, else by its value."""
+    if key.values is None:
+        return cells
+    kind = key.expr.type
+    place = {value: number for number, value in enumerate(cells_of(vector_of(key.values, kind), kind))}
+    found = [place[cell] for cell in cells_of(cells, kind)]
+    return Vector(np.array(found, dtype=np.int64))

@@ -23,7 +23,19 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.exact import CountRows, CountUnits, ExactPlan, ExactTable, Part, UnitMean, UnitTotal, of_units
+from dpsql.core.exact import (
+    AllUnits,
+    CountRows,
+    CountUnits,
+    ExactPlan,
+    ExactTable,
+    Part,
+    UnitMean,
+    UnitTotal,
+    UnitWeights,
+    of_units,
+    weight_of,
+)
 from dpsql.core.unit import ContributionBound
 from dpsql.executors.pandas.blockwise import blocks, hold
 from dpsql.executors.pandas.bounding import keep_rows
@@ -257,8 +269,9 @@ class _Chosen:
 
 def _sums_of(part: Part) -> tuple[Part, Part]:
     """What a part of units adds up of the rows of one, and how many rows it counts."""
-    if isinstance(part, CountUnits):
-        return CountRows(part.present), CountRows(part.present)
+    if isinstance(part, CountUnits | UnitWeights | AllUnits):
+        rows = CountRows(part.present if isinstance(part, CountUnits) else None)
+        return rows, rows
     assert isinstance(part, UnitTotal | UnitMean)  # the only others
     return part.of, part.of if isinstance(part.of, CountRows) else CountRows(part.of.value)
 
@@ -267,16 +280,27 @@ def _of_one_unit(parts: Sequence[Part], table: ExactTable) -> ExactTable:
     """The parts of a unit, from the sums of its rows."""
     rows = table.parts.tolist()
     numbers = [
-        [_one_number(part, total, count) for total, count in zip(rows[2 * at], rows[2 * at + 1], strict=True)]
+        _weights(part, rows[2 * at])
+        if isinstance(part, UnitWeights)
+        else [_one_number(part, total, count) for total, count in zip(rows[2 * at], rows[2 * at + 1], strict=True)]
         for at, part in enumerate(parts)
     ]
+    for each, part in zip(numbers, parts, strict=True):
+        if isinstance(part, AllUnits):  # the unit is in every group's number, wherever its rows are
+            each[:] = [max(each, default=0)] * len(each)
     cells = np.array(numbers, dtype=object).reshape(len(parts), table.groups)
     return ExactTable(table.keys, cells, table.groups)
 
 
+def _weights(part: UnitWeights, counts: list[int]) -> list[int]:
+    """What the unit adds to its groups by weight."""
+    one = weight_of(part.scale, max(1, sum(count > 0 for count in counts)))
+    return [one if count else 0 for count in counts]
+
+
 def _one_number(part: Part, total: int, count: int) -> int:
     """What the unit adds to a group: nothing without rows there."""
-    if isinstance(part, CountUnits) or not count:
+    if isinstance(part, CountUnits | AllUnits) or not count:
         return min(1, count)
     assert isinstance(part, UnitTotal | UnitMean)  # the only others
     if isinstance(part, UnitMean):

@@ -226,6 +226,32 @@ def marked(node: Mark, rows: Relation, inner: Relation, fan_out: int = 1, *, all
     return Vector(matches, None if valid.all() else valid)
 
 
+def marked_among(node: Mark, rows: Relation, inner: Relation, fan_out: int, only: Bools | None) -> Vector:
+    """As `marked`, for rows of which only some are asked about above; what is said of others is nothing.
+
+    Pairs of one unit are too many or not by all of its rows. Where no unit can have so many, by how many rows it has on
+    either side, it is enough to look at those that are asked about."""
+    if only is None or not _all_light(rows, inner, most_pairs(fan_out)):
+        return marked(node, rows, inner, fan_out)
+    places = np.flatnonzero(only)
+    marks = marked(node, rows.at(places), inner, fan_out)
+    values = np.zeros(rows.rows, dtype=bool)
+    values[places] = marks.values
+    if marks.valid is None:
+        return Vector(values)
+    valid = np.ones(rows.rows, dtype=bool)
+    valid[places] = marks.valid
+    return Vector(values, valid)
+
+
+def _all_light(rows: Relation, inner: Relation, most: int) -> bool:
+    """Whether no unit can make more pairs than `most`."""
+    if rows.units is None or inner.units is None:
+        return True
+    most_rows = [int(np.bincount(each.numbers() + 1)[1:].max(initial=0)) for each in (rows.units, inner.units)]
+    return most_rows[0] * most_rows[1] <= most
+
+
 def meetings(node: Mark, rows: Relation, inner: Relation) -> Runs:
     """The inner rows that each row is held against."""
     keys = _keys(node.keys, rows, inner, units=True)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.exact import CountDistinct, Edges, Grid, GridCounts, LatticeSum
+from dpsql.core.exact import CountDistinct, Edges, Grid, GridCounts, LatticeSum, Leading
 from dpsql.executors.pandas.bounding import distinct_pairs
 from dpsql.executors.pandas.columns import lattice_steps
 from dpsql.executors.pandas.evaluation import evaluator
@@ -204,8 +204,19 @@ def _reader(part: GridCounts, rows: Relation) -> Callable[[int, int], Codes]:
         values: Any = vector.values
         if isinstance(of, LatticeSum):
             steps = lattice_steps(of, vector) - of.least
+        elif isinstance(of, Leading):
+            steps = of.places(values.astype(np.float64))
         else:
             steps = places.of(values.astype(np.float64))
         return steps if vector.valid is None else np.where(vector.valid, steps, -1)
 
     return points
+
+
+def places_of(of: GroupKey | Edges | Leading, rows: Relation) -> Codes:
+    """The point of each row on a grid of public places, -1 for none."""
+    if isinstance(of, Leading):
+        size = 2 * of.middle
+    else:
+        size = len(of.edges) + 1 if isinstance(of, Edges) else len(of.values or ())
+    return np.asarray(_reader(GridCounts(of, size), rows)(0, rows.rows), dtype=np.int64)

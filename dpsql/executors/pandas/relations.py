@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -22,6 +23,8 @@ from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 
 if TYPE_CHECKING:
+    from dpsql.executors.keyed_hash import HashKey
+    from dpsql.executors.pandas.hashing import Hashed
     from dpsql.executors.pandas.joining import KeyColumn
 
 Places = NDArray[np.signedinteger[Any]]
@@ -48,8 +51,8 @@ class Columns(Protocol):
 class Units:
     """The privacy unit of each row: a code into `values`, -1 for a row of nobody's. Equal values are one unit, others
     are two: they are what is stored (see `exact_values`), not what an expression reads. Without values the
-    codes are the rows of a table, each of which is a unit, and without codes they are its rows in order; `table` is its
-    name. `kind` is their declared type.
+    codes are the rows of tables, each of which is a unit, one table after the other: `tables` are their names and how
+    many rows each has. Without codes they are all rows in order. `kind` is the units' declared type.
 
     `handles`: (kind, place, column) of the columns that determine the unit as the plan's handles do."""
 
@@ -57,7 +60,7 @@ class Units:
     count: int
     values: Vector | None
     kind: Type = Type.INTEGER
-    table: str = ""
+    tables: tuple[tuple[str, int], ...] = ()
     handles: frozenset[tuple[str, str, str]] = frozenset()
 
     def at(self, places: Places) -> Units:
@@ -76,16 +79,25 @@ class Units:
         assert self.values is not None  # units of rows are never compared
         return KeyColumn(self.values, self.numbers().astype(np.int32, copy=False))
 
-    def hashes(self, key: bytes, salt: int, places: Places) -> NDArray[np.uint64]:
-        """A keyed hash of the unit of these rows."""
-        from dpsql.executors.pandas.hashing import hash_coded, hash_units, hash_vector  # loaded with the first limits
+    def hashes(self, key: HashKey, places: Places) -> Hashed:
+        """A keyed hash of the unit of these rows, to be gone on with."""
+        from dpsql.executors.keyed_hash import limbs_of
+        from dpsql.executors.pandas.hashing import (  # loaded with the first limits
+            combine,
+            hash_coded,
+            hash_units,
+            started,
+        )
 
         codes = self.numbers()[places]
+        start = started(key, len(codes))
         if self.values is None:  # positions depend on other rows, so all of these units choose alike
-            return hash_vector(key, salt, Vector(np.zeros(len(codes), dtype=np.int64)), Type.INTEGER)
+            return start
         if self.kind is Type.TEXT:
-            return hash_coded(key, salt, codes, _with_null(self.values, self.kind), self.kind)
-        return hash_units(key, salt, codes, self.values.values)
+            own = hash_coded(key, codes, _with_null(self.values, self.kind), limbs_of(self.kind))
+        else:
+            own = hash_units(key, codes, self.values.values)
+        return combine(key, [start, own])
 
 
 @dataclass(frozen=True, repr=False)
@@ -233,8 +245,13 @@ def rows_alone(source: Source, stores: Mapping[str, ColumnStore]) -> Relation | 
         return None
     name = source.table.name.casefold()
     store = stores[name]
-    units = None if source.table.public else Units(None, store.rows, None, table=name)
+    units = None if source.table.public else units_of_rows(name, store.rows)
     return Relation(store.rows, {source.name: Part(store)}, units)
+
+
+def units_of_rows(table: str, rows: int) -> Units:
+    """Each row of a table is a unit; `table` is its folded name."""
+    return Units(None, rows, None, tables=((table, rows),))
 
 
 def units_of_codes(codes: Places, values: Vector, kind: Type) -> Units:
@@ -251,19 +268,24 @@ def merged_units(parts: list[Units]) -> Units:
     from dpsql.executors.pandas.joining import dense_ranks
 
     if all(part.values is None for part in parts):
-        first: dict[str, int] = {}
-        size = 0
-        for part in parts:
-            if part.table not in first:
-                first[part.table] = size
-                size += part.count
-        return Units(np.concatenate([part.numbers() + first[part.table] for part in parts]), size, None)
+        counts = {name: count for part in parts for name, count in part.tables}  # of one table the same in all parts
+        first = dict(zip(counts, accumulate(counts.values(), initial=0), strict=False))
+        codes = np.concatenate([_renumbered(part, first) for part in parts])
+        return Units(codes, sum(counts.values()), None, tables=tuple(counts.items()))
     values = [part.values.values for part in parts if part.values is not None]
     ranks, firsts = dense_ranks(np.concatenate(numbered(values)))
     distinct = joined(values, firsts)
-    codes, start = [], 0
+    own_codes, start = [], 0
     for part, own in zip(parts, values, strict=True):
         numbers = np.append(ranks[start : start + len(own)], -1)
-        codes.append(numbers[part.numbers()])
+        own_codes.append(numbers[part.numbers()])
         start += len(own)
-    return Units(np.concatenate(codes), len(distinct), Vector(distinct), parts[0].kind)
+    return Units(np.concatenate(own_codes), len(distinct), Vector(distinct), parts[0].kind)
+
+
+def _renumbered(part: Units, first: Mapping[str, int]) -> Places:
+    """The codes of rows that are units, each table's beginning at its first code."""
+    begins = np.cumsum([0, *(count for _, count in part.tables)])[:-1]
+    moved_by = np.array([first[name] for name, _ in part.tables], dtype=np.int64) - begins
+    codes = part.numbers()
+    return np.where(codes < 0, -1, codes + moved_by[np.searchsorted(begins, codes, side="right") - 1])

@@ -61,7 +61,7 @@ def run(
     engine: Engine,
 ) -> ExactTable:
     """The exact answer to a plan over any source, below its filters: at once where its rows may be held so."""
-    database = Database(stores, source, MOST_HELD)
+    database = Database(stores, source, MOST_HELD, predicates)
     try:
         rows = database.relation(source)
     except TooManyRows:
@@ -82,7 +82,8 @@ def run_in_slices(work: Work) -> ExactTable:
         return work.run(work.plan, work.database.relation(work.source), work.predicates).partial()
 
     totals.add(answer(0, 0))  # public groups are there without rows too
-    waiting = [(0, units)]
+    middle = units // 2  # all at once were too many
+    waiting = [(middle, units), (0, middle)] if middle else [(0, units)]
     while waiting:
         first, last = waiting.pop()
         try:

@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.exact import CountDistinct, CountUnits, LatticeSum, Part, UnitMean, UnitTotal, expressions_of
+from dpsql.core.exact import (
+    AllUnits,
+    CountDistinct,
+    CountUnits,
+    LatticeSum,
+    Part,
+    UnitMean,
+    UnitTotal,
+    UnitWeights,
+    expressions_of,
+)
 from dpsql.executors.pandas.accumulators import Accumulator, Block
 from dpsql.executors.pandas.bounding import distinct_pairs
 from dpsql.executors.pandas.columns import lattice_steps
@@ -16,7 +26,7 @@ from dpsql.executors.pandas.kept_rows import Chosen
 from dpsql.executors.pandas.partials import Different
 from dpsql.executors.pandas.points import DistinctPart
 from dpsql.executors.pandas.relations import Relation
-from dpsql.executors.pandas.unit_totals import unit_means, unit_totals
+from dpsql.executors.pandas.unit_totals import unit_means, unit_totals, unit_weights
 from dpsql.plan.expressions import Expr, Vector
 
 
@@ -40,7 +50,9 @@ class UnitSum(Accumulator):
     """Accumulates what units add, each one number for a group: their rows are gathered, block by block, and summed at
     the end."""
 
-    def __init__(self, part: CountUnits | UnitTotal | UnitMean, chosen: Chosen, cells: int) -> None:
+    def __init__(
+        self, part: CountUnits | UnitWeights | UnitTotal | UnitMean | AllUnits, chosen: Chosen, cells: int
+    ) -> None:
         self.part = part
         self.chosen = chosen
         self.cells = cells
@@ -53,8 +65,9 @@ class UnitSum(Accumulator):
         if vector is not None and vector.valid is not None:
             kept = kept & vector.valid
         steps = np.ones(len(groups), dtype=np.int64)
-        if not isinstance(self.part, CountUnits) and isinstance(self.part.of, LatticeSum) and vector is not None:
-            steps = lattice_steps(self.part.of, vector)
+        of = self.part.of if isinstance(self.part, UnitTotal | UnitMean) else None
+        if isinstance(of, LatticeSum) and vector is not None:
+            steps = lattice_steps(of, vector)
         units = self.chosen.units[block.start : block.stop]
         whole = bool(kept.all())
         self.found.append((units, groups, steps) if whole else (units[kept], groups[kept], steps[kept]))
@@ -65,8 +78,12 @@ class UnitSum(Accumulator):
         units, groups, steps = (np.concatenate(list(each)) for each in columns)
         units, groups = units.astype(np.int64, copy=False), groups.astype(np.int64, copy=False)
         by = groups if self.cells > 1 else None
+        if isinstance(self.part, AllUnits):
+            return np.full(self.cells, distinct_pairs(units, None, 1)[0])
         if isinstance(self.part, CountUnits):
             return distinct_pairs(units, by, self.cells)
+        if isinstance(self.part, UnitWeights):
+            return unit_weights(units, by, self.cells, self.part.scale)
         run = unit_totals if isinstance(self.part, UnitTotal) else unit_means
         return run(units, by, self.cells, steps, least=self.part.least, most=self.part.most)
 
@@ -76,5 +93,5 @@ def unit_sum_of(part: Part, cells: int, rows: Relation, chosen: Chosen | None) -
     if isinstance(part, CountDistinct):
         return DistinctTotal(DistinctPart(part, cells, rows))
     assert chosen is not None  # parts of units ask for it
-    assert isinstance(part, CountUnits | UnitTotal | UnitMean)  # all others have accumulators of their own
+    assert isinstance(part, CountUnits | UnitWeights | UnitTotal | UnitMean | AllUnits)  # others have their own
     return UnitSum(part, chosen, cells)

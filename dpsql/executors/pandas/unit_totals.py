@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.core.exact import weight_of
 from dpsql.executors.pandas.bounding import Codes, pair_codes
 
 _ROOM = 2**62
@@ -52,6 +53,20 @@ def unit_means(
     means = upper * 2**_LIMB + lower
     means += (2 * left > rows) | ((2 * left == rows) & (means & 1 == 1))
     return _by_group(_clipped(means, least, most), places, cells)
+
+
+def unit_weights(units: Codes, groups: Codes | None, cells: int, scale: int) -> NDArray[Any]:
+    """The sum over units that have rows in the group of the weight of one in so many groups."""
+    size = int(units.max(initial=-1)) + 1
+    codes, pairs = pair_codes(units, size, groups)
+    of_unit, places = np.full(pairs, -1, dtype=np.int64), np.zeros(pairs, dtype=np.int64)
+    of_unit[codes] = units  # of the rows of a pair all say the same
+    if groups is not None:
+        places[codes] = groups
+    present = np.flatnonzero(of_unit >= 0)
+    many = np.bincount(of_unit[present], minlength=size)
+    weights = np.array([weight_of(scale, k) for k in range(1, int(many.max(initial=0)) + 1)], dtype=np.int64)
+    return _by_group(weights[many[of_unit[present]] - 1], places[present], cells)
 
 
 def _pairs(

@@ -33,7 +33,7 @@ _MONTHS = 12 * 9_999
 
 
 @dataclass(frozen=True, slots=True)
-class _Unit:
+class Unit:
     """A unit of some months, or of some microseconds counted from `start`."""
 
     name: str
@@ -74,19 +74,19 @@ class _Unit:
         return self.piece(second) - self.piece(first)
 
 
-_ALL = (
-    _Unit("century", months=1_200),
-    _Unit("decade", months=120),
-    _Unit("year", months=12),
-    _Unit("quarter", months=3),
-    _Unit("month", months=1),
-    _Unit("week", microseconds=7 * MICROSECONDS_A_DAY, start=-3 * MICROSECONDS_A_DAY),  # a Monday
-    _Unit("day", microseconds=MICROSECONDS_A_DAY),
-    _Unit("hour", microseconds=3_600 * MICROSECONDS_A_SECOND),
-    _Unit("minute", microseconds=60 * MICROSECONDS_A_SECOND),
-    _Unit("second", microseconds=MICROSECONDS_A_SECOND),
-    _Unit("millisecond", microseconds=MICROSECONDS_A_SECOND // 1_000),
-    _Unit("microsecond", microseconds=1),
+ALL_UNITS = (
+    Unit("century", months=1_200),
+    Unit("decade", months=120),
+    Unit("year", months=12),
+    Unit("quarter", months=3),
+    Unit("month", months=1),
+    Unit("week", microseconds=7 * MICROSECONDS_A_DAY, start=-3 * MICROSECONDS_A_DAY),  # a Monday
+    Unit("day", microseconds=MICROSECONDS_A_DAY),
+    Unit("hour", microseconds=3_600 * MICROSECONDS_A_SECOND),
+    Unit("minute", microseconds=60 * MICROSECONDS_A_SECOND),
+    Unit("second", microseconds=MICROSECONDS_A_SECOND),
+    Unit("millisecond", microseconds=MICROSECONDS_A_SECOND // 1_000),
+    Unit("microsecond", microseconds=1),
 )
 
 
@@ -99,7 +99,7 @@ def _months_later(values: Integers, months: Integers) -> Integers:
     return values + (clamped - days) * MICROSECONDS_A_DAY
 
 
-def _months_later_ends(unit: _Unit, held: Integers, count: Integers) -> Integers:
+def _months_later_ends(unit: Unit, held: Integers, count: Integers) -> Integers:
     """The least and the greatest timestamp that `later` gives.
 
     Days never fall, but where several days become the last of a month the time of day may be anyone's.
@@ -117,7 +117,7 @@ def _months_later_ends(unit: _Unit, held: Integers, count: Integers) -> Integers
     return np.array([lower, upper], dtype=np.int64)
 
 
-def _trunc(unit: _Unit) -> Function:
+def _trunc(unit: Unit) -> Function:
     def fact(facts: Sequence[Fact]) -> Fact:
         return fact_within(unit.beginning(ends(facts[0].range, MICROSECONDS)), MICROSECONDS, facts)
 
@@ -137,7 +137,7 @@ def _trunc(unit: _Unit) -> Function:
     )
 
 
-def _add(unit: _Unit) -> Function:
+def _add(unit: Unit) -> Function:
     steps = Interval(-unit.most, unit.most)
 
     def fact(facts: Sequence[Fact]) -> Fact:
@@ -166,7 +166,7 @@ def _add(unit: _Unit) -> Function:
     )
 
 
-def _diff(unit: _Unit) -> Function:
+def _diff(unit: Unit) -> Function:
     def fact(facts: Sequence[Fact]) -> Fact:
         first, second = (ends(each.range, MICROSECONDS) for each in facts)
         held = between(unit.apart(first[::-1], second))
@@ -187,6 +187,6 @@ def _diff(unit: _Unit) -> Function:
     )
 
 
-_MAKERS: tuple[Callable[[_Unit], Function], ...] = (_trunc, _add, _diff)
+_MAKERS: tuple[Callable[[Unit], Function], ...] = (_trunc, _add, _diff)
 
-FUNCTIONS = tuple(make(unit) for make in _MAKERS for unit in _ALL)
+FUNCTIONS = tuple(make(unit) for make in _MAKERS for unit in ALL_UNITS)

@@ -27,6 +27,11 @@ def lower(text: str) -> str:
     return text.lower() if text.isascii() else text.translate(_lower_cases())
 
 
+def cases(name: str) -> dict[int, str]:
+    """What "upper" and "lower" make of the code points that they change."""
+    return {"upper": _upper_cases, "lower": _lower_cases}[name]()
+
+
 @cache
 def _upper_cases() -> dict[int, str]:
     return _cases(_simple_upper)

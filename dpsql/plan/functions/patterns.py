@@ -39,9 +39,9 @@ def matcher(pattern: str, escape: str = "") -> Test | None:
 
     An escape character is ASCII and not % (with which DuckDB's answers contradict each other); empty, there is none.
     """
-    if len(escape) > 1 or not escape.isascii() or escape == "%":
+    if not fits_as_escape(escape):
         return None
-    pieces = _cut(pattern, escape)
+    pieces = cut(pattern, escape)
     if pieces is None:
         return None
     if all(None not in piece for piece in pieces):
@@ -62,7 +62,12 @@ def matcher(pattern: str, escape: str = "") -> Test | None:
     return partial(_holds_in_order, first, middles, last)
 
 
-def _cut(pattern: str, escape: str) -> list[list[str | None]] | None:
+def fits_as_escape(sign: str) -> bool:
+    """Whether a text is an escape character, or none."""
+    return len(sign) <= 1 and sign.isascii() and sign != "%"
+
+
+def cut(pattern: str, escape: str) -> list[list[str | None]] | None:
     """The characters between the %, None for each _; None for a pattern that ends in its escape character."""
     pieces: list[list[str | None]] = [[]]
     signs = iter(pattern)
@@ -122,11 +127,11 @@ def _like(_kind: Type, vectors: Sequence[Vector]) -> Vector:
 def _ilike(kind: Type, vectors: Sequence[Vector]) -> Vector:
     lowered = by_cell(lower)
     plain = [lowered(Type.TEXT, [each]) for each in vectors[:2]]
-    escapes = [by_cell(_lower_escape)(Type.TEXT, [each]) for each in vectors[2:]]
+    escapes = [by_cell(lower_escape)(Type.TEXT, [each]) for each in vectors[2:]]
     return _like(kind, [*plain, *escapes])
 
 
-def _lower_escape(escape: str) -> str:
+def lower_escape(escape: str) -> str:
     """Only ASCII: what is no escape character must not become one."""
     return lower(escape) if escape.isascii() else escape
 

@@ -34,7 +34,7 @@ from dpsql.schema.intervals import Interval
 
 _LEAST_DIGITS, _MOST_DIGITS = -308, 309
 """Digits beyond are taken as these. A float has none left to round after 309."""
-_POWERS = np.array([*(10.0**n for n in range(_MOST_DIGITS)), math.inf])
+POWERS = np.array([*(10.0**n for n in range(_MOST_DIGITS)), math.inf])
 _INTEGER_POWERS = np.array([10**n for n in range(19)], dtype=np.int64)
 
 Rounding = Callable[[Any], Array]
@@ -123,7 +123,7 @@ def _integers_to_digits(values: Array, digits: Array, *, half: bool) -> Array:
 
 def _to_digits(values: Array, digits: Array, rounding: Rounding) -> Array:
     """As DuckDB computes it; a value so large that this would overflow stays as it is."""
-    power, after = _POWERS[np.abs(digits)], digits >= 0
+    power, after = POWERS[np.abs(digits)], digits >= 0
     with np.errstate(all="ignore"):
         if after.all():
             scaled = rounding(values * power) / power

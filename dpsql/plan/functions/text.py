@@ -23,9 +23,9 @@ from dpsql.schema.intervals import INFINITY, Interval
 MOST_CHARACTERS = 16_384
 LONGEST = 2**32 - 1
 """No text has more characters: DuckDB ends at so many bytes, and the kernels here count no further."""
-_PLACES = Interval(-(2**32), LONGEST)
+PLACES = Interval(-(2**32), LONGEST)
 """What DuckDB takes as a place or a length in a text; anything else is an error there and NULL here."""
-_SPACES = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+SPACES = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 """What TRIM takes away unless told: Unicode's category Zs, which has no tab and no end of line."""
 
 
@@ -92,7 +92,7 @@ def _count_fact(facts: Sequence[Fact]) -> Fact:
 
 def _places_fact(facts: Sequence[Fact]) -> Fact:
     """NULL only for NULL where all places are known to be such as DuckDB takes."""
-    fit = all(each.range.intersect(_PLACES) == each.range for each in facts[1:])
+    fit = all(each.range.intersect(PLACES) == each.range for each in facts[1:])
     return Fact(nullable=any_nullable(facts) or not fit)
 
 
@@ -109,7 +109,7 @@ def _position(text: str, part: str) -> int:
 
 def _substring(text: str, start: int, length: int = LONGEST) -> str | None:
     """From the place `start`, counted from 1 or, below 0, from the end; a negative length reaches backwards."""
-    if start not in _PLACES or length not in _PLACES:
+    if start not in PLACES or length not in PLACES:
         return None
     begin = start - 1 if start >= 0 else len(text) + start
     end = begin + length
@@ -191,7 +191,7 @@ def _limited(text: str) -> str:
 
 
 def _place(argument: str) -> str:
-    return _only(argument, f"s BETWEEN {_PLACES.lower} AND {_PLACES.upper}")
+    return _only(argument, f"s BETWEEN {PLACES.lower} AND {PLACES.upper}")
 
 
 def _substring_sql(kinds: Sequence[Type], _result: Type) -> str:
@@ -229,11 +229,11 @@ FUNCTIONS = (
              syntax=("Upper(this)",)),
     Function("lower", (1, 1), _TEXT, _no_longer, by_cell(lower), "LOWER({args})", "a text", "lower({0})",
              syntax=("Lower(this)",)),
-    Function("trim", (1, 2), _TEXT, _no_longer, by_cell(lambda text, signs=_SPACES: text.strip(signs)),
+    Function("trim", (1, 2), _TEXT, _no_longer, by_cell(lambda text, signs=SPACES: text.strip(signs)),
              "TRIM({args})", "texts", "trim({args})"),
-    Function("ltrim", (1, 2), _TEXT, _no_longer, by_cell(lambda text, signs=_SPACES: text.lstrip(signs)),
+    Function("ltrim", (1, 2), _TEXT, _no_longer, by_cell(lambda text, signs=SPACES: text.lstrip(signs)),
              "LTRIM({args})", "texts", "ltrim({args})"),
-    Function("rtrim", (1, 2), _TEXT, _no_longer, by_cell(lambda text, signs=_SPACES: text.rstrip(signs)),
+    Function("rtrim", (1, 2), _TEXT, _no_longer, by_cell(lambda text, signs=SPACES: text.rstrip(signs)),
              "RTRIM({args})", "texts", "rtrim({args})"),
     Function("length", (1, 1), _texts(Type.INTEGER), _count_fact, by_cell(_length), "LENGTH({args})", "a text",
              "length({0})",

@@ -20,10 +20,10 @@ from dpsql.schema.calendar import DAYS, MICROSECONDS, MICROSECONDS_A_DAY, read_t
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import BOOLEAN, EVERYTHING, Interval
 
-_PLAIN = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+PLAIN_FORM = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 _EXPONENT = r"(?:[eE][+-]?[0-9]{1,3})?"
-_FLOAT = _PLAIN + _EXPONENT + r"|[+-]?(?i:inf|infinity)"
-_INTEGER = r"[+-]?(?:0*[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})" + _EXPONENT  # DuckDB reads no longer ones
+FLOAT_FORM = PLAIN_FORM + _EXPONENT + r"|[+-]?(?i:inf|infinity)"
+INTEGER_FORM = r"[+-]?(?:0*[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})" + _EXPONENT  # DuckDB reads no longer ones
 _YEAR = r"(?:[0-9]{0,3}[1-9]|[0-9]{0,2}[1-9]0|[0-9]?[1-9]00|[1-9]000)"  # 1 to 9999
 _DAY = _YEAR + r"(?:-[0-9]{1,2}-|/[0-9]{1,2}/)[0-9]{1,2}"
 _TIME = r"(?:[01]?[0-9]|2[0-3]):[0-5]?[0-9](?::[0-5]?[0-9](?:\.[0-9]+)?)?"
@@ -79,7 +79,7 @@ def _read_integer(width: Interval) -> Callable[[str], int | None]:
     return read
 
 
-_to_double = _reads(_in_form(_FLOAT, float))
+_to_double = _reads(_in_form(FLOAT_FORM, float))
 
 
 def _to_float(kind: Type, vectors: Sequence[Vector]) -> Vector:
@@ -96,7 +96,7 @@ def _to_decimal(kind: Type, vectors: Sequence[Vector]) -> Vector:
         rounded = Decimal(text).quantize(Decimal(1).scaleb(-scale), context=context)
         return float(rounded) if abs(rounded) < 10 ** (digits - scale) else None
 
-    return _reads(_in_form(_PLAIN, read))(kind, vectors[:1])
+    return _reads(_in_form(PLAIN_FORM, read))(kind, vectors[:1])
 
 
 def _read_day(text: str) -> int | None:
@@ -120,14 +120,15 @@ def _from_text(word: str, result: Type, span: Interval, kernel: Kernel, sql: str
 
 FUNCTIONS = (
     # By way of HUGEINT: some forms ('-0.4' as unsigned, many digits and an exponent) fail to be read as smaller types.
-    *(_from_text(word, Type.INTEGER, width, _reads(_in_form(_INTEGER, _read_integer(width))),
-                 sql_integer(word, f"TRY_CAST({_sql_form(_INTEGER)} AS HUGEINT)")) for word, width in WIDTHS.items()),
-    _from_text("DOUBLE", Type.REAL, EVERYTHING, _to_double, f"TRY_CAST({_sql_form(_FLOAT)} AS DOUBLE)"),
+    *(_from_text(word, Type.INTEGER, width, _reads(_in_form(INTEGER_FORM, _read_integer(width))),
+                 sql_integer(word, f"TRY_CAST({_sql_form(INTEGER_FORM)} AS HUGEINT)"))
+      for word, width in WIDTHS.items()),
+    _from_text("DOUBLE", Type.REAL, EVERYTHING, _to_double, f"TRY_CAST({_sql_form(FLOAT_FORM)} AS DOUBLE)"),
     _from_text("FLOAT", Type.REAL, EVERYTHING, _to_float,
-               f"CAST(TRY_CAST(TRY_CAST({_sql_form(_FLOAT)} AS DOUBLE) AS FLOAT) AS DOUBLE)"),
+               f"CAST(TRY_CAST(TRY_CAST({_sql_form(FLOAT_FORM)} AS DOUBLE) AS FLOAT) AS DOUBLE)"),
     Function("text_to_decimal", (3, 3), decimal_type(lambda kind: kind is Type.TEXT), _decimal_fact, _to_decimal,
              "CAST({0} AS DECIMAL({1}, {2}))", "a text",
-             sql=f"CAST(TRY_CAST({_sql_form(_PLAIN)} AS DECIMAL({{1}}, {{2}})) AS DOUBLE)"),
+             sql=f"CAST(TRY_CAST({_sql_form(PLAIN_FORM)} AS DECIMAL({{1}}, {{2}})) AS DOUBLE)"),
     _from_text("BOOLEAN", Type.BOOLEAN, BOOLEAN, _reads(lambda text: _TRUTHS.get(text.lower())),
                "TRY_CAST({0} AS BOOLEAN)"),
     _from_text("DATE", Type.DATE, DAYS, _reads(_in_form(_MOMENT, _read_day)),

@@ -75,11 +75,30 @@ def conditions_of(expr: Expr) -> Iterator[Expr]:
     if isinstance(expr, Literal):
         return
     name = expr.function.name if isinstance(expr, Call) else ""
-    if expr.type is Type.BOOLEAN and name not in _LOGIC and name != "case":
+    chosen = _chosen(expr)
+    if chosen is not None:
+        yield from conditions_of(chosen)
+        yield from (made("is_null", arm) for arm in _arms(chosen) if not isinstance(arm, Literal))
+    elif expr.type is Type.BOOLEAN and name not in _LOGIC and name != "case":
         yield expr
     elif isinstance(expr, Call) and (expr.type is Type.BOOLEAN or expr.branches or _of_boolean(expr)):
         for arg in expr.args:
             yield from conditions_of(arg)
+
+
+def _chosen(expr: Expr) -> Call | None:
+    """The CASE of which a condition asks whether it is NULL."""
+    inner = expr.args[0] if isinstance(expr, Call) and expr.function.name == "is_null" else None
+    return inner if isinstance(inner, Call) and inner.function.name == "case" else None
+
+
+def _arms(expr: Call) -> Iterator[Expr]:
+    """What a CASE comes to, in any arm of those inside it too."""
+    for arm in (*expr.args[1:-1:2], expr.args[-1]):
+        if isinstance(arm, Call) and arm.function.name == "case":
+            yield from _arms(arm)
+        else:
+            yield arm
 
 
 def _of_boolean(expr: Call) -> bool:
@@ -207,6 +226,9 @@ def truth_in(expr: Expr, state: State) -> bool | None:
         return state.truths[expr]
     if isinstance(expr, Literal):
         return None if expr.value is None else bool(expr.value)
+    chosen = _chosen(expr)
+    if chosen is not None:
+        return _is_null(value_in(chosen, state), state)
     name = expr.function.name if isinstance(expr, Call) else ""
     if not isinstance(expr, Call) or (name not in _LOGIC and name != "case"):
         raise Undecided
@@ -219,6 +241,15 @@ def truth_in(expr: Expr, state: State) -> bool | None:
     if name == "not":
         return None if truths[0] is None else not truths[0]
     return truths[0] is (name == "is_true")
+
+
+def _is_null(value: Expr, state: State) -> bool:
+    if isinstance(value, Literal):
+        return value.value is None
+    truth = state.nulls.get(value)
+    if truth is None:
+        raise Undecided
+    return truth
 
 
 class Told:

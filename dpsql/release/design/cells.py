@@ -9,137 +9,24 @@ better than coordinates of all rows is decided by the exact expected error, as f
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.core.exact import CountRows, InCell
 from dpsql.core.sensitivity import Analysis, Measured
-from dpsql.core.unit import Neighbours
 from dpsql.plan.expressions import Call, Expr, Fact, Literal
 from dpsql.plan.facts import fact
-from dpsql.release.design.alternatives import (
-    State,
-    Told,
-    Undecided,
-    conditions_of,
-    made,
-    states_of,
-    value_in,
-)
 from dpsql.release.design.coordinates import Builder
 from dpsql.release.design.grids import Grid
+from dpsql.release.design.told_apart import Cell, cells_of, counts, counts_all, is_summed
 from dpsql.release.design.wanted import Wanted
 from dpsql.release.labels import Label
-from dpsql.release.parts import Estimate, Feature, Lattice
-from dpsql.release.values import argument_of, is_whole, middle
-from dpsql.schema.columns import Type
-from dpsql.schema.frozen import dataclass
+from dpsql.release.parts import Estimate, Feature, Lattice, Moments
+from dpsql.release.values import argument_of, half, is_whole, middle
 from dpsql.schema.intervals import Interval, point
 
-MOST_CELLS = 64
-_MOST_CHANGED = 16
-"""Cells under bounded neighbours, where a row can leave any for any other."""
-_MOST_WORK = 4_096
 _AVERAGED_FROM = 2
-_LARGEST = 2.0**40
-"""Beyond it middles of ranges, which are factors here, are left to designs that keep them as fractions."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A cell's alternative, None of rows that nobody asks for, and what each aggregate's argument comes to there."""
-
-    condition: Expr | None
-    values: tuple[Expr | None, ...]
-
-
-def cells_of(analysis: Analysis) -> tuple[Cell, ...]:
-    """The cells that a query's aggregates tell apart; none where there is one only, or too many."""
-    measured = analysis.measured
-    if not analysis.private or not all(map(_of_rows, measured)):
-        return ()
-    conditions = [each for m in measured if m.aggregation.argument for each in conditions_of(m.aggregation.argument)]
-    try:
-        apart = _told_apart(analysis, conditions)
-    except Undecided:
-        return ()
-    if apart is None:
-        return ()
-    states, rows = apart
-    most = _MOST_CHANGED if analysis.neighbours is Neighbours.BOUNDED else MOST_CELLS
-    if not 2 <= len(rows) <= min(most, 4 * len(measured) + 4):
-        return ()
-    told = Told(states)
-    asked = {values: _is_asked(measured, values) for values in rows}
-    return tuple(Cell(told.of(own) if asked[values] else None, values) for values, own in rows.items())
-
-
-def _of_rows(m: Measured) -> bool:
-    """Whether an aggregate is a count, a sum or an average of rows, in bounds that factors of doubles are good for."""
-    held = m.argument.range
-    small = m.sum is None or (held.bounded and held.magnitude < _LARGEST)
-    return m.of == "rows" and m.aggregation.kind.moments in ("n", "s", "ns") and m.other is None and small
-
-
-Values = tuple[Expr | None, ...]
-
-
-def _told_apart(analysis: Analysis, conditions: list[Expr]) -> tuple[list[State], dict[Values, list[int]]] | None:
-    """The states of the conditions, and of whether values are NULL that aggregates come to in some of them; and where
-    the aggregates come to the same."""
-    values_of = _values(analysis, states := states_of(conditions, analysis.known))
-    if states is None or values_of is None:
-        return None
-    values = dict.fromkeys(value for values in values_of for value in values if value is not None)
-    told = states[0].nulls
-    nullable = [each for each in values if each not in told and fact(each, analysis.known).nullable]
-    if nullable:
-        states = states_of([*conditions, *(made("is_null", each) for each in nullable)], analysis.known)
-        values_of = _values(analysis, states)
-        if states is None or values_of is None:
-            return None
-    rows: dict[Values, list[int]] = {}
-    for row, each in enumerate(values_of):
-        rows.setdefault(each, []).append(row)
-    return states, rows
-
-
-def _values(analysis: Analysis, states: list[State] | None) -> list[Values] | None:
-    """What arguments come to in each state; None where that would be too much work."""
-    if states is None or len(states) * len(analysis.measured) > _MOST_WORK:
-        return None
-    return [tuple(_value(m, state, analysis) for m in analysis.measured) for state in states]
-
-
-def _value(m: Measured, state: State, analysis: Analysis) -> Expr | None:
-    """What an argument comes to: None for NULL; of counts, which ask for no more, 1."""
-    if m.aggregation.argument is None:
-        return _ONE
-    value = value_in(m.aggregation.argument, state)
-    if isinstance(value, Literal):
-        return None if value.value is None else _ONE if m.sum is None else value
-    sure = state.nulls.get(value) is False or not fact(value, analysis.known).nullable
-    return _ONE if m.sum is None and sure else value
-
-
-def _is_asked(measured: Sequence[Measured], values: Values) -> bool:
-    """Whether any aggregate asks for rows of a cell. Others need no alternative: they are the rest."""
-    return any(_counts(m, value) or _is_summed(value) for m, value in zip(measured, values, strict=True))
-
-
-def _counts(m: Measured, value: Expr | None) -> bool:
-    """Whether an aggregate asks for the number of rows where its argument comes to a value."""
-    if value is None:
-        return False
-    return "n" in m.aggregation.kind.moments or (isinstance(value, Literal) and bool(value.value))
-
-
-def _is_summed(value: Expr | None) -> bool:
-    return value is not None and not isinstance(value, Literal)
-
-
-_ONE = Literal(1, Type.INTEGER)
 
 
 def in_cells(analysis: Analysis, epsilon: Fraction, wanted: Wanted, *, law: str) -> list[Lattice]:
@@ -160,6 +47,7 @@ class CellBuilder(Builder):
         self, analysis: Analysis, epsilon: Fraction, wanted: Wanted, cells: tuple[Cell, ...], law: str, *, coarse: bool
     ) -> None:
         super().__init__(analysis, epsilon, wanted, coarse=coarse)
+        self.cells = cells
         self.asked = [cell for cell in cells if cell.condition is not None]
         self.alternatives = tuple(cell.condition for cell in self.asked if cell.condition is not None)
         self.law, self.divides = law, wanted.divides
@@ -170,7 +58,7 @@ class CellBuilder(Builder):
 
     def _follows(self) -> int:
         """Of two cells, where the number of all rows is public, one whose rows need not be counted; 0: both do."""
-        plain = [not any(map(_is_summed, cell.values)) for cell in self.asked]
+        plain = [not any(map(is_summed, cell.values)) for cell in self.asked]
         return 2 if plain[1] else 1 if plain[0] else 0
 
     def build(self) -> Lattice | None:
@@ -208,7 +96,11 @@ class CellBuilder(Builder):
         """An aggregate from its cells."""
         kind = m.aggregation.kind
         values = [(number, cell.values[place]) for number, cell in enumerate(self.asked, start=1)]
-        some = [(number, value) for number, value in values if value is not None]
+        if kind.second_moments:
+            return self._of_moments(m, [(number, *both) for number, both in values if both[0] is not None])
+        some = [(number, value) for number, (value, _) in values if value is not None]
+        if m.sum is None and self.analysis.public_count and counts_all(place, self.cells):
+            return Estimate(kind, None, self._alone(self._all()), 0.0, point(0), whole=True)
         count = None
         if "n" in kind.moments:
             count = self._feature(term for number, _ in some for term in self._rows(number, 1.0))
@@ -219,6 +111,34 @@ class CellBuilder(Builder):
         total = self._feature(term for number, value in some for term in self._terms(m, number, value, centre))
         whole = kind.linear and is_whole(argument_of(m))
         return Estimate(kind, total, count, centre, limits, whole)
+
+    def _of_moments(self, m: Measured, found: list[tuple[int, Expr | None, Expr | None]]) -> Estimate:
+        """Second moments of the rows of one cell; those of several have designs of their own (`encodings`), for what
+        is known of sums over classes takes long to read."""
+        kind, limits = m.aggregation.kind, m.argument.range
+        number, value, other = found[0] if len(found) == 1 else (0, None, None)
+        varies = all(each.range.lower < each.range.upper for each in (m.argument, m.other) if each is not None)
+        if value is None or isinstance(value, Literal) or isinstance(other, Literal) or not varies:
+            self._feature(())
+            return Estimate(kind, None, None, 0.0, limits, whole=False)
+        count, own = self._feature(self._rows(number, 1.0)), self._grid(value, limits)
+        total = self._alone(self._centred_in(number, own))
+        square = self._square_in(number, own) if "q" in kind.moments else None
+        moments = Moments(half(limits), square)
+        if other is not None and m.other is not None:
+            beside = self._grid(other, m.other.range)
+            moments = replace(
+                moments,
+                product=self._product_in(number, own, beside),
+                sum=self._alone(self._centred_in(number, beside)),
+                other_square=self._square_in(number, beside) if "r" in kind.moments else None,
+                centre=middle(m.other.range),
+                other_half=half(m.other.range),
+            )
+        return Estimate(kind, total, count, middle(limits), limits, whole=False, moments=moments)
+
+    def _alone(self, place: int) -> int:
+        return self._feature([(place, 1.0)])
 
     def _feature(self, terms: Iterable[tuple[int, float]]) -> int:
         found: dict[int, float] = {}
@@ -245,10 +165,14 @@ class CellBuilder(Builder):
         """The number of rows in a cell, so many times: of the one that follows, what the other leaves of all rows."""
         if number != self.follows:
             return [(self._count(number), factor)]
+        return [(self._all(), factor), (self._count(3 - number), -factor)]
+
+    def _all(self) -> int:
+        """The public number of all rows."""
         place = self._counted(CountRows(None))
         if place == len(self.classes):
             self.classes.append(0)
-        return [(place, factor), (self._count(3 - number), -factor)]
+        return place
 
     def _held(self, m: Measured, value: Expr) -> Interval:
         """The range of a value where an argument comes to it."""
@@ -259,7 +183,7 @@ class CellBuilder(Builder):
     def _is_counted(self, number: int) -> bool:
         """Whether rows of a cell are counted anyway: then sums are centred. By itself a sum has less noise as it is."""
         pairs = zip(self.analysis.measured, self.asked[number - 1].values, strict=True)
-        return any(_counts(m, value) for m, value in pairs)
+        return any(counts(m, value) for m, value in pairs)
 
     def _count(self, number: int) -> int:
         return self._in(number, Label("count"), ((InCell(CountRows(None), self.alternatives, number), 1),), 1.0)
@@ -273,6 +197,19 @@ class CellBuilder(Builder):
         name = Label("sum", (grid.part.value,), grid.origin + grid.step * size / 2)
         own, count = (InCell(part, self.alternatives, number) for part in (grid.part, CountRows(None)))
         return self._in(number, name, ((own, 2), (count, -size)), grid.step / 2)
+
+    def _square_in(self, number: int, grid: Grid) -> int:
+        """2 u^2 - 1 of each row."""
+        part = self._times(grid, grid)
+        own, count = (InCell(each, self.alternatives, number) for each in (part, CountRows(None)))
+        name = Label("sum of squares", (grid.part.value,))
+        return self._alone(self._in(number, name, ((own, 2), (count, -part.most)), 1 / part.most))
+
+    def _product_in(self, number: int, own: Grid, other: Grid) -> int:
+        """u v of each row."""
+        part = self._times(own, other)
+        name = Label("sum of products", (own.part.value, other.part.value))
+        return self._alone(self._in(number, name, ((InCell(part, self.alternatives, number), 1),), 1 / part.most))
 
     def _in(self, number: int, name: Label, terms: tuple[tuple[InCell, int], ...], unit: float) -> int:
         """The coordinate of a cell, whose class it is in."""

@@ -13,12 +13,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import chain
 
+from dpsql.core.across import AcrossLaplace, reach_across
 from dpsql.core.classes import ClassLaplace
+from dpsql.core.mechanisms import Reach
 from dpsql.core.reach import reach_of
 from dpsql.core.sensitivity import Analysis
 from dpsql.core.unit import Neighbours
+from dpsql.release.design.across import across
 from dpsql.release.design.cells import in_cells
 from dpsql.release.design.coordinates import Builder
 from dpsql.release.design.encodings import encoded
@@ -26,6 +30,7 @@ from dpsql.release.design.subcounts import worth_a_count
 from dpsql.release.design.wanted import Wanted
 from dpsql.release.design.weights import weighted
 from dpsql.release.expected_error import mean_log_error
+from dpsql.release.itself import Itself
 from dpsql.release.parts import Lattice, l1_of
 from dpsql.schema.frozen import dataclass
 
@@ -48,7 +53,8 @@ class Asked:
 
     def lattice(self, **more: bool) -> Lattice:
         """The design by which sums and counts are taken as they are, save for what `more` is wanted of it."""
-        return _lattice(self.analysis, self.epsilon, replace(self.wanted, **more))
+        wanted = replace(self.wanted, public=None, **more)
+        return _lattice(Itself(self.analysis), self.epsilon, wanted)
 
 
 Candidates = Callable[[Asked, Lattice], Iterable[Lattice]]
@@ -60,13 +66,15 @@ def lower(analysis: Analysis, epsilon: Fraction, wanted: Wanted, *, law: str) ->
     by public facts."""
     asked = Asked(analysis, epsilon, wanted, law)
     plain = asked.lattice()
-    designs = [plain, *chain.from_iterable(each(asked, plain) for each in CANDIDATES)]
+    found = [plain, *chain.from_iterable(each(asked, plain) for each in CANDIDATES)]
+    public = analysis.public_count  # else there is nothing that one design has noise in and another has not
+    designs = [each for each in found if each.exact >= plain.exact] if public else found
     best = plain if len(designs) == 1 else min(designs, key=lambda lattice: _weighed(lattice, plain, asked))
     if law != "gaussian" or len(plain.estimates) < 2 or wanted.selects or wanted.levels:
         return best
     among = designs if len(plain.estimates) <= _MANY else [best]
-    found = chain.from_iterable(weighted(each, analysis) for each in among)
-    return min((best, *found), key=lambda lattice: error_of(lattice, analysis, epsilon, law))
+    others = chain.from_iterable(weighted(each, analysis) for each in among)
+    return min((best, *others), key=lambda lattice: error_of(lattice, analysis, epsilon, law))
 
 
 def _sums(asked: Asked, plain: Lattice) -> Iterable[Lattice]:
@@ -107,13 +115,23 @@ def _cells(asked: Asked, _plain: Lattice) -> Iterable[Lattice]:
             yield lattice
 
 
-CANDIDATES: list[Candidates] = [_sums, _around, _shares, _cells]
+def _across(asked: Asked, plain: Lattice) -> Iterable[Lattice]:
+    """All public groups as one vector."""
+    wanted = asked.wanted
+    if wanted.public is not None and asked.law not in ("gaussian", "split") and not wanted.selects:
+        yield from across(plain, wanted.public, asked.analysis, asked.epsilon)
 
 
-def _lattice(analysis: Analysis, epsilon: Fraction, wanted: Wanted) -> Lattice:
-    """The lattice on the integers themselves where their common multiple allows it, else on coarser grids.
+CANDIDATES: list[Candidates] = [_sums, _around, _shares, _cells, _across]
+
+
+@lru_cache(maxsize=64)
+def _lattice(of: Itself[Analysis], epsilon: Fraction, wanted: Wanted) -> Lattice:
+    """The lattice on the integers themselves where their common multiple allows it, else on coarser grids; the same
+    for every law.
 
     Noise grows with the contributions of a unit, so the grid may be as much coarser."""
+    analysis = of.value
     scaled = _scaled(analysis, epsilon)
     lattice = Builder(analysis, scaled, wanted, coarse=False).build()
     if lattice is None:
@@ -137,7 +155,11 @@ def error_of(lattice: Lattice, analysis: Analysis, epsilon: Fraction, law: str) 
     a percent on: what is answered as well without keeps its design, and its key in ledgers."""
     noisy = [place for place, each in enumerate(lattice.coordinates) if each.noisy]
     classes = lattice.noisy_classes
-    reach, d = reach_of(lattice.parts, lattice.noisy, analysis, classes), len(noisy)
+    if lattice.across is not None:
+        plan = replace(lattice.across, parts=lattice.parts)
+        law_of_all = AcrossLaplace.calibrate(reach_across(plan, lattice.noisy, analysis), epsilon)
+        return mean_log_error(lattice, dict.fromkeys(noisy, law_of_all.spread * float(epsilon) ** 2)) + _WORTH
+    reach, d = _reach(Itself(lattice), Itself(analysis)), len(noisy)
     worth = _WORTH if lattice.classes else 0.0
     if (classes or d == 1) and law != "gaussian":  # perhaps on the integers, where noise is less than on the line
         noise = ClassLaplace.calibrate(replace(reach, classes=classes or (0,)), epsilon)
@@ -150,3 +172,10 @@ def error_of(lattice: Lattice, analysis: Analysis, epsilon: Fraction, law: str) 
     else:
         spread = (d + 1) * (d + 2) / 3 * float(reach.cube_sensitivity) ** 2
     return mean_log_error(lattice, dict.fromkeys(noisy, spread)) + worth
+
+
+@lru_cache(maxsize=256)
+def _reach(lattice: Itself[Lattice], analysis: Itself[Analysis]) -> Reach:
+    """That of all coordinates with noise, whatever its law is."""
+    made = lattice.value
+    return reach_of(made.parts, made.noisy, analysis.value, made.noisy_classes)

@@ -18,10 +18,10 @@ from dpsql.core.exact import (
     UnitMean,
     UnitTotal,
 )
-from dpsql.core.reach import change_of
 from dpsql.core.sensitivity import Analysis, Measured
 from dpsql.plan.expressions import Expr
 from dpsql.release.design.grids import FURTHER_OUT, MOST_OF_UNITS, Fineness, Grid, far
+from dpsql.release.design.moves import moves_of
 from dpsql.release.design.subcounts import around_the_count
 from dpsql.release.design.wanted import Wanted
 from dpsql.release.labels import Label
@@ -48,6 +48,8 @@ class Builder:
         self.around = wanted.around
         self.parts: dict[Part, int] = {}
         self.coordinates: list[Coordinate] = []
+        self.places: dict[tuple[tuple[int, int], ...], int] = {}
+        """Of the coordinates, by their terms."""
 
     def build(self) -> Lattice | None:
         """The lattice; None where integers have no common multiple of reasonable size."""
@@ -78,10 +80,10 @@ class Builder:
 
     def _moves(self) -> tuple[int, ...]:
         """How far a unit moves each coordinate; those that none moves need no noise."""
-        change = change_of(tuple(self.parts), [each.terms for each in self.coordinates], self.analysis)
-        pairs = zip(self.coordinates, change.sensitivity_of_each, strict=True)
+        moves = moves_of(tuple(self.parts), [each.terms for each in self.coordinates], self.analysis)
+        pairs = zip(self.coordinates, moves, strict=True)
         self.coordinates = [each if moved else replace(each, noisy=False) for each, moved in pairs]
-        return change.sensitivity_of_each
+        return moves
 
     def _selecting(self) -> Part:
         """The count that decides which groups are shown: the requested COUNT(*), for it costs nothing more, unless it
@@ -284,11 +286,10 @@ class Builder:
         return self.parts.setdefault(part, len(self.parts))
 
     def _add(self, name: Label, terms: tuple[tuple[int, int], ...], unit: float) -> int:
-        for place, each in enumerate(self.coordinates):
-            if each.terms == terms:
-                return place
-        self.coordinates.append(Coordinate(name, terms, unit))
-        return len(self.coordinates) - 1
+        place = self.places.setdefault(terms, len(self.coordinates))
+        if place == len(self.coordinates):
+            self.coordinates.append(Coordinate(name, terms, unit))
+        return place
 
     def _common_steps(self, each: list[int]) -> int | None:
         """The common sensitivity of all noisy coordinates: a multiple of each, or, on coarse grids, so much larger that

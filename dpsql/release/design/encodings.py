@@ -5,131 +5,199 @@ polynomials, which are not negative and add up to 1. So one row moves the vector
 of exactly 1, and each of them has Laplace noise for the whole epsilon (Laplace mechanism: Dwork, McSherry, Nissim,
 Smith 2006). Counts, sums, squares and products are linear in the shares. For two columns and their product it is the
 encoding of Kulesza, Suresh, Wang, "Mean Estimation in the Add-Remove Model" (ICML 2024), taken to two dimensions.
+
+Where rows are in cells (`told_apart`), such as those that have both values and those that have one alone, each cell has
+shares of its own, of as many columns as are read there: a row is in one cell, so all shares of all cells together move
+by 1 as well, and what is asked of several cells is the sum of theirs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 
-from dpsql.core.exact import SHARE_STEPS, LatticeShare, LatticeSum
+from dpsql.core.exact import SHARE_STEPS, CountRows, InCell, LatticeShare, LatticeSum
 from dpsql.core.sensitivity import Analysis, Measured
-from dpsql.plan.expressions import Expr, Fact
+from dpsql.plan.expressions import Expr, Literal
+from dpsql.release.design.told_apart import Cell, Value, cells_of, counts_all
 from dpsql.release.labels import Label
 from dpsql.release.parts import Coordinate, Estimate, Feature, Lattice, Moments
 from dpsql.release.values import count_of, half, middle
+from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval, point
 
 _U = {1: (-1, 1), 2: (-1, 0, 1)}
 """u = 2 y - 1 in Bernstein's polynomials of each degree."""
 _SQUARE = (1, -3, 1)
 """2 u^2 - 1 in those of degree 2."""
+_MOST = 288
+"""Shares of a design."""
 
 
 def encoded(analysis: Analysis) -> list[Lattice]:
-    """The design of a query about one pair of columns and nothing else; none for any other query."""
+    """The designs by shares of a query about a pair of columns; none where there is no pair, or more is read of a row
+    than two columns."""
+    pairs = [m for m in analysis.measured if m.other is not None]
+    if not pairs or not analysis.private or not all(m.of == "rows" and m.aggregation.kind.moments for m in pairs):
+        return []
+    whole = _of_all_rows(analysis, pairs[0])
+    made = (_Design(analysis, cells).lattice() for cells in (() if whole is None else (whole,), cells_of(analysis)))
+    return [lattice for lattice in made if lattice is not None]
+
+
+def _of_all_rows(analysis: Analysis, pair: Measured) -> Cell | None:
+    """The one cell of a query that counts the same rows throughout."""
     measured = analysis.measured
-    pairs = [m for m in measured if m.other is not None]
-    if not pairs or not analysis.private:
-        return []
-    sides = dict(
-        zip(pairs[0].aggregation.arguments, (pairs[0].argument, pairs[0].other or pairs[0].argument), strict=True)
-    )
-    count = count_of(pairs[0])
-    if not all(_follows(m, sides) and count_of(m) == count for m in measured):
-        return []
-    if len(sides) < 2 or any(float(side.range.lower) == float(side.range.upper) for side in sides.values()):
-        return []  # there is nothing to divide, at least for doubles
-    return [_Design(analysis, sides, pairs[0]).lattice()]
+    if not all(m.of == "rows" and m.aggregation.kind.moments and count_of(m) == count_of(pair) for m in measured):
+        return None
+    counted: Value = (Literal(1, pair.aggregation.exact_type), None)
+    values = [counted if m.sum is None else (m.aggregation.argument, m.aggregation.second) for m in measured]
+    return Cell(None, tuple(values))
 
 
-def _follows(m: Measured, sides: Collection[Expr]) -> bool:
-    """Whether an aggregate follows from the shares of these two columns."""
-    arguments = m.aggregation.arguments
-    if m.of != "rows" or not m.aggregation.kind.moments:
-        return False
-    if m.sum is not None and not all(each in sides for each in arguments):
-        return False
-    return m.other is None or len(set(arguments)) > 1
+@dataclass(frozen=True, slots=True)
+class _Divided:
+    """A cell with the values that its rows are divided by, their ranges and degrees: 2 where squares are asked for;
+    `first`: the place of its first share."""
+
+    values: tuple[Value, ...]
+    sides: Mapping[Expr, tuple[Interval, int]]
+    first: int
+
+    @property
+    def indices(self) -> list[tuple[int, ...]]:
+        """Of each share; one empty index where nothing is read, and rows are counted."""
+        return list(product(*(range(degree + 1) for _, degree in self.sides.values())))
+
+    def parts(self) -> Iterator[LatticeShare | CountRows]:
+        grids = [_grid(expr, held) for expr, (held, _) in self.sides.items()]
+        degrees = [degree for _, degree in self.sides.values()]
+        for index in self.indices:
+            if not index:
+                yield CountRows(None)
+            else:  # one value by itself is divided once
+                yield LatticeShare(grids[0], grids[-1], (degrees[0], sum(degrees[1:])), (index[0], sum(index[1:])))
+
+    def line(self, of: Mapping[Expr, Callable[[int], tuple[int, ...]]], worth: float) -> Iterator[tuple[int, float]]:
+        """A polynomial of its values as a combination of shares: for each value that of its degree, or 1."""
+        lines = [of[expr](degree) if expr in of else (1,) * 3 for expr, (_, degree) in self.sides.items()]
+        for place, index in enumerate(self.indices, start=self.first):
+            weight = worth
+            for line, at in zip(lines, index, strict=True):
+                weight *= line[at]
+            if weight:
+                yield place, weight
+
+
+def _sides(measured: tuple[Measured, ...], cell: Cell) -> dict[Expr, tuple[Interval, int]] | None:
+    """What rows of a cell are divided by: the values of pairs first. None where that are more than two, constants, of
+    one value, or of several ranges."""
+    sides: dict[Expr, tuple[Interval, int]] = {}
+    for m, (value, other) in sorted(zip(measured, cell.values, strict=True), key=lambda pair: pair[0].other is None):
+        if value is None:
+            continue
+        if m.sum is None:
+            if not isinstance(value, Literal):
+                return None
+            continue
+        read = [(value, m.argument.range, "q")]
+        if other is not None and m.other is not None:
+            read.append((other, m.other.range, "r"))
+        for expr, limits, letter in read:
+            known, degree = sides.get(expr, (limits, 1))
+            varies = float(limits.lower) < float(limits.upper)  # else there is nothing to divide, at least for doubles
+            if isinstance(expr, Literal) or known != limits or value == other or not varies:
+                return None
+            sides[expr] = limits, 2 if letter in m.aggregation.kind.moments else degree
+    return sides if len(sides) <= 2 else None
 
 
 class _Design:
-    """The shares of two columns. A degree is 2 where squares of the column are asked for."""
+    """The shares of the cells that are asked for."""
 
-    def __init__(self, analysis: Analysis, sides: dict[Expr, Fact], pair: Measured) -> None:
-        self.analysis, self.sides, self.pair = analysis, sides, pair
-        squared: set[Expr] = set()
-        for m in analysis.measured:
-            arguments = m.aggregation.arguments
-            if "q" in m.aggregation.kind.moments:
-                squared.add(arguments[0])
-            if "r" in m.aggregation.kind.moments:
-                squared.add(arguments[1])
-        self.exprs = list(sides)
-        self.degrees = tuple(2 if expr in squared else 1 for expr in self.exprs)
-        self.indices = list(product(range(self.degrees[0] + 1), range(self.degrees[1] + 1)))
+    def __init__(self, analysis: Analysis, cells: tuple[Cell, ...]) -> None:
+        self.measured = analysis.measured
+        self.public = [
+            analysis.public_count and m.sum is None and counts_all(at, cells) for at, m in enumerate(self.measured)
+        ]
+        self.asked = [cell for cell in cells if (cell.condition is not None or len(cells) == 1) and self._reads(cell)]
+        self.alternatives = tuple(cell.condition for cell in self.asked if cell.condition is not None)
+        self.cells: list[_Divided] = []
+        self.parts: list[CountRows | LatticeShare | InCell] = []
+        self.coordinates: list[Coordinate] = []
+        self.features: dict[Feature, int] = {}
 
-    def lattice(self) -> Lattice:
-        """One coordinate for each share."""
-        parts = tuple(self._part(index) for index in self.indices)
-        coordinates = tuple(
-            Coordinate(Label(f"share {i}{j} of ", tuple(self.exprs)), ((place, 1),), 1 / SHARE_STEPS)
-            for place, (i, j) in enumerate(self.indices)
-        )
-        features, places = self._features()
-        estimates = tuple(self._estimate(m, places) for m in self.analysis.measured)
-        return Lattice(parts, coordinates, estimates, features=features, divided=True)
+    def _reads(self, cell: Cell) -> bool:
+        """Whether anything is asked of a cell's rows that is not public."""
+        return any(value is not None and not known for (value, _), known in zip(cell.values, self.public, strict=True))
 
-    def _part(self, index: tuple[int, int]) -> LatticeShare:
-        first, second = (_grid(expr, held.range) for expr, held in self.sides.items())
-        return LatticeShare(first, second, (self.degrees[0], self.degrees[1]), index)
+    def lattice(self) -> Lattice | None:
+        """One coordinate for each share; None where they are too many, or a cell has none."""
+        for number, cell in enumerate(self.asked, start=1):
+            sides = _sides(self.measured, cell)
+            if sides is None:
+                return None
+            self.cells.append(_Divided(cell.values, sides, len(self.parts)))
+            self._add(number, cell, self.cells[-1])
+        if not 0 < len(self.parts) <= _MOST:
+            return None
+        if any(self.public):
+            self.coordinates.append(Coordinate(Label("count"), ((len(self.parts), 1),), 1.0, noisy=False))
+            self.parts.append(CountRows(None))
+        estimates = tuple(self._estimate(place, m) for place, m in enumerate(self.measured))
+        parts, coordinates = tuple(self.parts), tuple(self.coordinates)
+        return Lattice(parts, coordinates, estimates, features=tuple(self.features), divided=True)
 
-    def _features(self) -> tuple[tuple[Feature, ...], dict[object, int]]:
-        """Every moment as a combination of shares, and its place: 1, the columns, their squares, their product."""
-        ones = tuple((1,) * (degree + 1) for degree in self.degrees)
-        lines = tuple(_U[degree] for degree in self.degrees)
-        features: dict[object, Feature] = {"count": self._outer(ones[0], ones[1], 1.0)}
-        for side, expr in enumerate(self.exprs):
-            worth = half(self.sides[expr].range)
-            features[expr] = self._outer(*_beside(lines[side], ones[1 - side], side), worth)
-            if self.degrees[side] == 2:
-                features[expr, "square"] = self._outer(*_beside(_SQUARE, ones[1 - side], side), 1.0)
-        features["product"] = self._outer(lines[0], lines[1], 1.0)
-        return tuple(features.values()), {name: place for place, name in enumerate(features)}
+    def _add(self, number: int, cell: Cell, divided: _Divided) -> None:
+        for index, part in zip(divided.indices, divided.parts(), strict=True):
+            what = f"share {''.join(map(str, index))} of " if index else "count"
+            name = Label(what, tuple(divided.sides), when=cell.condition)
+            steps = 1 if index else SHARE_STEPS
+            self.coordinates.append(Coordinate(name, ((len(self.parts), steps),), 1 / SHARE_STEPS))
+            self.parts.append(part if cell.condition is None else InCell(part, self.alternatives, number))
 
-    def _outer(self, first: tuple[int, ...], second: tuple[int, ...], worth: float) -> Feature:
-        found = ((place, worth * first[i] * second[j]) for place, (i, j) in enumerate(self.indices))
-        return tuple((place, weight) for place, weight in found if weight)
-
-    def _estimate(self, m: Measured, places: dict[object, int]) -> Estimate:
-        kind, count = m.aggregation.kind, places["count"]
+    def _estimate(self, at: int, m: Measured) -> Estimate:
+        kind, count = m.aggregation.kind, self._feature(at, "", 1.0)
         if m.sum is None:
             return Estimate(kind, None, count, 0.0, point(0), whole=True)
-        arguments, limits = m.aggregation.arguments, m.argument.range
-        own = arguments[0]
-        moments = None
-        if m.other is not None:
-            other = arguments[1]
-            squares = (
-                places[own, "square"] if "q" in kind.moments else None,
-                places[other, "square"] if "r" in kind.moments else None,
+        limits = m.argument.range
+        total, moments = self._feature(at, "s", half(limits)), None
+        if kind.second_moments:
+            moments = Moments(half(limits), self._feature(at, "q", 1.0) if "q" in kind.moments else None)
+        if m.other is not None and moments is not None:
+            moments = replace(
+                moments,
+                product=self._feature(at, "st", 1.0),
+                sum=self._feature(at, "t", half(m.other.range)),
+                other_square=self._feature(at, "r", 1.0) if "r" in kind.moments else None,
+                centre=middle(m.other.range),
+                other_half=half(m.other.range),
             )
-            moments = Moments(
-                half(limits),
-                squares[0],
-                places["product"],
-                places[other],
-                squares[1],
-                middle(m.other.range),
-                half(m.other.range),
-            )
-        elif kind.second_moments:
-            moments = Moments(half(limits), places[own, "square"])
-        return Estimate(kind, places[own], count, middle(limits), limits, whole=False, moments=moments)
+        return Estimate(kind, total, count, middle(limits), limits, whole=False, moments=moments)
+
+    def _feature(self, at: int, letters: str, worth: float) -> int:
+        """The sum over cells of what a moment of an aggregate comes to there: s and q of its value and the square of
+        that, t and r of the other, products of both."""
+        if self.public[at]:
+            return self.features.setdefault(((len(self.coordinates) - 1, 1.0),), len(self.features))
+        terms: list[tuple[int, float]] = []
+        for cell in self.cells:
+            value, other = cell.values[at]
+            if value is None:
+                continue
+            read = {value if letter in "sq" else other: letter for letter in letters}
+            lines = {expr: _LINES[letter] for expr, letter in read.items() if expr is not None}
+            terms.extend(cell.line(lines, worth))
+        return self.features.setdefault(tuple(terms), len(self.features))
 
 
-def _beside(own: tuple[int, ...], other: tuple[int, ...], side: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return (own, other) if side == 0 else (other, own)
+_LINES: dict[str, Callable[[int], tuple[int, ...]]] = {
+    "s": _U.__getitem__,
+    "t": _U.__getitem__,
+    "q": lambda _degree: _SQUARE,
+    "r": lambda _degree: _SQUARE,
+}
 
 
 def _grid(expr: Expr, held: Interval) -> LatticeSum:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpsql.core.exact import ExactPlan
 from dpsql.plan.query import Query
 from dpsql.schema.frozen import dataclass
 
@@ -12,7 +13,8 @@ class Wanted:
     `levels`: sums of the coordinates over groups get noise too. `centre_all`: every sum beside a count of its own;
     `on_all`: sums that have no count of their own beside the count of all rows; `raw`: no sum beside any; `around`:
     counts of some rows less half the count of all. `divides`: answers may be divided by one another; `compares`:
-    conditions on answers choose rows."""
+    conditions on answers choose rows; `public`: what is asked of an executor, but for its parts, where there are
+    groups, all public, and no others."""
 
     selects: bool = False
     of_units: bool = False
@@ -23,8 +25,10 @@ class Wanted:
     around: bool = False
     divides: bool = False
     compares: bool = False
+    public: ExactPlan | None = None
 
     @classmethod
-    def of(cls, query: Query, *, of_units: bool) -> Wanted:
+    def of(cls, query: Query, *, of_units: bool, public: ExactPlan | None = None) -> Wanted:
         """What a query wants of it."""
-        return cls(of_units=of_units, levels=bool(query.plan.sets), divides=query.divides, compares=query.compares)
+        levels = bool(query.plan.sets)
+        return cls(of_units=of_units, levels=levels, divides=query.divides, compares=query.compares, public=public)

@@ -9,9 +9,10 @@ from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from dpsql.core.cost import Cost
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Noise, SplitLaplace
+from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, GaussianNoise, Noise, RoundedGaussian, SplitLaplace
 from dpsql.core.truncated_geometric import TruncatedGeometric
 
 Floats = NDArray[np.float64]
@@ -43,6 +44,9 @@ class Window:
             line = np.arange(-self.reach * 4, self.reach * 4 + 1)
             total = math.fsum(np.exp(-(line**2) / (2 * float(noise.variance))))
             found = np.exp(-(x**2).sum(axis=1) / (2 * float(noise.variance))) / total**self.dimension
+        elif isinstance(noise, RoundedGaussian):
+            one = norm.sf((x - 0.5) / noise.scale) - norm.sf((x + 0.5) / noise.scale)
+            found = np.where(x == 0, 1 - 2 * norm.sf(0.5 / noise.scale), one).prod(axis=1)
         elif isinstance(noise, SplitLaplace) or self.dimension == 1:
             assert isinstance(noise, SplitLaplace | CubeLaplace)
             a = math.exp(-1 / noise.exact_scale)
@@ -165,7 +169,7 @@ def check_promise(cost: Cost, whole: Group, where: str) -> None:
 
 def reach_of(noise: Noise, most: int) -> int:
     """A window that noise of this law leaves with chance below 1e-12."""
-    if isinstance(noise, DiscreteGaussian):
+    if isinstance(noise, GaussianNoise):
         return most + math.ceil(8 * noise.scale) + 2
     return most + math.ceil(38 * noise.scale) + 2
 

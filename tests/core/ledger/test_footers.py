@@ -34,7 +34,8 @@ def footer(asked: dpsql.Session, sql: str = COUNT, **more: Any) -> str:
 def test_delta_is_in_the_footer_of_a_budget_with_delta():
     asked = opened(Budget(3, 1e-6))
     assert footer(asked, epsilon=1) == (
-        "spent epsilon 1 · left epsilon 2 of 3, delta 5e-07 of 1e-06 · 2 more queries like this"
+        "spent epsilon 1 · left epsilon 2 of 3, delta 5e-07 of 1e-06 (5e-07 is kept to convert rho to epsilon) "
+        "· 2 more queries like this"
     )
     assert footer(asked, epsilon=1).startswith("answered before: spent nothing · left epsilon 2 of 3, delta 5e-07 of")
     assert "delta" not in footer(opened(Budget(3)), epsilon=1)
@@ -56,7 +57,7 @@ def test_it_says_what_of_delta_is_kept():
     asked = opened(Budget(3, 1e-6))
     line = footer(asked, GROUPS, epsilon=0.5, delta=5e-7)
     assert line.endswith(
-        "delta 0 of 1e-06 · no more queries like this: too little delta (5e-07 of it is kept to convert rho to epsilon)"
+        "delta 0 of 1e-06 (5e-07 is kept to convert rho to epsilon) · no more queries like this: too little delta"
     )
 
 

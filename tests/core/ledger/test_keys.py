@@ -76,8 +76,19 @@ TABLES: dict[str, dict[str, Any]] = {
         "people": dpsql.Table(PEOPLE, **WORDS, unit="city", unique=["id"], max_rows=9),
         "orders": dpsql.Table(ORDERS, **ORDERED),
     },
+    "weights": {"people": dpsql.Table(PEOPLE, **WORDS, unit="id", max_rows=8)},
     "auto": {"people": dpsql.Table(PEOPLE, version="1", bounds="auto", keys={"sex": ["f", "m"]})},
     "parts": {"people": dpsql.Table(PEOPLE, **WORDS, partition="city")},
+    "visits": {
+        "visits": dpsql.Table(
+            pd.DataFrame({"person": [1, 1, 2], "day": [0, 1, 0]}),
+            version="1",
+            unit="person",
+            max_groups=7,
+            max_rows_per_group=1,
+            keys={"day": list(range(7))},
+        )
+    },
 }
 
 
@@ -113,6 +124,7 @@ QUESTIONS: dict[str, Asked] = {
     "hidden groups": Asked(f"SELECT city, COUNT(*) {BY} city"),
     "hidden groups of units": Asked("SELECT city, COUNT(*) FROM people GROUP BY city", tables="units"),
     "selected groups": Asked(f"SELECT {OPTIONS} city, COUNT(*) {BY} city", tables="units"),
+    "keys by weights": Asked("SELECT city FROM people GROUP BY city", tables="weights"),
     "gaussian": Asked(f"SELECT sex, COUNT(*) {BY} sex", how=(("mechanism", "gaussian"),)),
     "paid by rho": Asked(f"SELECT sex, COUNT(*) {BY} sex", terms=(None, None, 0.5)),
     "split": Asked("SELECT COUNT(*), SUM(age), SUM(pay) FROM people", how=(("strategy", "split"),)),
@@ -122,6 +134,7 @@ QUESTIONS: dict[str, Asked] = {
     "covariance": Asked("SELECT COVAR_POP(age, pay), CORR(age, pay) FROM people"),
     "regression": Asked("SELECT REGR_SLOPE(pay, age), REGR_INTERCEPT(pay, age), REGR_R2(pay, age) FROM people"),
     "covariance of a sample": Asked(f"SELECT sex, COVAR_SAMP(age, pay) {BY} sex", neighbours="bounded"),
+    "quantiles together": Asked("SELECT QUANTILE(age, 0.25), MEDIAN(age) FROM people"),
     "median": Asked("SELECT MEDIAN(age), QUANTILE(pay, 0.25) FROM people"),
     "ends": Asked("SELECT MIN(age), MAX(pay) FROM people"),
     "mode": Asked("SELECT MODE(sex) FROM people"),
@@ -160,6 +173,7 @@ QUESTIONS: dict[str, Asked] = {
     "case": Asked("SELECT SUM(CASE WHEN vip THEN age ELSE 0 END) FROM people"),
     "filtered": Asked("SELECT COUNT(*), COUNT(*) FILTER (WHERE vip) FROM people"),
     "bands": Asked("SELECT COUNT_IF(age < 20), COUNT_IF(age >= 30), COUNT(*) FROM people"),
+    "people in many groups": Asked("SELECT day, COUNT(*) FROM visits GROUP BY day", tables="visits"),
     "partition": Asked("SELECT COUNT(*) FROM people WHERE city = 'a'", tables="parts"),
     "public": Asked("SELECT COUNT(*), MAX(w) FROM lists"),
 }

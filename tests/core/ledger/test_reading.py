@@ -14,7 +14,19 @@ from dpsql.core.events import Approx, Concentrated, Gaussian, Laplace, Pure
 from dpsql.core.ledger import lines as ledger_lines
 from dpsql.core.ledger import reading
 from dpsql.core.ledger.account import Account, Part
-from dpsql.core.ledger.lines import Answer, Claim, Dropped, Entry, From, Line, Note, Process, UnitOf, UnknownLine
+from dpsql.core.ledger.lines import (
+    Answer,
+    Claim,
+    Dropped,
+    Entry,
+    From,
+    Line,
+    Note,
+    Process,
+    Renewed,
+    UnitOf,
+    UnknownLine,
+)
 from dpsql.core.ledger.reading import Charge
 from dpsql.core.ledger.store import UNREADABLE
 from dpsql.core.ledger.units import Place, TableUnit, UnitKind
@@ -38,6 +50,7 @@ LINES: dict[str, Line] = {
     "a claim": Claim(TIME, "2:k", Process("machine", 77, "12345")),
     "an odd claim": Claim(TIME, 'k"}', Process('m"},{"', 0, "")),
     "a claim given up": Dropped(TIME, 77),
+    "a new total": Renewed(TIME, Fraction(5), Fraction(1, 10**6), 'the board\'s word: "more"'),
 }
 
 

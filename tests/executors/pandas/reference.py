@@ -29,6 +29,7 @@ from dpsql.core.exact import (
     LatticeProduct,
     LatticeShare,
     LatticeSum,
+    Leading,
     Part,
 )
 from dpsql.plan.expressions import Call, Column, Expr, Literal
@@ -92,7 +93,22 @@ def point(grid: GridCounts, row: Row) -> int | None:
     held = value(of.value, row)
     if held is None:
         return None
+    if isinstance(of, Leading):
+        return leading(of, float(held))
     return bisect_left(of.edges, float(held)) if isinstance(of, Edges) else steps(of, held) - of.least
+
+
+def leading(of: Leading, number: float) -> int:
+    """By the number itself, in place of its bits: 2^e (1 + f) with f in [0, 1), or 2^-1022 f below 2^-1022."""
+    size, digits = abs(number), 2**of.digits
+    if math.isinf(size):
+        place = 2047 * digits
+    elif size < 2.0**-1022:
+        place = int(Fraction(size) * 2**1022 * digits)
+    else:
+        mantissa, exponent = math.frexp(size)
+        place = (exponent + 1022) * digits + int((Fraction(mantissa) * 2 - 1) * digits)
+    return 2**11 * digits + (-1 - place if number < 0 else place)
 
 
 def _inside(key: GroupKey, cell: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.exact import CountRows, InCell, LatticeProduct, LatticeSum, Part
+from dpsql.core.exact import CountRows, InCell, LatticeProduct, LatticeShare, LatticeSum, Part
 from dpsql.plan.expressions import Expr
 from dpsql.plan.nodes import Filter
 from dpsql.release.release import Release
@@ -47,7 +47,8 @@ def conditions() -> tuple[Expr, ...]:
 
 def parts_of(made: Release) -> tuple[Part, ...]:
     """Counts, sums and squares of a release, as they are."""
-    return tuple(part for part in made.exact.parts if isinstance(part, CountRows | LatticeSum | LatticeProduct))
+    kinds = CountRows | LatticeSum | LatticeProduct | LatticeShare
+    return tuple(part for part in made.exact.parts if isinstance(part, kinds))
 
 
 def in_cells(parts: tuple[Part, ...], given: tuple[Expr, ...]) -> tuple[InCell, ...]:
@@ -58,6 +59,7 @@ QUERIES = (
     "SELECT COUNT(*), SUM(p), COUNT(x) FROM t",
     "SELECT g, COUNT(*), AVG(x), VAR_POP(p) FROM t GROUP BY g",
     "SELECT g, COUNT(p), SUM(x) FROM t WHERE b OR p > 1 GROUP BY g",
+    "SELECT g, CORR(p, x) FROM t GROUP BY g",
 )
 
 

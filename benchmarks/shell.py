@@ -1,0 +1,99 @@
+"""How long a person waits: from start to prompt, for a completion, for 1.5 million lines of CSV, for the magics.
+
+Each figure is the best of several runs, in seconds of the clock and of the processor, since the first depends on what
+else the machine is doing.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+import dpsql
+from dpsql.shell.commands import COMMANDS
+from dpsql.shell.completion import Completer
+from dpsql.shell.describe import tables_of
+
+ROOT = Path(__file__).parent.parent
+SAMPLE = ROOT / "adult_sample" / "adult.toml"
+LINES = 1_500_000
+TOML = """
+[budget]
+epsilon = 3.0
+[tables.big]
+path = "big.csv"
+[tables.big.columns]
+id = { type = "integer" }
+age = { type = "integer", bounds = [17, 90] }
+city = { type = "text", keys = ["Lyon", "Brest"] }
+pay = { type = "real", bounds = [0, 100000] }
+"""
+
+
+def best(run: Callable[[], None], times: int = 5) -> tuple[float, float]:
+    """The least seconds of the clock, and of the processor (with children)."""
+    walls, cpus = [], []
+    for _ in range(times):
+        start, before = time.perf_counter(), _cpu()
+        run()
+        walls.append(time.perf_counter() - start)
+        cpus.append(_cpu() - before)
+    return min(walls), min(cpus)
+
+
+def _cpu() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def to_prompt(schema: Path) -> None:
+    """Start the command at a pseudo-terminal, wait for its prompt, and leave."""
+    import pexpect
+
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DPSQL_HISTORY": "", "TERM": "xterm"}
+    words = ["-m", "dpsql", "--schema", str(schema), "--no-ledger"]
+    child = pexpect.spawn(sys.executable, words, env=environment, encoding="utf-8", timeout=120)
+    child.expect("dpsql>")
+    child.send("\x1b[1;1R\x04")  # where the cursor is, which the toolkit asks for; then the end
+    child.expect(pexpect.EOF)
+    child.close()
+
+
+def python(code: str) -> None:
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+def main() -> None:
+    table = [("start to prompt, the sample", *best(lambda: to_prompt(SAMPLE)))]
+    with tempfile.TemporaryDirectory() as folder:
+        draw = random.Random(1)
+        rows = (f"{n},{draw.randint(17, 90)},Lyon,{draw.randint(1000, 90000)}\n" for n in range(LINES))
+        (Path(folder) / "big.csv").write_text("id,age,city,pay\n" + "".join(rows))
+        (Path(folder) / "big.toml").write_text(TOML)
+        table.append((f"start to prompt, {LINES:,} lines", *best(lambda: to_prompt(Path(folder) / "big.toml"), 3)))
+    magics = (
+        "import pandas\nfrom IPython.core.interactiveshell import InteractiveShell\nshell = InteractiveShell.instance()"
+    )
+    without = best(lambda: python(magics))
+    loaded = best(lambda: python(f"{magics}\nshell.extension_manager.load_extension('dpsql')"))
+    table.append(("magics beyond pandas and IPython", *(a - b for a, b in zip(loaded, without, strict=True))))
+    frame = pd.DataFrame({f"column-{number}": [1] for number in range(1000)})
+    session = dpsql.Session({"t": frame}, budget=dpsql.Budget(1))
+    completer = Completer(tables_of(session), COMMANDS)
+    table.append(("a completion among 1,000 columns", *best(lambda: completer.candidates("SELECT AVG(col"))))
+    print(f"{'':<36}{'clock':>9}{'processor':>11}")
+    for name, wall, cpu in table:
+        print(f"{name:<36}{wall:>8.3f}s{cpu:>10.3f}s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""How long the questions of TPC-H take where the data are: pandas and DuckDB beside DuckDB's plain query.
+
+python benchmarks/tpch_times.py --data DIR [--scale 1] [--runs 3] [--queries q01 q06] [--engines pandas duckdb]
+    [--people-only]
+
+CPU seconds of this process and all its threads, the least of some runs, each a whole warm `query(..., fresh=True)`; the
+plain query is the text without its privacy clause, over the same Parquet files in a connection of as many threads. With
+both engines their exact integers are compared too, by ==, and a difference is printed. The tables are made by
+tpchgen-cli where DIR does not hold them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import duckdb
+import tpch
+from measure import Row, show
+
+import dpsql
+from dpsql.testing import insecure_exact
+
+KEY = bytes(range(32))
+
+
+def sessions(folder: Path, engines: list[str], *, public: bool = True) -> dict[str, dpsql.Session]:
+    """A session for each engine: of frames, or of the files where they lie. public: with the public tables too, which
+    are held in memory."""
+    schema, made = dpsql.Schema.from_toml(tpch.FOLDER / "tpch.toml"), {}
+    for engine in engines:
+        if engine == "pandas":
+            made[engine] = tpch.session(tpch.database(folder))
+        else:
+            files = {name: dpsql.Table(folder / f"{name}.parquet") for name in tpch.TABLES if name not in PUBLIC}
+            for name in PUBLIC if public else ():
+                files[name] = dpsql.Table(folder / f"{name}.parquet", public=True)
+            made[engine] = dpsql.Session(files, schema=schema, budget=dpsql.Budget(1e9, 0.999))
+    return made
+
+
+PUBLIC = ("part", "supplier", "partsupp", "nation", "region")
+
+
+def seconds(run: Callable[[], object]) -> tuple[float, float]:
+    """CPU and wall of one call."""
+    gc.collect()
+    start, wall = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    run()
+    end = resource.getrusage(resource.RUSAGE_SELF)
+    return end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime, time.perf_counter() - wall
+
+
+def measure(
+    held: dict[str, dpsql.Session], connection: duckdb.DuckDBPyConnection, query: tpch.Query, runs: int
+) -> tuple[Row, float]:
+    """One line, and the ratio of DuckDB to the plain query."""
+    asked: dict[str, Callable[[], object]] = {"plain": lambda: tpch.exact_answer(connection, query)}
+    for name, session in held.items():
+        asked[name] = lambda session=session: tpch.private_answer(session, query, 1)  # type: ignore[misc]
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in asked}
+    for _ in range(runs + 1):  # the first warms up
+        for name, run in asked.items():
+            times[name].append(seconds(run))
+    least = {name: min(cpu for cpu, _ in found[1:]) for name, found in times.items()}
+    ratio = least.get("duckdb", 0.0) / least["plain"]
+    cells = {name: f"{each:.3f}" for name, each in least.items()}
+    return {"query": query.title, **cells, "ratio": f"{ratio:.1f}", "same": same(held, query)}, ratio
+
+
+def same(held: dict[str, dpsql.Session], query: tpch.Query) -> str:
+    """Whether all engines give the same integers."""
+    values = {} if query.first is None else {query.parameter: 5.0}
+    found = [insecure_exact(session, query.sql, KEY, epsilon=1, params=values) for session in held.values()]
+    return "-" if len(found) < 2 else "yes" if all(each == found[0] for each in found) else "NO"
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="where the Parquet files are, or are to be made")
+    parser.add_argument("--scale", type=float, default=1, help="the scale factor of data to be made")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--queries", nargs="+", metavar="q01")
+    parser.add_argument("--engines", nargs="+", default=["pandas", "duckdb"])
+    parser.add_argument("--people-only", action="store_true", help="without public tables; for questions of no others")
+    arguments = parser.parse_args()
+    names = sorted(path.stem for path in (tpch.FOLDER / "queries").glob("q??.sql"))
+    tpch.make(arguments.data, arguments.scale)
+    connection = tpch.database(arguments.data)
+    held = sessions(arguments.data, arguments.engines, public=not arguments.people_only)
+    lines, ratios = [], []
+    for name in arguments.queries or names:
+        line, ratio = measure(held, connection, tpch.read(name), arguments.runs)
+        lines.append(line)
+        ratios.append(ratio)
+        print(line, flush=True)
+    show("CPU seconds", lines, f"DuckDB over plain: median {median(ratios):.1f}, most {max(ratios):.1f}.")
+
+
+if __name__ == "__main__":
+    main()

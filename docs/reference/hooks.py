@@ -1,0 +1,90 @@
+"""What the site's pages say of the code, asked of the code when the site is built (a hook of MkDocs)."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_FENCE = re.compile(r"^```(\w+) [^\n`]*$", re.MULTILINE)
+_MARK = re.compile(r"<!-- made by code: (\w+) -->")
+
+
+def on_page_markdown(markdown: str, **_page: Any) -> str:
+    """A page with its marks filled in, and its blocks of code with the language alone behind their fences: what tests
+    read there, such as `sql refused`, MkDocs does not."""
+    markdown = _FENCE.sub(r"```\1", markdown)
+    return _MARK.sub(lambda mark: MADE[mark[1]](), markdown)
+
+
+GROUPS = {
+    "Asking": ("shell.md", "notebook.md", "results.md", "sql.md"),
+    "Owning": ("owners", "units.md", "text-files.md", "engines.md", "accounting.md"),
+    "Privacy": ("privacy",),
+    "Accuracy": ("accuracy", "k-norm.md"),
+    "Proofs": ("proofs",),
+    "Reference": ("reference", "public.md", "changelog.md"),
+    "Contributing": ("contributing.md", "decisions"),
+}
+"""Pages, and folders with all their pages; what is named nowhere comes last."""
+
+
+def on_config(config: Any) -> Any:
+    """The site's navigation, of the pages that there are."""
+    config["nav"] = navigation(Path(config["docs_dir"]))
+    return config
+
+
+def navigation(docs: Path) -> list[Any]:
+    """Every page once, in its group; a folder's README first."""
+    left = sorted(page.relative_to(docs).as_posix() for page in docs.rglob("*.md"))
+    nav: list[Any] = ["index.md"]
+    left.remove("index.md")
+    for title, names in GROUPS.items():
+        pages = [page for name in names for page in left if page == name or page.startswith(f"{name}/")]
+        nav.append({title: sorted(pages, key=lambda page: (_place(page, names), not page.endswith("README.md")))})
+        left = [page for page in left if page not in pages]
+    return [*nav, {"More": left}] if left else nav
+
+
+def _place(page: str, names: tuple[str, ...]) -> int:
+    return next(place for place, name in enumerate(names) if page == name or page.startswith(f"{name}/"))
+
+
+def command() -> str:
+    """What --help says."""
+    from dpsql.shell.cli import main
+
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told):
+        main(["--help"])
+    return f"```text\n{told.getvalue().rstrip()}\n```"
+
+
+def prompt() -> str:
+    """The prompt's commands."""
+    from dpsql.shell.commands import COMMANDS
+
+    rows = []
+    for each in COMMANDS:
+        written = f"{each.name} {each.argument}".strip().replace("|", "\\|")
+        rows.append(f"| `{written}` | {each.purpose} |")
+    return "\n".join(["| Command | What it does |", "|---|---|", *rows])
+
+
+def errors() -> str:
+    """The tree of errors, each with what it says of itself."""
+    from dpsql.errors import DPSQLError
+
+    def lines(kind: type[DPSQLError], depth: int) -> list[str]:
+        word = " ".join((kind.__doc__ or "").split())
+        inner = [line for each in kind.__subclasses__() for line in lines(each, depth + 1)]
+        return [f"{'    ' * depth}- `{kind.__name__}`: {word}", *inner]
+
+    return "\n".join(lines(DPSQLError, 0))
+
+
+MADE: dict[str, Callable[[], str]] = {"command": command, "prompt": prompt, "errors": errors}

@@ -1,0 +1,126 @@
+"""Whether declared bounds fit: what an average of released values tells of it, at no cost.
+
+A sum and the count beside it are released, so their quotient is, and so is how far noise may move it; ranges are
+declared. All that is said here follows from these, and is said again when the answer is given again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.answer.plain import value_where
+from dpsql.plan.aggregates import AGGREGATES
+from dpsql.plan.expressions import Call, Column, Expr
+from dpsql.plan.nodes import scans_of
+from dpsql.release.intervals.intervals import linear_half_widths
+from dpsql.release.parts import Estimate
+from dpsql.release.release import Release, Released
+from dpsql.schema.columns import Type
+from dpsql.schema.intervals import Interval
+
+Floats = NDArray[np.float64]
+
+NEAR = 0.03
+"""An average so near an end of its range, as a share of it, that many values may lie beyond."""
+_KNOWN = 0.02
+"""Noise may move an average by so much of its range, if what is said of the average is to mean something."""
+_HIDDEN = 0.15
+"""Noise that may move an average by so much of its range hides where in it the average lies."""
+_SPREADS = 20
+"""A range of so many standard deviations is far wider than values are."""
+LEVEL = 0.95
+
+
+def bounds_warnings(release: Release, released: Released, shown: NDArray[np.int64]) -> Iterator[str]:
+    """Sentences on averages near the ends of their bounds, on bounds far wider than values are, and on noise that hides
+    an average; of the groups that are shown."""
+    if len(release.sections) != 1 or not released.groups or not len(shown):
+        return
+    widths = release.once(_half_widths)
+    for place, each in enumerate(release.estimates):
+        argument = release.analysis.measured[place].aggregation.arguments[:1]
+        name = _clipped(release, argument[0], each.range) if argument else None
+        if name is None or place not in widths or each.sum is None or each.count is None:
+            continue
+        values = released.values[:, shown]
+        yield from _of_average(name, each, values[each.sum], values[each.count], widths[place])
+        yield from _of_spread(name, each, values)
+
+
+def _of_average(name: str, each: Estimate, total: Floats, rows: Floats, halves: tuple[float, float]) -> Iterator[str]:
+    """By where averages lie in their range, and how far noise may move them: of groups that surely have rows."""
+    lower, upper = float(each.range.lower), float(each.range.upper)
+    whole = upper - lower
+    some = rows > halves[1]
+    if not some.any() or not whole > 0:
+        return
+    total, rows = total[some], rows[some]
+    mean = total / rows
+    unsure = (halves[0] + np.abs(mean) * halves[1]) / rows / whole
+    at = (each.centre + mean - lower) / whole
+    groups = "in some groups " if len(at) > 1 else ""
+    sure = unsure <= _KNOWN
+    if bool((sure & (at > 1 - NEAR)).any()):
+        yield (
+            f"{groups}values of {name} lie near {upper:.12g}, their upper bound: what is above it counts as the bound. "
+            "If values can be larger, wider bounds would show it."
+        )
+    if bool((sure & (at < NEAR)).any()):
+        yield (
+            f"{groups}values of {name} lie near {lower:.12g}, their lower bound, beside an upper one of {upper:.12g}: "
+            "if they cannot be so large, narrower bounds have less noise; what is below the lower one counts as it."
+        )
+    if bool((~(unsure <= _HIDDEN)).any()):
+        yield (
+            f"{groups}the noise hides where between its bounds the average of {name} lies; use larger groups, narrower "
+            "bounds or more epsilon."
+        )
+
+
+def _of_spread(name: str, each: Estimate, values: Floats) -> Iterator[str]:
+    """By a released standard deviation, where it is far above 0."""
+    if each.kind.name not in ("STDDEV_SAMP", "STDDEV_POP") or each.kind.estimate is None:
+        return
+    from dpsql.release.estimate import estimate
+
+    spread = estimate(each, values)
+    whole = float(each.range.upper) - float(each.range.lower)
+    shown = spread.values[spread.where_valid()]
+    if len(shown) and 0 < float(np.max(shown)) * _SPREADS < whole:
+        yield (
+            f"the bounds of {name} are more than {_SPREADS} standard deviations apart: narrower ones, if you know "
+            "some, have less noise."
+        )
+
+
+def _half_widths(release: Release) -> dict[int, tuple[float, float]]:
+    """How far noise may move the sum and the count of each aggregation that has both, by its place."""
+    halves = {}
+    for place, each in enumerate(release.estimates):
+        if each.sum is None or each.count is None or each.chosen is not None:
+            continue
+        total = replace(each, kind=AGGREGATES["SUM"], count=None, centre=0.0, moments=None)
+        rows = replace(each, kind=AGGREGATES["COUNT"], sum=None, centre=0.0, moments=None)
+        widths = (float(linear_half_widths(release, part, LEVEL, 1)[0]) for part in (total, rows))
+        halves[place] = (next(widths), next(widths))
+    return halves
+
+
+def _clipped(release: Release, argument: Expr, known: Interval) -> str | None:
+    """The words of an argument whose values are clipped to bounds that somebody has chosen: a column that is `known` to
+    lie in its declared bounds and no closer, or CLAMP. None of truth values and the like, which cannot lie beyond."""
+    inner = (value_where(argument) or (argument,))[0]
+    if isinstance(inner, Call):
+        return str(inner) if inner.function.name == "clamp" else None
+    if not isinstance(inner, Column) or inner.type is Type.BOOLEAN or not inner.type.numeric:
+        return None
+    for scan in scans_of(release.query.plan.input):
+        column = scan.table.by_name.get(inner.name.casefold())
+        if column is not None and column.bounds is not None and not column.auto and not scan.table.public:
+            wide = float(column.bounds.upper) - float(column.bounds.lower) > 1
+            return str(inner) if wide and known == column.bounds else None
+    return None

@@ -1,0 +1,69 @@
+"""Tables of noisy values for a notebook: escaped, without script, seen on a light ground and on a dark one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from dpsql.answer.render import Cells, Span
+
+_ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
+"""As `html.escape` does; that module loads the names of 2,000 characters with it."""
+_MARK = "#3a8ac4"
+_TABLE = "border-collapse:collapse;font-variant-numeric:tabular-nums"
+_QUIET = "opacity:0.7"
+_NOTE = "opacity:0.75;font-size:0.85em;line-height:1.5"
+_WIDTH = 96
+_DOT = 6
+
+
+def html_text(text: str) -> str:
+    """Lines as they are."""
+    style = "white-space:pre;overflow-x:auto;line-height:1.4;margin:0;font:0.9em ui-monospace,Menlo,Consolas,monospace"
+    return f'<pre style="{style}">{text.translate(_ESCAPED)}</pre>'
+
+
+def html_table(cells: Cells, notes: Sequence[str]) -> str:
+    """A table, beside intervals a bar for each that shows where it lies among those of its column, and lines below."""
+    bars = {span.place: list(_bars(span)) for span in cells.spans if len(cells.rows) > 1}
+    head = _row("th", cells.heads, cells, dict.fromkeys(bars, ""))
+    body = "".join(
+        _row("td", texts, cells, {place: column[row] for place, column in bars.items()})
+        for row, texts in enumerate(cells.rows)
+    )
+    more = [f"{cells.left_out} more rows in .df"] if cells.left_out else []
+    below = "".join(f'<div style="{_NOTE}">{note.translate(_ESCAPED)}</div>' for note in [*more, *notes])
+    return f'<table style="{_TABLE}"><thead>{head}</thead><tbody>{body}</tbody></table>{below}'
+
+
+def _row(tag: str, texts: Sequence[str], cells: Cells, bars: dict[int, str]) -> str:
+    parts = []
+    for place, (text, right) in enumerate(zip(texts, cells.numeric, strict=True)):
+        style = f"text-align:{'right' if right else 'left'}{f';{_QUIET}' if place in cells.limits else ''}"
+        parts.append(f'<{tag} style="{style}">{text.translate(_ESCAPED)}</{tag}>')
+        if place in bars:
+            parts.append(f"<{tag}>{bars[place]}</{tag}>")
+    return f"<tr>{''.join(parts)}</tr>"
+
+
+def _bars(span: Span) -> Iterator[str]:
+    """A line from end to end of each interval, and a dot for the value; nothing for NULL."""
+    finite = [each for each in (*span.low, *span.high, *span.values) if each is not None and math.isfinite(each)]
+    least, most = min(finite, default=0.0), max(finite, default=0.0)
+    for value, low, high in zip(span.values, span.low, span.high, strict=True):
+        if value is None or not math.isfinite(value) or not most > least:
+            yield ""
+            continue
+        start, end, at = (_place(each, least, most) for each in (low, high, value))
+        line = f"left:{start}px;width:{max(1, end - start)}px;top:6px;height:2px;opacity:0.5"
+        dot = f"left:{at - _DOT // 2}px;top:4px;width:{_DOT}px;height:{_DOT}px;border-radius:50%"
+        marks = "".join(f'<div style="position:absolute;background:{_MARK};{each}"></div>' for each in (line, dot))
+        yield f'<div style="position:relative;width:{_WIDTH}px;height:14px;margin-right:8px">{marks}</div>'
+
+
+def _place(value: float, least: float, most: float) -> int:
+    """Pixels from the left; what lies outside, as an open end does, at the edge."""
+    if math.isinf(value):
+        return 0 if value < 0 else _WIDTH
+    share = value / (most - least) - least / (most - least)
+    return round(min(1.0, max(0.0, share)) * _WIDTH)

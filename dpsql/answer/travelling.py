@@ -1,0 +1,107 @@
+"""What takes an answer elsewhere: the methods of `Result` that write it in the forms of `answer.forms`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpsql.answer.html import html_table
+from dpsql.answer.render import Cells
+
+if TYPE_CHECKING:
+    from dpsql.answer.forms import Column
+    from dpsql.answer.plot import Panel
+
+
+class Travelling:
+    """An answer in forms that travel. Whatever holds intervals holds those at `level`, in columns n_low and n_high
+    behind each n that has some; a `path` is written to in UTF-8, over what is there. Texts are returned too."""
+
+    def travelling(self, level: float | None) -> list[Column]:
+        """The columns as they travel, with the ends of intervals at a level, or without."""
+        raise NotImplementedError
+
+    def in_words(self, level: float = 0.95, *, most_rows: int | None = None) -> Cells:
+        """All rows as they print, or the first."""
+        raise NotImplementedError
+
+    @property
+    def price(self) -> str:
+        """What it cost, in words."""
+        raise NotImplementedError
+
+    heading: str
+    """What stands at the head of every form; nothing for an answer."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The lines below the table."""
+        raise NotImplementedError
+
+    def parts_to_draw(self, level: float) -> tuple[list[Column], list[Panel]]:
+        """The columns that say which group a row is, and those of numbers with noise."""
+        raise NotImplementedError
+
+    def plot(self, *, level: float = 0.95) -> Any:
+        """A matplotlib Figure of the answer, a panel for each aggregate: dots with bars for their intervals, of the
+        first 30 groups, or points of a line along one key of numbers or dates. Raises InvalidArgument where matplotlib
+        is not installed, or no column is of numbers."""
+        from dpsql.answer.plot import figure_of
+
+        keys, panels = self.parts_to_draw(level)
+        return figure_of(keys, panels, f"{level * 100:g} % intervals, {self.price}", self.heading)
+
+    def to_csv(self, path: Any = None, *, intervals: bool = True, level: float = 0.95, delimiter: str = ",") -> str:
+        """Values in full as CSV: NULL is an empty field, empty text stands in quotes, an open end is inf."""
+        from dpsql.answer import forms
+
+        return _saved(forms.as_csv(self.travelling(level if intervals else None), delimiter), path)
+
+    def to_json(self, path: Any = None, *, intervals: bool = True, level: float = 0.95, lines: bool = False) -> str:
+        """Values in full as a JSON array of objects, or with `lines` one object a line: NULL and an open end are
+        null."""
+        from dpsql.answer import forms
+
+        return _saved(forms.as_json(self.travelling(level if intervals else None), lines=lines), path)
+
+    def to_markdown(self, path: Any = None, *, level: float = 0.95) -> str:
+        """A table of Markdown, with digits and intervals as they print."""
+        from dpsql.answer import forms
+
+        return _saved(forms.as_markdown(self.in_words(level)), path)
+
+    def to_html(self, path: Any = None, *, level: float = 0.95) -> str:
+        """The table and the lines below it, as a notebook shows them."""
+
+        return _saved(html_table(self.in_words(level), self.notes), path)
+
+    def to_arrow(self, *, intervals: bool = False, level: float = 0.95) -> Any:
+        """A pyarrow Table; what was spent is in its metadata, under "dpsql". Raises InvalidArgument where pyarrow is
+        not installed."""
+        from dpsql.answer import forms
+
+        return forms.as_arrow(self.travelling(level if intervals else None), {"dpsql": "\n".join(self.notes)})
+
+    def to_polars(self, *, intervals: bool = False, level: float = 0.95) -> Any:
+        """A Polars DataFrame. Raises InvalidArgument where polars or pyarrow is not installed."""
+        from dpsql.answer import forms
+
+        return forms.library("polars", "a Polars frame").from_arrow(self.to_arrow(intervals=intervals, level=level))
+
+    def to_parquet(self, path: Any, *, intervals: bool = True, level: float = 0.95) -> None:
+        """A Parquet file of what `to_arrow` gives. Raises InvalidArgument where pyarrow is not installed."""
+        from dpsql.answer import forms
+
+        forms.library("pyarrow.parquet", "a Parquet file").write_table(
+            self.to_arrow(intervals=intervals, level=level), path
+        )
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The noisy values for whatever reads Arrow's stream interface (PyCapsule)."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+def _saved(text: str, path: Any) -> str:
+    if path is not None:
+        Path(path).write_text(text, encoding="utf-8", newline="")
+    return text

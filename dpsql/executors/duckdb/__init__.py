@@ -1,0 +1,1 @@
+"""The engine over DuckDB: an instance of its own, locked, that reads frames."""

@@ -1,0 +1,80 @@
+"""What DuckDB lacks for a plan: whether it compiles, and whether the engine takes the statement over empty tables.
+
+Both follow from the plan, which follows from declared facts; no row is within reach.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from dpsql.core.exact import NO_KEY, ExactPlan
+from dpsql.executors.duckdb.dialect import DUCKDB_SQL
+from dpsql.executors.duckdb.instance import lock, opened
+from dpsql.executors.sql.compile import Statement, compile_plan
+from dpsql.executors.sql.dialect import Lacking
+from dpsql.executors.sql.scans import tables_read
+from dpsql.schema.columns import ColumnSchema, Type
+
+_MOST_REMEMBERED = 256
+
+
+class EmptyTable:
+    """A table of no row (as of `StoredTable`): its cells are of the declared types, its units texts. Of tables that
+    only paths lead through no type is in the plan; it matters to hashes alone."""
+
+    enforced = False
+
+    def __init__(self, number: int) -> None:
+        self.name = f"empty{number}"
+        self._prefix = f"e{number}_"
+        self._columns: dict[str, tuple[str, str]] = {}
+
+    def rows(self) -> str:
+        return self.name
+
+    def cell(self, column: ColumnSchema) -> str:
+        return self._named(column.name, DUCKDB_SQL.type_name(column.type))
+
+    def identity(self, name: str) -> str:
+        return self._named(f"unit {name}", "VARCHAR")
+
+    def kind(self, name: str) -> Type:  # noqa: ARG002
+        return Type.TEXT
+
+    def row(self) -> str:
+        return self._named("row", "BIGINT")
+
+    def _named(self, name: str, kind: str) -> str:
+        return self._columns.setdefault(f"{kind} {name}", (f"{self._prefix}{len(self._columns)}", kind))[0]
+
+    def made(self) -> str:
+        columns = ", ".join(f"{name} {kind}" for name, kind in self._columns.values())
+        return f"CREATE TABLE {self.name} ({columns or f'{self._prefix}0 BIGINT'})"
+
+
+@lru_cache(maxsize=_MOST_REMEMBERED)
+def lacking(plan: ExactPlan) -> str | None:
+    """What the engine has not, as a noun; None where it can run the plan."""
+    tables = {name: EmptyTable(number) for number, name in enumerate(sorted(tables_read(plan)))}
+    try:
+        statement = compile_plan(plan, NO_KEY, DUCKDB_SQL, tables, early=True)
+    except Lacking as lack:
+        return str(lack)
+    return None if _binds(statement, tables) else "way to say it in its SQL"
+
+
+def _binds(statement: Statement, tables: dict[str, EmptyTable]) -> bool:
+    """Whether the engine plans the statement."""
+    connection = opened()
+    try:
+        for table in tables.values():
+            connection.execute(table.made())
+        for name, (kind, _) in statement.lists.items():
+            connection.execute(f"CREATE TABLE {name} (v {DUCKDB_SQL.type_name(kind)}, p BIGINT)")
+        lock(connection)
+        connection.execute(f"EXPLAIN {statement.text}")
+    except Exception:  # noqa: BLE001 - whatever it says is of the plan's text
+        return False
+    finally:
+        connection.close()
+    return True

@@ -1,0 +1,46 @@
+"""What a database of DuckDB says of its tables. Rows are read of tables alone: a view, and a column that is computed,
+are programs of the owner's that would run anew with each question, and could fail because of a row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dpsql.errors import InvalidSchema
+from dpsql.sources.programs import no_such_table
+from dpsql.sources.stored import DatabaseTable
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+def check_table(connection: duckdb.DuckDBPyConnection, source: DatabaseTable, number: int) -> None:
+    """Raises InvalidSchema unless the name is that of a table with stored columns alone. The database is attached as
+    that of its number."""
+    listed = connection.execute(
+        "SELECT table_schema, table_name, table_type FROM information_schema.tables WHERE table_catalog = ?",
+        [f"database{number}"],
+    ).fetchall()
+    kinds = {(str(schema).casefold(), str(name).casefold()): str(kind) for schema, name, kind in listed}
+    parts = source.table.casefold().split(".")
+    place = (parts[0], parts[1]) if len(parts) == 2 else ("main", source.table.casefold())
+    if place not in kinds:
+        raise InvalidSchema(
+            no_such_table(source.table, source.file.name, [str(name) for _, name, _ in listed]),
+            hint=f"SHOW TABLES in {source.file.name} lists them.",
+        )
+    if kinds[place] != "BASE TABLE":
+        raise InvalidSchema(
+            f'"{source.table}" of {source.file.name} is a view, which would run anew with each question.',
+            hint="Make it a table (CREATE TABLE ... AS FROM the view), or have it run once, when the table is opened: "
+            f'Table(duckdb.connect("{source.file.name}", read_only=True), table="{source.table}").',
+        )
+    generated = connection.execute(
+        "SELECT column_name FROM information_schema.columns WHERE table_catalog = ? AND lower(table_schema) = ? "
+        "AND lower(table_name) = ? AND is_generated <> 'NEVER'",
+        [f"database{number}", *place],
+    ).fetchone()
+    if generated is not None:
+        raise InvalidSchema(
+            f'column "{generated[0]}" of {source} is computed anew with each question.',
+            hint="Make a table of stored columns: CREATE TABLE ... AS FROM it.",
+        )

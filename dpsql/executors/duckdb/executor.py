@@ -1,0 +1,183 @@
+"""Plans as statements of DuckDB, each in a locked instance."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsql.core.exact import NO_KEY, ExactPlan, ExactTable
+from dpsql.executors.duckdb.dialect import DUCKDB_SQL, DuckDBDialect
+from dpsql.executors.duckdb.files import FileStore, FileTable, reach
+from dpsql.executors.duckdb.instance import folder_in, lock, opened
+from dpsql.executors.duckdb.passes import passes
+from dpsql.executors.duckdb.tables import FrameStore, FrameTable
+from dpsql.executors.resources import ITSELF, Resources
+from dpsql.executors.sql.answer import Answer, exact_answer
+from dpsql.executors.sql.compile import Section, Statement, compile_plan
+from dpsql.executors.sql.scans import tables_read
+from dpsql.plan.domains import vector_of
+from dpsql.schema.columns import Key, Type
+from dpsql.sources.stored import ParquetFiles, SourceChanged, StoredFiles
+
+if TYPE_CHECKING:
+    import duckdb
+
+_LOW = 2**63 - 1
+Stores = Mapping[str, FrameStore | FileStore]
+
+
+class DuckDBExecutor:
+    """Runs plans over stores, found by table name."""
+
+    def __init__(self, stores: Stores, resources: Resources = ITSELF) -> None:
+        self.stores = {name.casefold(): store for name, store in stores.items()}
+        self.resources = resources
+
+    def execute(self, plan: ExactPlan, key: bytes = NO_KEY) -> ExactTable:
+        """As of `Executor`."""
+        wanted = tables_read(plan)
+        stores = {name: store for name, store in self.stores.items() if name in wanted}
+        files = [store for store in stores.values() if isinstance(store, FileStore)]
+        before = tuple(store.stamps() for store in files)
+        try:
+            sections, answers = self._answers(plan, key, stores, before, early=True)
+        except Exception as error:
+            # Groups of cells may be more than memory has room for: then keys are looked up row by row.
+            if type(error).__name__ != "OutOfMemoryException":
+                raise
+            sections, answers = self._answers(plan, key, stores, before, early=False)
+        for store, stamps in zip(files, before, strict=True):
+            if store.stamps() != stamps:
+                raise SourceChanged(store.source)
+        return exact_answer(plan, sections, answers)
+
+    def _answers(
+        self, plan: ExactPlan, key: bytes, stores: Stores, stamps: object, *, early: bool
+    ) -> tuple[tuple[Section, ...], list[Answer]]:
+        """What a plan comes to, one statement for each pass over units, and what the sections of these are."""
+        sources = tuple(store.source for store in stores.values() if isinstance(store, FileStore))
+        waits = all(isinstance(source, ParquetFiles) for source in sources) and self.resources.spill is None
+        pool = next(iter(stores.values())).pool
+        answers: list[Answer] = []
+        sections: tuple[Section, ...] = ()
+        with (
+            folder_in(self.resources.spill) as folder,
+            pool.instance(
+                (sources, stamps, self.resources), partial(_opened, sources, self.resources, folder), waits=waits
+            ) as connection,
+        ):
+            number = passes(connection, plan, list(stores.values()))
+            for place in range(number):
+                tables = {
+                    name: FrameTable(store, at) if isinstance(store, FrameStore) else FileTable(store, at)
+                    for at, (name, store) in enumerate(stores.items())
+                }
+                statement = compile_plan(plan, key, DuckDBDialect(place, number), tables, early=early)
+                answers.append(_answer(connection, plan, statement, tables))
+                sections = statement.sections
+        return sections, answers
+
+
+def _opened(sources: tuple[StoredFiles, ...], resources: Resources, folder: str) -> duckdb.DuckDBPyConnection:
+    """A new instance, locked, that may read these sources and nothing else."""
+    connection = opened(files=bool(sources), resources=resources, folder=folder)
+    try:
+        if sources:
+            reach(connection, sources)
+        lock(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _answer(
+    connection: duckdb.DuckDBPyConnection,
+    plan: ExactPlan,
+    statement: Statement,
+    tables: Mapping[str, FrameTable | FileTable],
+) -> Answer:
+    """What a statement comes to. Its tables and lists stand in it by name, so that nothing is made in the instance but
+    frames' names, which are taken out again."""
+    views, frames = _brought(statement, tables)
+    heads = ", ".join(f"{name} AS NOT MATERIALIZED ({text})" for name, text in views.items())
+    keys = [f"k{place}" for place in range(len(plan.keys))]
+    numbers = [f"n{place}" for place in range(max(map(_width, statement.sections)))]
+    # Of 128 bits the upper and the lower 63, with the sign in the upper: no integer becomes a float on its way.
+    limbs = [f"CAST({n} >> 63 AS BIGINT) AS h{n}, CAST({n} & {_LOW} AS BIGINT) AS l{n}" for n in numbers]
+    text = (
+        f"WITH {heads} SELECT {', '.join(['section', *keys, *limbs])} "
+        f"FROM ({statement.text}) AS answer({', '.join(['section', *keys, *numbers])})"
+    )
+    for name, frame in frames.items():
+        connection.register(name, frame)
+    columns = connection.execute(text).fetchnumpy()
+    for name in frames:
+        connection.unregister(name)
+    cells = [_cells(columns[key]) for key in keys]
+    whole = [_whole(columns[f"h{each}"], columns[f"l{each}"]) for each in numbers]
+    return Answer(np.asarray(columns["section"]).astype(np.int64), tuple(cells), tuple(whole))
+
+
+def _width(section: Section) -> int:
+    """How many numbers its rows have."""
+    if section.of_all:
+        return 1
+    return len(section.parts) if section.grid is None else 2
+
+
+def _cells(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+    """A column of the engine, which may be masked: its cells, and which are no NULL."""
+    values = np.asarray(column)  # what lies under a mask, too
+    missing = np.zeros(len(values), dtype=bool) | np.asarray(getattr(column, "mask", False))
+    if not missing.any():
+        return values, None
+    values = values.copy()
+    values[missing] = "" if values.dtype == object else 0
+    return values, ~missing
+
+
+def _whole(high: Any, low: Any) -> NDArray[Any]:
+    """Integers of two limbs, NULL as 0: int64 where they fit, else Python's."""
+    upper, lower = (_cells(each)[0].astype(np.int64) for each in (high, low))
+    if ((upper == 0) | (upper == -1)).all():
+        return np.asarray(lower + np.where(upper == 0, 0, -(2**63)))
+    return np.asarray(upper.astype(object) * 2**63 + lower.astype(object))
+
+
+def _brought(
+    statement: Statement, tables: Mapping[str, FrameTable | FileTable]
+) -> tuple[dict[str, str], dict[str, pd.DataFrame]]:
+    """The tables that the statement reads and the public lists that it joins, as SELECTs by name, and the frames that
+    these are over."""
+    views, frames = {}, {}
+    # Units are compared between tables: as integers where all of them are, else all as texts.
+    as_texts = not all(table.whole_identities() for table in tables.values())
+    files = itertools.count()
+    for table in tables.values():
+        if isinstance(table, FrameTable):
+            views[table.name], frames[f"{table.name}_"] = table.view(as_texts=as_texts)
+        else:
+            views[table.name] = table.view(next(files), as_texts=as_texts)
+    for name, (kind, values) in statement.lists.items():
+        frames[f"{name}_"] = list_frame(kind, values)
+        cell = DUCKDB_SQL.moment("v", kind) if kind.temporal else f"CAST(v AS {DUCKDB_SQL.type_name(kind)})"
+        views[name] = f"SELECT {cell} AS v, p FROM {name}_"
+    return views, frames
+
+
+def list_frame(kind: Type, values: tuple[Key, ...]) -> pd.DataFrame:
+    """Public values and their places."""
+    vector = vector_of(list(values), kind)
+    cells: Any = vector.values
+    if kind is Type.TEXT:
+        cells = pd.Categorical.from_codes(
+            np.arange(len(cells), dtype=np.int32), categories=pd.Index(cells.tolist(), dtype=object)
+        )
+    return pd.DataFrame({"v": cells, "p": np.arange(len(values), dtype=np.int64)})

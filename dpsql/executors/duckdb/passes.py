@@ -1,0 +1,42 @@
+"""In how many passes people are gone over where their rows are limited: each takes those whose hash leaves one rest, so
+that they have room in memory. A unit lies in one pass, and integers add up: how many there are changes none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dpsql.core.exact import CountDistinct, ExactPlan, of_units
+from dpsql.executors.duckdb.files import FileStore, rows_of
+from dpsql.executors.duckdb.instance import memory_of
+from dpsql.executors.duckdb.tables import FrameStore
+
+if TYPE_CHECKING:
+    import duckdb
+
+BYTES_OF_ROW = 300
+"""What a row takes while those of its unit are chosen: measured, with some room."""
+MOST = 1_000
+
+
+def passes(connection: duckdb.DuckDBPyConnection, plan: ExactPlan, stores: list[FrameStore | FileStore]) -> int:
+    """How many passes a plan takes, by how many rows its tables have and what memory the instance may use. One where no
+    rows of units are chosen, and where different values are counted, which may be of units of several passes."""
+    limited = plan.limits is not None or plan.groups is not None or any(map(of_units, plan.parts))
+    if not limited or any(isinstance(part, CountDistinct) for part in plan.parts):
+        return 1
+    needed = BYTES_OF_ROW * sum(_rows(connection, stores))
+    return min(MOST, max(1, -(-2 * needed // memory_of(connection))))
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, stores: list[FrameStore | FileStore]) -> list[int]:
+    """How many rows tables of people have; of files as these say themselves."""
+    numbers = []
+    sources = [store for store in stores if isinstance(store, FileStore)]
+    for store in stores:
+        if isinstance(store, FileStore):
+            source = rows_of(store.source, sources.index(store))
+            ((rows,),) = connection.execute(f"SELECT COUNT(*) FROM {source}").fetchall()
+            numbers.append(int(rows))
+        elif not store.schema.public:
+            numbers.append(store.columns.rows)
+    return numbers

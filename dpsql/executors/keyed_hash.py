@@ -1,0 +1,178 @@
+"""The keyed hash by which rows of a privacy unit are kept, defined once for every engine, and what goes into it.
+
+It is a polynomial over the field of p = 2^31 - 1 elements: of limbs v1, v2, ... below p, h = (h k + v) mod p, then a
+keyed cubic; two lanes with keys of their own make one number below 2^62. Only sums, products and remainders of
+non-negative integers below 2^63 occur, so that NumPy and any SQL engine give the same, and no row can overflow.
+
+Privacy never depends on how good a hash is. A hash of what a row contributes is a function of that row and of the key,
+whatever function it is, so what is chosen of one unit says nothing of another. Only fairness, that every row of a unit
+is as likely to be kept as any other, rests on the mixing: a monic cubic of three random coefficients takes any three
+different points to independent values (Carter and Wegman, "Universal classes of hash functions", 1979), and different
+rows are different points but for about n / p of the keys, n the number of limbs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from enum import Enum
+
+from dpsql.core.exact import (
+    CountRows,
+    Edges,
+    ExactPlan,
+    GridCounts,
+    LatticeSum,
+    Leading,
+    of_units,
+    readings_of,
+)
+from dpsql.plan.expressions import Expr
+from dpsql.plan.query import GroupKey
+from dpsql.schema.calendar import DAYS, MICROSECONDS
+from dpsql.schema.columns import Type
+from dpsql.schema.frozen import dataclass
+
+PRIME = 2**31 - 1
+LIMB = 30
+"""Bits of a limb."""
+NULL_LIMB = 1 << LIMB
+"""The first limb of a NULL, which no value has."""
+REAL_LIMIT = 2.0**58
+"""Reals beyond it are hashed alike: they are held to it first."""
+_LANES = 2
+_WORDS = 5
+
+
+@dataclass(frozen=True, repr=False)
+class Lane:
+    """The key of one polynomial: it begins at `start`, is multiplied by `factor`, and ends in the cubic
+    x^3 + linear x + constant of x = h + shift; all of them in 1..p-1."""
+
+    start: int
+    factor: int
+    shift: int
+    linear: int
+    constant: int
+
+
+@dataclass(frozen=True, repr=False)
+class HashKey:
+    """What 32 fresh bytes make: two lanes for rows, two for groups, and the beginning of what is hashed of a text."""
+
+    lanes: tuple[Lane, ...]
+    of_groups: tuple[Lane, ...]
+    text: str
+
+    @classmethod
+    def of(cls, key: bytes) -> HashKey:
+        size = 4 * _LANES * _WORDS * 2
+        digest_bytes = hashlib.shake_256(b"dpsql kept rows" + key).digest(size + 16)
+        words = [int.from_bytes(digest_bytes[at : at + 4], "little") for at in range(0, size, 4)]
+        lanes = [Lane(*(1 + word % (PRIME - 1) for word in words[at : at + _WORDS])) for at in range(0, 20, _WORDS)]
+        rows = tuple(lanes[:_LANES])
+        groups = tuple(
+            Lane(row.start, row.factor, each.shift, each.linear, each.constant)
+            for row, each in zip(rows, lanes[_LANES:], strict=True)
+        )
+        return cls(rows, groups, digest_bytes[size:].hex())
+
+
+class Form(Enum):
+    """How a value becomes limbs."""
+
+    WHOLE = "whole"
+    REAL = "real"
+    TEXT = "text"
+    PRESENCE = "presence"
+
+
+@dataclass(frozen=True)
+class Limbs:
+    """The limbs of a value: its form and, of whole numbers, between which they lie.
+
+    NULL has the first limb NULL_LIMB, and 0 for all others. WHOLE: v - least in limbs of 30 bits, lowest first, one
+    or two where there is room for no more; wider ones are taken as they are, in 64 bits of two's complement. REAL: x
+    held to +-2^58; floor(x) + 2^58 in two limbs, then a = floor(f 2^30) and floor((f 2^30 - a) 2^30) of f = x -
+    floor(x). TEXT: the lower 60 bits of the last eight bytes, little-endian, of MD5 of the key's text followed by
+    it, in two limbs. PRESENCE: 0.
+    """
+
+    form: Form
+    least: int = 0
+    most: int = 0
+
+    @property
+    def count(self) -> int:
+        if self.form is not Form.WHOLE:
+            return {Form.REAL: 4, Form.TEXT: 2}.get(self.form, 1)
+        size = self.most - self.least
+        return 1 if size < 1 << LIMB else 2 if size < 1 << 2 * LIMB else 3
+
+    @property
+    def offset(self) -> int:
+        """What is taken from a whole number first."""
+        return self.least if self.count < 3 else 0
+
+
+UNIT_LIMBS = Limbs(Form.WHOLE, -(2**63), 2**63 - 1)
+"""Of a unit that is no text, and a whole number of 64 bits; of any other value those of NULL. The two limbs of a TEXT
+follow: of a whole number those of NULL, of any other value those of its exact text (`exact_values.canonical`)."""
+_INTEGERS = 2**62
+
+
+def limbs_of(kind: Type) -> Limbs:
+    """The limbs of values of a type, as an expression reads them."""
+    if kind is Type.TEXT:
+        return Limbs(Form.TEXT)
+    if kind is Type.REAL:
+        return Limbs(Form.REAL)
+    if kind is Type.OTHER:
+        return Limbs(Form.PRESENCE)
+    if kind is Type.BOOLEAN:
+        return Limbs(Form.WHOLE, 0, 1)
+    if kind is Type.INTEGER:
+        return Limbs(Form.WHOLE, -_INTEGERS, _INTEGERS)
+    range_of = DAYS if kind is Type.DATE else MICROSECONDS
+    return Limbs(Form.WHOLE, int(range_of.lower), int(range_of.upper))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One thing that a row contributes: the steps of a lattice, the place between edges or in a public list, the value
+    of an expression, or (`presence`) only whether there is one."""
+
+    of: LatticeSum | Edges | GroupKey | Leading | Expr
+    presence: bool = False
+
+    @property
+    def limbs(self) -> Limbs:
+        of = self.of
+        if self.presence:
+            return Limbs(Form.PRESENCE)
+        if isinstance(of, LatticeSum):
+            return Limbs(Form.WHOLE, of.least, of.most)
+        if isinstance(of, Edges):
+            return Limbs(Form.WHOLE, 0, len(of.edges))
+        if isinstance(of, Leading):
+            return Limbs(Form.WHOLE, 0, 2 * of.middle - 1)
+        if isinstance(of, GroupKey):
+            return limbs_of_key(of)
+        return limbs_of(of.type)
+
+
+def limbs_of_key(key: GroupKey) -> Limbs:
+    """Of a public list the place in it; of other keys the value."""
+    return limbs_of(key.expr.type) if key.values is None else Limbs(Form.WHOLE, 0, max(1, len(key.values)))
+
+
+def contributed(plan: ExactPlan) -> tuple[Reading, ...]:
+    """What a row contributes to the parts and grids of a plan beside its group, in one order for every engine."""
+    readings: dict[Reading, None] = {}
+    for part in (*plan.parts, *plan.grids):
+        if isinstance(part, GridCounts):
+            readings[Reading(part.of)] = None
+        elif not of_units(part):
+            presence = isinstance(part, CountRows)
+            for each in readings_of(part):
+                readings[Reading(each, presence and not isinstance(each, LatticeSum))] = None
+    return tuple(readings)

@@ -1,0 +1,78 @@
+"""What an engine may use of the machine, in the owner's words."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from dpsql.errors import InvalidArgument, as_written
+from dpsql.schema.frozen import dataclass
+
+_UNITS = {"B": 1, **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)}}
+_UNITS |= {f"{letter}IB": 1024**power for power, letter in enumerate("KMGT", 1)}
+LEAST_MEMORY = 100 * 1000**2
+MOST_THREADS = 1024
+
+
+@dataclass(frozen=True)
+class Resources:
+    """memory: bytes; threads: how many at once; spill: the folder in which what memory has no room for may lie
+    meanwhile. None: what the engine takes by itself, and nothing is written to disk."""
+
+    memory: int | None = None
+    threads: int | None = None
+    spill: Path | None = None
+
+    @classmethod
+    def of(cls, memory: object = None, threads: object = None, spill: object = None) -> Resources:
+        """What the words `memory` ("4GB"), `threads` and `spill` (a folder) mean. Raises InvalidArgument."""
+        return cls(_memory(memory), _threads(threads), _spill(spill))
+
+    @property
+    def words(self) -> list[str]:
+        """Those that were said."""
+        return [name for name in ("memory", "threads", "spill") if getattr(self, name) is not None]
+
+    def over(self, others: Resources) -> Resources:
+        """These, and of what they do not say those of others."""
+        return Resources(
+            others.memory if self.memory is None else self.memory,
+            others.threads if self.threads is None else self.threads,
+            others.spill if self.spill is None else self.spill,
+        )
+
+
+ITSELF = Resources()
+
+
+def _memory(word: object) -> int | None:
+    if word is None:
+        return None
+    text = word.strip().upper() if isinstance(word, str) else ""
+    read = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?I?B)", text)
+    size = int(float(read[1]) * _UNITS[read[2]]) if read and read[2] in _UNITS else 0
+    if size < LEAST_MEMORY:
+        raise InvalidArgument(f'memory must be a size such as "4GB", 100MB or more, got {as_written(word)}.')
+    return size
+
+
+def _threads(word: object) -> int | None:
+    if word is None:
+        return None
+    if not isinstance(word, int) or isinstance(word, bool) or not 1 <= word <= MOST_THREADS:
+        raise InvalidArgument(f"threads must be a whole number from 1 to {MOST_THREADS}, got {as_written(word)}.")
+    return word
+
+
+def _spill(word: object) -> Path | None:
+    if word is None:
+        return None
+    if not isinstance(word, str | os.PathLike) or not str(word):
+        raise InvalidArgument(f"spill must be a folder, got {as_written(word)}.")
+    folder = Path(word).absolute()
+    if not folder.is_dir():
+        raise InvalidArgument(f"spill must be a folder that is there, and {folder} is none.", hint="Make it first.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InvalidArgument(f"nothing can be written to the folder {folder} of spill.")
+    return folder

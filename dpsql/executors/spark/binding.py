@@ -1,0 +1,101 @@
+"""What Spark lacks for a plan: whether it compiles and, where a session is there, whether Spark takes the statement
+over tables without rows. Both follow from the plan, which follows from declared facts."""
+
+from __future__ import annotations
+
+import sys
+from functools import lru_cache
+from typing import Any
+
+from dpsql.core.exact import NO_KEY, ExactPlan
+from dpsql.executors.spark.dialect import SPARK_SQL
+from dpsql.executors.spark.session import borrowed, taken_names
+from dpsql.executors.sql.compile import Statement, compile_plan
+from dpsql.executors.sql.dialect import Lacking
+from dpsql.executors.sql.scans import tables_read
+from dpsql.plan.nodes import scans_of
+from dpsql.schema.columns import ColumnSchema, Type
+
+_MOST_REMEMBERED = 256
+MOST_PUBLIC = 1_000_000
+"""Rows of a public table that are brought to Spark."""
+
+
+class EmptyTable:
+    """A table of no row (as of `StoredTable`): its cells are of the declared types, its units texts, and hashed as
+    whole numbers and as texts: as all that units can be."""
+
+    enforced = False
+
+    def __init__(self, number: int) -> None:
+        self.name = f"empty{number}"
+        self._prefix = f"e{number}_"
+        self._columns: dict[str, tuple[str, str]] = {}
+
+    def rows(self) -> str:
+        return self.name
+
+    def cell(self, column: ColumnSchema) -> str:
+        return self._named(column.name, SPARK_SQL.type_name(column.type))
+
+    def identity(self, name: str) -> str:
+        return self._named(f"unit {name}", "STRING")
+
+    def kind(self, name: str) -> Type:  # noqa: ARG002
+        return Type.INTEGER
+
+    def row(self) -> str:
+        return self._named("row", "BIGINT")
+
+    def _named(self, name: str, kind: str) -> str:
+        return self._columns.setdefault(f"{kind} {name}", (f"{self._prefix}{len(self._columns)}", kind))[0]
+
+    def select(self) -> str:
+        columns = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in self._columns.values())
+        return f"SELECT {columns or '1 AS nothing'} WHERE FALSE"
+
+
+def lacking(plan: ExactPlan) -> str | None:
+    """What the engine has not, as a noun; None where it can run the plan."""
+    session = _active_session()
+    taken = taken_names(session) if session is not None else []
+    if taken:
+        return f"functions of its own under the names {', '.join(taken)}, which you have registered"
+    return _lacking(plan)
+
+
+@lru_cache(maxsize=_MOST_REMEMBERED)
+def _lacking(plan: ExactPlan) -> str | None:
+    if any(scan.table.public and (scan.table.rows or 0) > MOST_PUBLIC for scan in scans_of(plan.source)):
+        return f"public tables of more than {MOST_PUBLIC:,} rows, which would be brought to it"
+    tables = {name: EmptyTable(number) for number, name in enumerate(sorted(tables_read(plan)))}
+    try:
+        statement = compile_plan(plan, NO_KEY, SPARK_SQL, tables)
+    except Lacking as lack:
+        return str(lack)
+    if "AS HUGEINT)" in statement.text:
+        return "whole numbers of more than 64 bits in its SQL"
+    session = _active_session()
+    if session is None or _binds(session, statement, tables):
+        return None
+    return "way to say it in its SQL"
+
+
+def _active_session() -> Any:
+    sql = sys.modules.get("pyspark.sql")
+    return None if sql is None else sql.SparkSession.getActiveSession()
+
+
+def _binds(session: Any, statement: Statement, tables: dict[str, EmptyTable]) -> bool:
+    """Whether Spark understands the statement; nothing is run."""
+    heads = {table.name: table.select() for table in tables.values()}
+    for name, (kind, _) in statement.lists.items():
+        heads[name] = f"SELECT CAST(NULL AS {SPARK_SQL.type_name(kind)}) AS v, CAST(0 AS BIGINT) AS p"
+    heads |= statement.named
+    listed = ", ".join(f"{name} AS ({text})" for name, text in heads.items())
+    try:
+        with borrowed(session) as own:
+            assert own.sql(f"WITH {listed} {statement.text}").columns
+    except Exception:  # noqa: BLE001 - whatever it says is of the plan's text
+        return False
+    return True

@@ -1,0 +1,165 @@
+"""Cells of Spark's types as values of declared types, and as what tells privacy units apart. No cell can make a cast
+fail; dates and times become whole numbers here, and nothing after this asks a time zone."""
+
+from __future__ import annotations
+
+import re
+
+from dpsql.executors.spark.date_functions import day_of
+from dpsql.executors.sql.dialect import Lacking
+from dpsql.schema.calendar import DAYS, MICROSECONDS, MICROSECONDS_A_DAY
+from dpsql.schema.columns import Type
+
+_WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
+_DOUBLES = frozenset({"float", "double"})
+_TIMES = frozenset({"timestamp", "timestamp_ntz"})
+_LARGEST = 2**62
+_INFINITE = "CAST('inf' AS DOUBLE)"
+_MOST_PLACES = 6
+"""A DECIMAL of more places after the point is written with an exponent where it is small."""
+
+
+def kind_of(stored: str) -> str:
+    """The name of a stored type, as Spark writes it, without its parameters."""
+    return re.split(r"[( <]", stored)[0]
+
+
+def type_of(stored: str) -> Type:
+    """The type that cells of a stored type have where none is declared."""
+    kind = kind_of(stored)
+    if kind in _WHOLE:
+        return Type.INTEGER
+    if kind in _DOUBLES or kind == "decimal":
+        return Type.REAL
+    if kind in _TIMES:
+        return Type.TIMESTAMP
+    texts = dict.fromkeys(("string", "char", "varchar"), Type.TEXT)
+    return {"boolean": Type.BOOLEAN, "date": Type.DATE, **texts}.get(kind, Type.OTHER)
+
+
+def quoted_name(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def cell_text(name: str, stored: str, wanted: Type) -> str | None:
+    """A cell as a value of a type, NULL where it is none; None where cells of the stored type are never read so."""
+    kind, text = kind_of(stored), quoted_name(name)
+    if wanted is Type.OTHER:
+        return f"CASE WHEN {text} IS NOT NULL THEN TRUE END"
+    maker = {
+        Type.INTEGER: _integer,
+        Type.REAL: _real,
+        Type.BOOLEAN: _boolean,
+        Type.TEXT: _text,
+        Type.DATE: _date,
+        Type.TIMESTAMP: _timestamp,
+    }[wanted]
+    return maker(text, kind)
+
+
+def _integer(text: str, kind: str) -> str | None:
+    """Numbers with a fraction are none, and those beyond +-2^62 are held to it."""
+    if kind in _WHOLE or kind == "boolean":
+        return f"CAST({text} AS BIGINT)"
+    limited = (
+        f"CASE WHEN {text} >= {_LARGEST} THEN CAST({_LARGEST} AS BIGINT) "
+        f"WHEN {text} <= {-_LARGEST} THEN CAST({-_LARGEST} AS BIGINT) ELSE CAST({text} AS BIGINT) END"
+    )
+    if kind in _DOUBLES:
+        return f"CASE WHEN ABS({text}) < {_INFINITE} AND rint({text}) = {text} THEN {limited} END"
+    return f"CASE WHEN FLOOR({text}) = {text} THEN {limited} END" if kind == "decimal" else None
+
+
+def _real(text: str, kind: str) -> str | None:
+    if kind in _DOUBLES:
+        return f"NULLIF(CAST({text} AS DOUBLE), CAST('NaN' AS DOUBLE))"
+    return f"CAST({text} AS DOUBLE)" if kind in _WHOLE | {"decimal", "boolean"} else None
+
+
+def _boolean(text: str, kind: str) -> str | None:
+    if kind == "boolean":
+        return text
+    is_number = kind in _WHOLE | _DOUBLES | {"decimal"}
+    return f"CASE WHEN {text} = 0 THEN FALSE WHEN {text} = 1 THEN TRUE END" if is_number else None
+
+
+def _text(text: str, kind: str) -> str | None:
+    """Compared by its bytes, whatever collation it has; bytes that are no text are none."""
+    if kind not in ("string", "char", "varchar"):
+        return None
+    return f"TRY_VALIDATE_UTF8(CAST({text} AS STRING COLLATE UTF8_BINARY))"
+
+
+def _held(text: str, least: float, most: float) -> str:
+    return (
+        f"CASE WHEN {text} < {int(least)} THEN {int(least)} WHEN {text} > {int(most)} THEN {int(most)} ELSE {text} END"
+    )
+
+
+def _days(text: str) -> str:
+    days = f"CAST(unix_date({text}) AS BIGINT)"
+    return f"CAST({_held(days, DAYS.lower, DAYS.upper)} AS BIGINT)"
+
+
+def _microseconds(text: str, kind: str) -> str:
+    time = text if kind == "timestamp" else f"CAST({text} AS TIMESTAMP)"
+    return f"CAST({_held(f'unix_micros({time})', MICROSECONDS.lower, MICROSECONDS.upper)} AS BIGINT)"
+
+
+def _date(text: str, kind: str) -> str | None:
+    if kind == "date":
+        return _days(text)
+    return day_of(_microseconds(text, kind)) if kind in _TIMES else None
+
+
+def _timestamp(text: str, kind: str) -> str | None:
+    if kind == "date":
+        return f"({_days(text)} * {MICROSECONDS_A_DAY})"
+    return _microseconds(text, kind) if kind in _TIMES else None
+
+
+def is_whole_identity(stored: str, wanted: Type) -> bool:
+    """Whether what tells units apart is a whole number of 64 bits."""
+    kind = kind_of(stored)
+    if wanted is Type.TEXT:
+        return False
+    return wanted is Type.BOOLEAN or (wanted is Type.DATE and kind != "date") or kind in _WHOLE | {"boolean", "date"}
+
+
+def identity_text(name: str, stored: str, wanted: Type) -> str:
+    """What tells units apart: the stored value, exactly, where it is one of the declared type; equal numbers are one,
+    whatever stores them. Raises Lacking."""
+    kind, text = kind_of(stored), quoted_name(name)
+    cell = cell_text(name, stored, wanted)
+    assert cell is not None  # as the store saw
+    if wanted is Type.TEXT:
+        return cell
+    if wanted is Type.BOOLEAN or (wanted is Type.DATE and kind != "date"):
+        return f"CAST({cell} AS BIGINT)"
+    if kind in _WHOLE or kind == "boolean":
+        return f"CAST({text} AS BIGINT)"
+    if kind == "date":
+        return f"CAST(unix_date({text}) AS BIGINT)"
+    if kind in _DOUBLES:
+        number = f"CAST({text} AS DOUBLE)"
+        whole = f"rint({number}) = {number} AND ABS({number}) < 1e37"
+        digits = f"CAST(CAST({number} AS DECIMAL(38, 0)) AS STRING)"
+        exact = (
+            f"CASE WHEN isnan({number}) THEN NULL WHEN {whole} THEN {digits} ELSE '~' || CAST({number} AS STRING) END"
+        )
+    elif kind == "decimal":
+        exact = _decimal(text, stored)
+    else:
+        instant = "'@'" if kind == "timestamp" else "''"
+        time = text if kind == "timestamp" else f"CAST({text} AS TIMESTAMP)"
+        exact = f"{instant} || CAST(CAST(unix_micros({time}) AS DECIMAL(38, 0)) * 1000 AS STRING)"
+    return f"CASE WHEN {cell} IS NOT NULL THEN {exact} END"
+
+
+def _decimal(text: str, stored: str) -> str:
+    places = int(stored.rstrip(")").split(",")[1])
+    if places > _MOST_PLACES:
+        raise Lacking(f"units or keys of a DECIMAL with more than {_MOST_PLACES} places")
+    digits = f"CAST({text} AS STRING)"
+    fraction = f"TRIM(TRAILING '0' FROM {digits})"
+    return f"CASE WHEN FLOOR({text}) = {text} THEN CAST(CAST({text} AS DECIMAL(38, 0)) AS STRING) ELSE {fraction} END"

@@ -1,0 +1,78 @@
+"""What the engine over Spark takes and gives (as of `dpsql.executors.base.Engine`). Nothing here imports pyspark before
+a frame of it, or the owner's word, asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from dpsql.core.exact import ExactPlan
+from dpsql.errors import InvalidArgument, InvalidSchema
+from dpsql.executors.resources import Resources
+from dpsql.schema.columns import TableSchema
+from dpsql.schema.declaration import Stored
+from dpsql.sources.frames import stored_columns
+
+if TYPE_CHECKING:
+    from dpsql.executors.spark.executor import SparkExecutor
+    from dpsql.executors.spark.stores import BroughtStore, SparkStore
+
+
+class SparkEngine:
+    """Frames of Spark, by a session of our own beside theirs; Parquet files and DataFrames too where `engine="spark"`
+    asks for it."""
+
+    name = "spark"
+
+    def takes(self, source: object) -> bool:
+        kinds = type(source).__mro__
+        return any(kind.__module__.startswith("pyspark.sql.") and kind.__name__ == "DataFrame" for kind in kinds)
+
+    def reads(self, source: object) -> bool:
+        return self.takes(source) or isinstance(source, pd.DataFrame) or _is_parquet(source)
+
+    def columns(self, source: Any) -> list[Stored]:
+        if not self.takes(source):
+            return stored_columns(source)
+        from dpsql.executors.spark.cells import type_of  # loaded with the first such source
+
+        fields = [(field.name, field.dataType.simpleString()) for field in source.schema.fields]
+        for name, _ in fields:
+            if "\0" in name:
+                raise InvalidSchema("a column name holds a NUL character.")
+        return [Stored(name, type_of(stored), True, stored) for name, stored in fields]
+
+    def public_frame(self, source: Any, most: int) -> Any:  # noqa: ARG002
+        raise InvalidSchema("a frame of Spark cannot be public.", hint="Make a DataFrame of pandas of it.")
+
+    def store(self, source: Any, schema: TableSchema) -> SparkStore | BroughtStore:
+        from dpsql.executors.spark.stores import BroughtStore, SparkStore  # as above
+
+        return BroughtStore(source, schema) if isinstance(source, pd.DataFrame) else SparkStore(source, schema)
+
+    def executor(self, stores: Mapping[str, SparkStore | BroughtStore]) -> SparkExecutor:
+        from dpsql.executors.spark.executor import SparkExecutor  # as above
+
+        return SparkExecutor(stores)
+
+    def within(self, resources: Resources) -> SparkEngine:
+        if resources.words:
+            raise InvalidArgument(
+                f"{resources.words[0]} is said of an engine that keeps to it: Spark's session has settings of its own.",
+                hint='Write it where the session of Spark is made, or engine="duckdb".',
+            )
+        return self
+
+    def lacks(self, plan: ExactPlan) -> str | None:
+        from dpsql.executors.spark.binding import lacking  # as above
+
+        return lacking(plan)
+
+
+def _is_parquet(source: object) -> bool:
+    return type(source).__module__ == "dpsql.sources.stored" and type(source).__name__ == "ParquetFiles"
+
+
+SPARK = SparkEngine()

@@ -1,0 +1,138 @@
+"""Plans as statements of Spark, each over tables that are made for it and dropped after it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from dpsql.core.exact import NO_KEY, ExactPlan, ExactTable
+from dpsql.executors.spark.dialect import SPARK_SQL
+from dpsql.executors.spark.session import borrowed
+from dpsql.executors.spark.stores import BroughtStore, BroughtTable, SparkStore, SparkTable
+from dpsql.executors.sql.answer import exact_table
+from dpsql.executors.sql.compile import Statement, compile_plan
+from dpsql.executors.sql.scans import tables_read
+from dpsql.plan.domains import vector_of
+from dpsql.schema.columns import Key, Type
+from dpsql.sources.stored import SourceChanged
+
+_numbers = itertools.count()
+Tables = Mapping[str, SparkTable | BroughtTable]
+
+
+class SparkExecutor:
+    """Runs plans over stores, found by table name."""
+
+    def __init__(self, stores: Mapping[str, SparkStore | BroughtStore]) -> None:
+        self.stores = {name.casefold(): store for name, store in stores.items()}
+
+    def execute(self, plan: ExactPlan, key: bytes = NO_KEY) -> ExactTable:
+        """As of `Executor`."""
+        read = tables_read(plan)
+        tables: Tables = {
+            name: BroughtTable(store, number) if isinstance(store, BroughtStore) else SparkTable(store, number)
+            for number, (name, store) in enumerate(self.stores.items())
+            if name in read
+        }
+        statement = compile_plan(plan, key, SPARK_SQL, tables)
+        stored = [each for each in tables.values() if isinstance(each, SparkTable)]
+        before = [each.store.stamps() for each in stored]
+        first = next(iter([*stored, *tables.values()]))
+        with borrowed(first.store.session) as session:
+            run = _Run(session, statement, tables)
+            try:
+                rows = run.rows()
+            finally:
+                run.close()
+        for each, stamps in zip(stored, before, strict=True):
+            if each.store.files is not None and not each.store.stamps() == stamps == each.store.stamped:
+                raise SourceChanged(each.store.files)
+        return exact_table(plan, statement.sections, rows)
+
+
+class _Run:
+    """One statement over views of one session. Names of the statement are those of a WITH before it: there they hide
+    whatever else is named so."""
+
+    def __init__(self, session: Any, statement: Statement, tables: Tables) -> None:
+        self.session = session
+        self.statement = statement
+        self.tables = tables
+        self.token = f"dpsql_{os.getpid()}_{next(_numbers)}"
+        self.heads: dict[str, str] = {}
+        self._views: list[tuple[Any, str]] = []
+
+    def rows(self) -> list[Any]:
+        """All rows of the statement, collected once."""
+        texts = [*self.statement.named.values(), self.statement.text]
+        self._bring_tables(texts)
+        for name, (kind, values) in self.statement.lists.items():
+            self._hold(name, self.session.createDataFrame(_list_table(kind, values)))
+        for place, (name, text) in enumerate(self.statement.named.items()):
+            frame = self.session.sql(self._with(text))
+            wanted = _words(texts[place + 1 :])
+            kept = [column for column in frame.columns if column in wanted] or frame.columns[:1]
+            self._hold(name, frame.select(*kept).localCheckpoint(eager=True))
+        answer = self.session.sql(self._with(self.statement.text)).collect()
+        return list(answer)
+
+    def _bring_tables(self, texts: list[str]) -> None:
+        # Units are compared between tables: as integers where all of them are, else all as texts.
+        as_texts = not all(table.whole_identities() for table in self.tables.values())
+        for table in self.tables.values():
+            if isinstance(table, BroughtTable):
+                import pyarrow as pa  # type: ignore[import-untyped]
+
+                self._hold(table.name, self.session.createDataFrame(pa.table(table.columns(as_texts=as_texts))))
+                continue
+            source = self._viewed(table)
+            self.heads[table.name] = table.view(source, as_texts=as_texts)
+            if table.may_differ and sum(len(re.findall(rf"\b{table.name}\b", text)) for text in texts) > 1:
+                # A program of the owner's, which could give other rows a second time, is run once.
+                text = self.heads.pop(table.name)
+                self._hold(table.name, self.session.sql(text).localCheckpoint(eager=True))
+
+    def _viewed(self, table: SparkTable) -> str:
+        """The name by which the session reads a frame of the owner's session, or files."""
+        name = f"{self.token}_{table.name}"
+        frame = table.store.frame(self.session)
+        if table.store.files is None and self.session is not table.store.session:
+            frame.createGlobalTempView(name)
+            self._views.append((frame.sparkSession, name))
+            return f"{self.session.conf.get('spark.sql.globalTempDatabase', 'global_temp')}.{name}"
+        frame.createOrReplaceTempView(name)
+        self._views.append((self.session, name))
+        return name
+
+    def _hold(self, name: str, frame: Any) -> None:
+        view = f"{self.token}_{name}"
+        frame.createOrReplaceTempView(view)
+        self._views.append((self.session, view))
+        self.heads[name] = f"SELECT * FROM {view}"
+
+    def _with(self, text: str) -> str:
+        heads = ", ".join(f"{name} AS ({head})" for name, head in self.heads.items())
+        return f"WITH {heads} {text}" if heads else text
+
+    def close(self) -> None:
+        for session, view in self._views:
+            if session is self.session:
+                session.catalog.dropTempView(view)
+            else:
+                session.catalog.dropGlobalTempView(view)
+
+
+def _words(texts: list[str]) -> set[str]:
+    return {word for text in texts for word in re.findall(r"\w+", text)}
+
+
+def _list_table(kind: Type, values: tuple[Key, ...]) -> Any:
+    """Public values and their places as a table of Arrow."""
+    import pyarrow as pa
+
+    vector = vector_of(list(values), kind)
+    cells = pa.array([str(each) for each in values], pa.string()) if kind is Type.TEXT else pa.array(vector.values)
+    return pa.table({"v": cells, "p": pa.array(range(len(values)), pa.int64())})

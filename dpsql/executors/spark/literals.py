@@ -1,0 +1,47 @@
+"""Constants in Spark's SQL."""
+
+from __future__ import annotations
+
+from dpsql.executors.sql.dialect import Lacking
+from dpsql.schema.columns import Key, Type
+
+NAN = "CAST('NaN' AS DOUBLE)"
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-.,:/^()[]+*?|")
+
+
+def literal(value: Key, kind: Type) -> str:
+    """A constant of exactly the type that values of a type have; dates and times are numbers."""
+    if value is None:
+        return f"CAST(NULL AS {type_name(kind)})"
+    if kind is Type.TEXT:
+        return quoted(str(value))
+    if kind is Type.BOOLEAN:
+        return "TRUE" if value else "FALSE"
+    if kind is Type.REAL:
+        return f"CAST('{float(value)!r}' AS DOUBLE)"
+    return f"CAST({int(value)} AS BIGINT)"
+
+
+def type_name(kind: Type) -> str:
+    """Dates are days and times microseconds since 1970, so that no time zone and no calendar of an engine is asked."""
+    names = {Type.REAL: "DOUBLE", Type.BOOLEAN: "BOOLEAN", Type.TEXT: "STRING", Type.OTHER: "BOOLEAN"}
+    return names.get(kind, "BIGINT")
+
+
+def quoted(text: str) -> str:
+    """A text, of which nothing but letters, digits and a few signs stands there as it is: so neither Spark's parser nor
+    its variables find anything in it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Lacking("text with half a character in it") from None
+    return "'" + "".join(sign if sign in _PLAIN else _escaped(ord(sign)) for sign in text) + "'"
+
+
+def _escaped(code: int) -> str:
+    return f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"
+
+
+def braced(text: str) -> str:
+    """A text that stands in a template."""
+    return text.replace("{", "{{").replace("}", "}}")

@@ -1,0 +1,216 @@
+"""Functions of numbers in Spark's SQL, where its own or DuckDB's text is not what the kernels compute.
+
+A template is a format string of arguments that are written out, or makes one of a call. None of them can fail: no cast
+is of a value that does not fit, no division by zero, no array is asked beyond its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from dpsql.executors.spark.literals import literal
+from dpsql.executors.sql.dialect import Lacking
+from dpsql.plan.expressions import Call, Expr, Literal
+from dpsql.plan.functions.casts import WIDTHS
+from dpsql.plan.functions.rounding import POWERS
+from dpsql.plan.functions.rules import LARGEST_INTEGER, in_result_type, sql_between
+from dpsql.schema.columns import Type
+
+Template = str | Callable[[Call], str]
+
+_WHOLE_FROM = "4503599627370496e0"
+"""2^52: doubles from there on have no fraction."""
+_INFINITE = "CAST('inf' AS DOUBLE)"
+
+
+def _by_result(template: str) -> Template:
+    """With integers as doubles where the result is one."""
+    rule = in_result_type(template)
+    return lambda call: rule([each.type for each in call.args], call.type)
+
+
+def constant(expr: Expr) -> Literal:
+    """An argument that has to be written in the text. Raises Lacking."""
+    if not isinstance(expr, Literal):
+        raise Lacking("function of a value where it takes constants only")
+    return expr
+
+
+# Whole numbers of doubles; the sign of a zero stays, for a text shows it.
+
+
+def _kept(text: str, value: str) -> str:
+    """What is made of a double that has a fraction; others are whole."""
+    return f"(CASE WHEN {value} = 0e0 OR ABS({value}) >= {_WHOLE_FROM} THEN {value} ELSE {text} END)"
+
+
+def floor_text(value: str) -> str:
+    return _kept(f"CAST(FLOOR({value}) AS DOUBLE)", value)
+
+
+def ceil_text(value: str) -> str:
+    return _kept(f"- CAST(FLOOR(- {value}) AS DOUBLE)", value)
+
+
+def trunc_text(value: str) -> str:
+    down, up = f"CAST(FLOOR({value}) AS DOUBLE)", f"- CAST(FLOOR(- {value}) AS DOUBLE)"
+    return _kept(f"CASE WHEN {value} < 0e0 THEN {up} ELSE {down} END", value)
+
+
+def away_text(value: str) -> str:
+    """To the nearest, halves away from zero; the difference to the whole part is exact. No zero is negative."""
+    whole = trunc_text(value)
+    step = f"CASE WHEN ABS({value} - {whole}) >= 5e-1 THEN SIGN({value}) ELSE 0e0 END"
+    return f"(CASE WHEN ABS({value}) >= {_WHOLE_FROM} THEN {value} ELSE {whole} + {step} END)"
+
+
+_ROUNDINGS: Mapping[str, Callable[[str], str]] = {
+    "floor": floor_text,
+    "ceil": ceil_text,
+    "trunc": trunc_text,
+    "round": away_text,
+}
+
+
+def _rounding(call: Call) -> str:
+    if len(call.args) == 2:
+        return _to_digits(call)
+    if call.args[0].type is Type.INTEGER:
+        return "{0}"
+    text = _ROUNDINGS[call.function.name]("{0}")
+    return f"CAST({text} AS BIGINT)" if call.type is Type.INTEGER else text
+
+
+_LEAST_DIGITS, _MOST_DIGITS = -308, 309
+
+
+def _to_digits(call: Call) -> str:
+    rounded = _ROUNDINGS[call.function.name]
+    if call.type is Type.INTEGER:
+        return _integers_to_digits(half=call.function.name == "round")
+    limited = f"LEAST(GREATEST({{1}}, {_LEAST_DIGITS}), {_MOST_DIGITS})"
+    digits = call.args[1]
+    if isinstance(digits, Literal) and digits.value is not None:
+        number = min(max(int(digits.value), _LEAST_DIGITS), _MOST_DIGITS)
+        power = literal(float(POWERS[abs(number)]), Type.REAL)
+    else:
+        listed = ", ".join(repr(float(each)) + "D" for each in POWERS[:-1])
+        power = f"element_at(array({listed}, {_INFINITE}), CAST(ABS({limited}) AS INT) + 1)"
+    after, before = f"{rounded('({0} * ' + power + ')')} / {power}", f"{rounded('({0} / ' + power + ')')} * {power}"
+    scaled = f"NULLIF(CASE WHEN {{1}} >= 0 THEN {after} ELSE {before} END, CAST('NaN' AS DOUBLE))"
+    finite = f"COALESCE(CASE WHEN ABS({scaled}) < {_INFINITE} THEN {scaled} END, {{0}})"
+    return f"CASE WHEN {{0}} IS NOT NULL AND {{1}} IS NOT NULL THEN {finite} END"
+
+
+def _integers_to_digits(*, half: bool) -> str:
+    listed = ", ".join(f"CAST({10**power} AS BIGINT)" for power in range(19))
+    left = "LEAST(GREATEST(- {1}, 0), 18)"
+    power = f"element_at(array({listed}), CAST({left} AS INT) + 1)"
+    rest = f"(ABS({{0}}) % {power})"
+    up = f" + CASE WHEN {rest} >= {power} - {rest} THEN 1 ELSE 0 END" if half else ""
+    rounded = f"CAST(SIGN({{0}}) AS BIGINT) * ((ABS({{0}}) DIV {power}{up}) * {power})"
+    text = (
+        f"CASE WHEN {{1}} < -18 THEN CASE WHEN {{0}} IS NOT NULL THEN 0 END WHEN {{1}} IS NOT NULL THEN {rounded} END"
+    )
+    return sql_between(text, -LARGEST_INTEGER, LARGEST_INTEGER)
+
+
+# Casts of numbers.
+
+
+def _to_integer(word: str) -> Template:
+    width = WIDTHS[word]
+    least, most = int(width.lower), int(width.upper)
+
+    def template(call: Call) -> str:
+        kind = call.args[0].type
+        if kind is Type.BOOLEAN:
+            return "CAST({0} AS BIGINT)"
+        if kind is Type.INTEGER:
+            return sql_between("{0}", least, most)
+        inside = (
+            f"rint({{0}}) >= {literal(float(least), Type.REAL)} AND rint({{0}}) <= {literal(float(most), Type.REAL)}"
+        )
+        return f"CASE WHEN {inside} THEN CAST(rint({{0}}) AS BIGINT) END"
+
+    return template
+
+
+def float_text(value: str) -> str:
+    """Of 32 bits; infinity stays, but no number becomes infinite."""
+    narrow = f"CAST(CAST({value} AS FLOAT) AS DOUBLE)"
+    return f"CASE WHEN ABS({narrow}) < {_INFINITE} OR ABS({value}) >= {_INFINITE} THEN {narrow} END"
+
+
+def _to_float(call: Call) -> str:
+    """Of an integer by its digits: Spark takes a cast to FLOAT and on to DOUBLE for one to DOUBLE."""
+    kind = call.args[0].type
+    if kind is Type.INTEGER:
+        return "CAST(CAST(CAST({0} AS STRING) AS FLOAT) AS DOUBLE)"
+    return "CAST({0} AS DOUBLE)" if kind is Type.BOOLEAN else float_text("{0}")
+
+
+def decimal_digits(call: Call) -> tuple[int, int]:
+    """The digits of a DECIMAL in all and after the point."""
+    digits, scale = (constant(each).value for each in call.args[1:])
+    return int(digits or 0), int(scale or 0)
+
+
+def _to_decimal(call: Call) -> str:
+    """The value is scaled, rounded, held against its digits and scaled back, as the kernel does."""
+    digits, scale = decimal_digits(call)
+    if call.args[0].type is not Type.REAL:
+        most = min(10 ** (digits - scale) - 1, LARGEST_INTEGER)
+        return f"CAST({sql_between('CAST({0} AS BIGINT)', -most, most)} AS DOUBLE)"
+    power, limit = literal(10.0**scale, Type.REAL), literal(10.0**digits, Type.REAL)
+    scaled = away_text(f"({{0}} * {power})")
+    return f"CASE WHEN ABS({scaled}) < {limit} THEN {scaled} / {power} END"
+
+
+def _power(base: str, exponent: str) -> str:
+    """Of 1 every power is 1, and of -1 every infinite one, where Java has none."""
+    of_one = f"WHEN {base} = 1 THEN 1e0 WHEN {base} = -1 AND ABS({exponent}) = {_INFINITE} THEN 1e0"
+    power = f"WHEN {base} <> 0 OR {exponent} >= 0 THEN POWER({base}, {exponent})"
+    return f"CASE WHEN {base} IS NULL OR {exponent} IS NULL THEN NULL {of_one} {power} END"
+
+
+def _sql_extreme(name: str) -> Template:
+    def template(call: Call) -> str:
+        kinds = [each.type for each in call.args]
+        text = in_result_type(f"{name}({{args}})" if len(kinds) > 1 else "{0}")(kinds, call.type)
+        return f"{text} + 0e0" if call.type is Type.REAL else text
+
+    return template
+
+
+def _int_divide(call: Call) -> str:
+    if call.type is Type.INTEGER:
+        return "{0} DIV NULLIF({1}, 0)"
+    x, y = (f"CAST({{{place}}} AS DOUBLE)" for place in range(2))
+    return trunc_text(f"({x} / NULLIF({y}, 0e0))")
+
+
+_CLAMP = "CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL AND {2} IS NOT NULL THEN LEAST(GREATEST({0}, {1}), {2}) END"
+
+
+def _clamp(call: Call) -> str:
+    text = in_result_type(_CLAMP)([each.type for each in call.args], call.type)
+    return f"{text} + 0e0" if call.type is Type.REAL else text
+
+
+NUMBERS: Mapping[str, Template] = {
+    "int_divide": _int_divide,
+    **dict.fromkeys(_ROUNDINGS, _rounding),
+    **{f"to_{word.lower()}": _to_integer(word) for word in WIDTHS},
+    "to_float": _to_float,
+    "to_decimal": _to_decimal,
+    "sqrt": _by_result("CASE WHEN {0} >= 0 THEN SQRT({0}) END"),
+    "power": _by_result(_power("{0}", "{1}")),
+    "degrees": _by_result("{0} * 57.29577951308232e0"),
+    "radians": _by_result("{0} * 1.7453292519943295e-2"),
+    "least": _sql_extreme("LEAST"),
+    "greatest": _sql_extreme("GREATEST"),
+    "clamp": _clamp,
+    "integer_to_text": "CAST({0} AS STRING)",
+    "boolean_to_text": "CAST({0} AS STRING)",
+}

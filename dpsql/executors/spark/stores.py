@@ -1,0 +1,200 @@
+"""Tables of one statement: frames of Spark, Parquet files, and DataFrames that are brought from here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpsql.errors import InvalidSchema
+from dpsql.executors.duckdb.tables import FrameStore
+from dpsql.executors.spark.cells import cell_text, identity_text, is_whole_identity
+from dpsql.executors.spark.session import some_session
+from dpsql.schema.columns import ColumnSchema, TableSchema, Type
+from dpsql.sources.arrow import needs_arrow
+from dpsql.sources.stored import ParquetFiles, stamps_of
+
+_HIDDEN = ("_", ".")
+_PATTERN = frozenset("*?[]{}\\,:%#")
+
+
+class SparkStore:
+    """A frame of Spark, or Parquet files that it reads, under a schema. Raises InvalidSchema for a declared type that
+    its cells cannot be read as, and for files that Spark would not see."""
+
+    def __init__(self, source: Any, schema: TableSchema) -> None:
+        self.source = source
+        self.schema = schema
+        self.files = source if isinstance(source, ParquetFiles) else None
+        self.session = some_session() if self.files is not None else source.sparkSession
+        self.stamped = self.stamps()
+        self.fields: Any = None
+        self.fields = self.frame(self.session).schema
+        self.stored = {field.name.casefold(): field.dataType.simpleString() for field in self.fields.fields}
+        for column in schema.columns:
+            stored = self.stored.get(column.name.casefold())
+            if stored is None or cell_text(column.name, stored, column.type) is None:
+                raise InvalidSchema(
+                    f'"{column.name}" is stored as {stored or "nothing that Spark reads"}, and cannot be read as '
+                    f"{column.type}.",
+                    hint="Leave the type out, or write the table with that type.",
+                )
+
+    def stamps(self) -> object:
+        return stamps_of(self.files.files) if self.files is not None else None
+
+    def frame(self, session: Any) -> Any:
+        """The rows, as a frame of a session that is used for files."""
+        if self.files is None:
+            return self.source
+        names = [_seen(file) for file in self.files.files]
+        reader = session.read.option("recursiveFileLookup", "true")
+        if self.fields is not None:
+            reader = reader.schema(self.fields)
+        failed = ""
+        try:
+            return reader.parquet(*names)
+        except Exception as error:  # noqa: BLE001 - whatever Spark says of a file
+            failed = type(error).__name__
+        raise InvalidSchema(f"{self.files} cannot be read by Spark ({failed}).", hint='engine="duckdb" reads it.')
+
+
+def _seen(file: Path) -> str:
+    """A file's name for Spark, which takes some names for patterns and does not see others."""
+    if file.name.startswith(_HIDDEN) or set(str(file)) & _PATTERN:
+        raise InvalidSchema(
+            f"Spark does not read a file that is named {file.name}.",
+            hint=f"Names, and folders', begin with no _ or . and have none of {' '.join(sorted(_PATTERN))}.",
+        )
+    return f"file://{file}"
+
+
+class SparkTable:
+    """The columns of a `SparkStore` that one statement reads, by names of their own (as of `StoredTable`)."""
+
+    enforced = False
+
+    def __init__(self, store: SparkStore, number: int) -> None:
+        self.store = store
+        self.number = number
+        self.name = f"stored{number}"
+        self._prefix = f"f{number}_"
+        self._columns: dict[str, str] = {}
+        self._whole: list[bool] = []
+        self.numbered = False
+        """Whether rows are numbered: by where they lie, which is so in one run alone."""
+
+    @property
+    def may_differ(self) -> bool:
+        """Whether to read the table twice could give other rows."""
+        return self.numbered or self.store.files is None
+
+    def rows(self) -> str:
+        return self.name
+
+    def cell(self, column: ColumnSchema) -> str:
+        text = cell_text(column.name, self.store.stored[column.name.casefold()], column.type)
+        assert text is not None  # as the store saw
+        return self._named(text)
+
+    def identity(self, name: str) -> str:
+        column = self.store.schema.by_name[name.casefold()]
+        stored = self.store.stored[name.casefold()]
+        text = identity_text(column.name, stored, column.type)
+        if f"{text} u" not in self._columns:
+            self._whole.append(is_whole_identity(stored, column.type))
+        return self._named(f"{text} u", "u")
+
+    def kind(self, name: str) -> Type:
+        return self.store.schema.by_name[name.casefold()].type
+
+    def row(self) -> str:
+        self.numbered = True
+        return self._named(f"(monotonically_increasing_id() * 512 + {self.number})", "row")
+
+    def _named(self, text: str, mark: str = "") -> str:
+        return self._columns.setdefault(text, f"{self._prefix}{len(self._columns)}{mark}")
+
+    def whole_identities(self) -> bool:
+        """Whether what tells its units apart are whole numbers of 64 bits."""
+        return all(self._whole)
+
+    def view(self, source: str, *, as_texts: bool) -> str:
+        """The SELECT that the rows are, over a table of that name."""
+        listed = []
+        for text, name in self._columns.items():
+            is_unit = name.endswith("u")
+            bare = text.removesuffix(" u") if is_unit else text
+            listed.append(f"CAST({bare} AS STRING) AS {name}" if is_unit and as_texts else f"{bare} AS {name}")
+        return f"SELECT {', '.join(listed) or '1 AS nothing'} FROM {source}"
+
+
+class BroughtStore(FrameStore):
+    """A DataFrame of this process under a schema, to be brought to Spark."""
+
+    def __init__(self, frame: pd.DataFrame, schema: TableSchema) -> None:
+        needs_arrow("a DataFrame on Spark")
+        super().__init__(frame, schema)
+        self.session = some_session()
+
+
+class BroughtTable:
+    """The columns of a DataFrame that one statement reads, by names of their own (as of `StoredTable`): of whole
+    numbers, doubles, booleans and texts, facts enforced."""
+
+    enforced = True
+    may_differ = False
+
+    def __init__(self, store: BroughtStore, number: int) -> None:
+        self.store = store
+        self.number = number
+        self.name = f"brought{number}"
+        self._prefix = f"f{number}_"
+        self._cells: dict[str, tuple[ColumnSchema, str]] = {}
+        self._identities: dict[str, str] = {}
+        self._row = False
+
+    def rows(self) -> str:
+        return self.name
+
+    def cell(self, column: ColumnSchema) -> str:
+        name = self._cells.setdefault(column.name, (column, f"{self._prefix}{len(self._cells)}"))[1]
+        return f"CASE WHEN {name} THEN TRUE END" if column.type is Type.OTHER else name
+
+    def identity(self, name: str) -> str:
+        return self._identities.setdefault(name, f"{self._prefix}i{len(self._identities)}u")
+
+    def kind(self, name: str) -> Type:
+        return self.store.schema.by_name[name.casefold()].type
+
+    def row(self) -> str:
+        self._row = True
+        return f"({self._prefix}row * 512 + {self.number})"
+
+    def whole_identities(self) -> bool:
+        return all(self.store.identity(name)[1] for name in self._identities)
+
+    def columns(self, *, as_texts: bool) -> dict[str, Any]:
+        """The columns as arrays of Arrow."""
+        listed = {name: _array(self.store.typed(column)) for column, name in self._cells.values()}
+        for column_name, ident in self._identities.items():
+            held = self.store.identity_texts(column_name) if as_texts else self.store.identity(column_name)[0]
+            listed[ident] = _array(held)
+        if self._row or not listed:
+            listed[f"{self._prefix}row"] = _array({"cells": np.arange(self.store.columns.rows, dtype=np.int64)})
+        return listed
+
+
+def _array(held: Mapping[str, Any]) -> Any:
+    """A column of Arrow: of texts by their codes, of others with what is valid."""
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    cells, valid = held["cells"], held.get("valid")
+    if isinstance(cells, pd.Categorical):
+        texts = pa.array([str(text) for text in cells.categories], pa.string())
+        codes = pa.array(cells.codes, mask=np.asarray(cells.codes) < 0)
+        return pa.DictionaryArray.from_arrays(codes, texts).dictionary_decode()
+    return pa.array(cells, mask=None if valid is None else ~np.asarray(valid, dtype=bool))

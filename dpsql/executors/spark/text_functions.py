@@ -1,0 +1,197 @@
+"""Functions of texts in Spark's SQL. Texts are sequences of code points there too, and compared by their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from dpsql.executors.spark.date_functions import made_date
+from dpsql.executors.spark.literals import braced, quoted
+from dpsql.executors.spark.number_functions import Template, decimal_digits, float_text
+from dpsql.executors.spark.patterns import like
+from dpsql.plan.expressions import Call
+from dpsql.plan.functions.casts import WIDTHS
+from dpsql.plan.functions.letters import cases
+from dpsql.plan.functions.rules import sql_between
+from dpsql.plan.functions.text import LONGEST, MOST_CHARACTERS, PLACES, SPACES
+from dpsql.plan.functions.text_casts import FLOAT_FORM, INTEGER_FORM, PLAIN_FORM
+from dpsql.schema.calendar import MICROSECONDS_A_DAY, MICROSECONDS_A_SECOND
+
+_MOST = 2**31 - 1
+"""No text of Spark's has more characters."""
+
+
+@cache
+def case_text(name: str, text: str) -> str:
+    """Each code point in upper or lower case, where that is one code point: Java's own maps some to two."""
+    pairs = cases(name)
+    old, new = "".join(map(chr, pairs)), "".join(pairs.values())
+    return f"TRANSLATE({text}, {braced(quoted(old))}, {braced(quoted(new))})"
+
+
+def _trim(where: str) -> Template:
+    return lambda call: f"TRIM({where} {'{1}' if len(call.args) == 2 else braced(quoted(SPACES))} FROM {{0}})"
+
+
+# Parts of texts, by places that are held to what Spark counts to.
+
+
+def _from_place(text: str, begin: str, count: str = "") -> str:
+    """From the place `begin` on, counted from 0."""
+    start = f"CAST(LEAST({begin}, {_MOST - 1}) AS INT) + 1"
+    return f"SUBSTRING({text}, {start}{f', CAST(LEAST({count}, {_MOST}) AS INT)' if count else ''})"
+
+
+def _substring(call: Call) -> str:
+    begin = "CASE WHEN {1} >= 0 THEN {1} - 1 ELSE LENGTH({0}) + {1} END"
+    valid = f"{{1}} BETWEEN {int(PLACES.lower)} AND {int(PLACES.upper)}"
+    if len(call.args) == 2:
+        length = str(LONGEST)
+    else:
+        length, valid = "{2}", f"{valid} AND {{2}} BETWEEN {int(PLACES.lower)} AND {int(PLACES.upper)}"
+    first = f"GREATEST(LEAST({begin}, {begin} + {length}), 0)"
+    last = f"GREATEST({begin}, {begin} + {length}, 0)"
+    return f"CASE WHEN {{0}} IS NOT NULL AND {valid} THEN {_from_place('{0}', first, f'{last} - {first}')} END"
+
+
+_LEFT = (
+    f"CASE WHEN {{0}} IS NULL OR {{1}} > {LONGEST} THEN NULL WHEN {{1}} >= 0 THEN {_from_place('{0}', '0', '{1}')} "
+    f"WHEN {{1}} < 0 THEN {_from_place('{0}', '0', 'GREATEST(LENGTH({0}) + {1}, 0)')} END"
+)
+_RIGHT = (
+    f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {{1}} >= 0 THEN {_from_place('{0}', 'GREATEST(LENGTH({0}) - {1}, 0)')} "
+    f"WHEN {{1}} < 0 THEN {_from_place('{0}', '- {1}')} END"
+)
+
+
+# What can make a text longer is held to MOST_CHARACTERS before it is made.
+
+
+def _if_short(length: str, text: str) -> str:
+    return f"CASE WHEN {length} <= {MOST_CHARACTERS} THEN {text} END"
+
+
+def _lengths(count: int, first: int = 0) -> str:
+    return " + ".join(f"COALESCE(CAST(LENGTH({{{place}}}) AS BIGINT), 0)" for place in range(first, count))
+
+
+def _concat(call: Call) -> str:
+    parts = ", ".join(f"COALESCE({{{place}}}, '')" for place in range(len(call.args)))
+    return _if_short(_lengths(len(call.args)), f"CONCAT({parts})")
+
+
+def _concat_ws(call: Call) -> str:
+    count = len(call.args)
+    present = " + ".join(f"CASE WHEN {{{place}}} IS NULL THEN 0 ELSE 1 END" for place in range(1, count))
+    signs = f"CAST(LENGTH({{0}}) AS BIGINT) * GREATEST({present} - 1, 0)"
+    return _if_short(f"{_lengths(count, 1)} + {signs}", "CONCAT_WS({args})")
+
+
+_TIMES = "((LENGTH({0}) - LENGTH(REPLACE({0}, {1}, ''))) DIV GREATEST(LENGTH({1}), 1))"
+_REPLACE = _if_short(
+    f"CAST(LENGTH({{0}}) AS BIGINT) + CAST({_TIMES} AS BIGINT) * (LENGTH({{2}}) - LENGTH({{1}}))",
+    "REPLACE({0}, {1}, {2})",
+)
+_REPEAT = _if_short(
+    "CAST(LENGTH({0}) AS DOUBLE) * {1}", f"REPEAT({{0}}, CAST(LEAST(GREATEST({{1}}, 0), {MOST_CHARACTERS}) AS INT))"
+)
+
+
+def _pad(name: str) -> str:
+    fits = f"{{1}} <= {MOST_CHARACTERS} AND ({{2}} <> '' OR {{1}} <= LENGTH({{0}}))"
+    return f"CASE WHEN {fits} THEN {name}({{0}}, CAST(GREATEST({{1}}, 0) AS INT), {{2}}) END"
+
+
+# Casts of texts: the part that has the form, as the kernels have it, then Spark's own reading of that part.
+
+
+_BARE = r"[ \t\n\x0B\f\r]*"
+
+
+def _whole(pattern: str) -> str:
+    return rf"\A{_BARE}{pattern}{_BARE}\z"
+
+
+def _extracted(pattern: str, group: int = 1) -> str:
+    """A group of a pattern that {0} is, but for the space around it; an empty text, which no cast takes, of others."""
+    return f"REGEXP_EXTRACT({{0}}, {braced(quoted(_whole(pattern)))}, {group})"
+
+
+def _in_form(pattern: str) -> str:
+    return _extracted(f"({pattern})")
+
+
+def _to_integer(word: str) -> str:
+    width = WIDTHS[word]
+    whole = f"TRY_CAST({_in_form(INTEGER_FORM)} AS DECIMAL(38, 0))"
+    return f"CAST({sql_between(whole, int(width.lower), int(width.upper))} AS BIGINT)"
+
+
+_DOUBLE = f"TRY_CAST({_in_form(FLOAT_FORM)} AS DOUBLE)"
+
+
+def _to_decimal(call: Call) -> str:
+    digits, scale = decimal_digits(call)
+    return f"CAST(TRY_CAST({_in_form(PLAIN_FORM)} AS DECIMAL({digits}, {scale})) AS DOUBLE)"
+
+
+_TRUTH = (
+    "CASE WHEN LOWER({0}) IN ('true', 't', '1', 'yes', 'y') THEN TRUE "
+    "WHEN LOWER({0}) IN ('false', 'f', '0', 'no', 'n') THEN FALSE END"
+)
+_MOMENT = (
+    r"([0-9]{1,4})([-/])([0-9]{1,2})\2([0-9]{1,2})"
+    r"(?:(?: +|T)([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]+))?)?)?"
+)
+
+
+def _group(number: int) -> str:
+    """A part of a written time as a whole number, 0 where it is left out; NULL of what is no time."""
+    text = _extracted(_MOMENT, number)
+    if number < 4:
+        return f"TRY_CAST({text} AS BIGINT)"
+    if number == 8:
+        text = f"RPAD(SUBSTRING({text}, 1, 6), 6, '0')"
+    return f"COALESCE(TRY_CAST({text} AS BIGINT), 0)"
+
+
+_DATE = made_date(_group(1), _group(3), _group(4))
+_CLOCK = f"{_group(5)} < 24 AND {_group(6)} < 60 AND {_group(7)} < 60"
+_TEXT_TO_DATE = f"CASE WHEN {_CLOCK} THEN {_DATE} END"
+_TEXT_TO_TIME = (
+    f"CASE WHEN {_CLOCK} THEN ({_DATE}) * {MICROSECONDS_A_DAY} + "
+    f"(({_group(5)} * 60 + {_group(6)}) * 60 + {_group(7)}) * {MICROSECONDS_A_SECOND} + {_group(8)} END"
+)
+
+TEXTS: Mapping[str, Template] = {
+    "upper": lambda _call: case_text("upper", "{0}"),
+    "lower": lambda _call: case_text("lower", "{0}"),
+    "trim": _trim("BOTH"),
+    "ltrim": _trim("LEADING"),
+    "rtrim": _trim("TRAILING"),
+    "length": "LENGTH({0})",
+    "strpos": "INSTR({0}, {1})",
+    "substring": _substring,
+    "left": _LEFT,
+    "right": _RIGHT,
+    "reverse": "REVERSE({0})",
+    "text_join": _if_short("CAST(LENGTH({0}) AS BIGINT) + LENGTH({1})", "CONCAT({0}, {1})"),
+    "concat": _concat,
+    "concat_ws": _concat_ws,
+    "replace": _REPLACE,
+    "repeat": _REPEAT,
+    "lpad": _pad("LPAD"),
+    "rpad": _pad("RPAD"),
+    "starts_with": "STARTSWITH({0}, {1})",
+    "ends_with": "ENDSWITH({0}, {1})",
+    "contains": "CONTAINS({0}, {1})",
+    "like": like,
+    "ilike": lambda call: like(call, case_text("lower", "{0}")),
+    **{f"text_to_{word.lower()}": _to_integer(word) for word in WIDTHS},
+    "text_to_double": _DOUBLE,
+    "text_to_float": float_text(_DOUBLE),
+    "text_to_decimal": _to_decimal,
+    "text_to_boolean": _TRUTH,
+    "text_to_date": _TEXT_TO_DATE,
+    "text_to_timestamp": _TEXT_TO_TIME,
+}

@@ -1,0 +1,179 @@
+"""Which rows of a privacy unit are kept, as windows over keyed hashes of what rows contribute.
+
+The same steps as on every engine: at most so many groups of each unit, those of the least group hashes; then at most
+so many rows in each group and of the unit, those of the least row hashes. Hashes are of a unit's own rows and the key;
+rows of equal hashes go by what they contribute, NULL first, so that any order of them gives the same integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dpsql.core.exact import ExactPlan, of_units
+from dpsql.executors.keyed_hash import NULL_LIMB, PRIME, REAL_LIMIT, UNIT_LIMBS, Form, HashKey, Lane, Limbs, limbs_of
+from dpsql.executors.sql.dialect import Dialect
+from dpsql.executors.sql.readings import big, real
+from dpsql.executors.sql.rows import Rows, Writer
+from dpsql.schema.columns import Type
+from dpsql.schema.frozen import dataclass
+
+Hashed = tuple[str, Type, Limbs]
+"""A column, its type (of whole numbers INTEGER), and its limbs."""
+_LOW = (1 << 30) - 1
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The rows of the groups that are kept; `by_row` is a column that is TRUE where rows count one by one, too."""
+
+    rows: Rows
+    by_row: str | None
+
+
+def kept_rows(
+    plan: ExactPlan, rows: Rows, hashed: tuple[Sequence[Hashed], Sequence[Hashed]], writer: Writer, key: HashKey
+) -> Kept:
+    """Bound what each unit contributes. hashed: the keys of groups, and what rows contribute beside them."""
+    keys, _ = hashed
+    any_of_units = any(map(of_units, plan.parts))
+    groups = plan.groups if any_of_units and keys else None
+    limits = plan.limits if plan.grids or not all(map(of_units, plan.parts)) else None
+    if groups is None and limits is None:
+        return Kept(rows, None)
+    limiter = _Limiter(rows, hashed, writer, key)
+    if groups is not None:
+        limiter.keep(limiter.least_groups(groups))
+    if limits is None:
+        return Kept(limiter.rows, None)
+    choose = limiter.mark if any_of_units else limiter.keep
+    if keys and limits.groups < limits.rows:
+        choose(limiter.least_groups(limits.groups))
+    if keys and limits.per_group < limits.rows:
+        choose(limiter.least_rows(limits.per_group, by_group=True))
+    choose(limiter.least_rows(limits.rows if keys else limits.linf, by_group=False))
+    return Kept(limiter.rows, limiter.marked)
+
+
+class _Limiter:
+    """Rows with the hashes of their groups and of themselves. `marked`: those kept so far, where the others stay."""
+
+    def __init__(
+        self, rows: Rows, hashed: tuple[Sequence[Hashed], Sequence[Hashed]], writer: Writer, key: HashKey
+    ) -> None:
+        keys, parts = hashed
+        self.writer = writer
+        self.names = writer.names
+        self.key = key
+        self.keys = [name for name, _, _ in keys]
+        self.parts = [name for name, _, _ in parts]
+        self.marked: str | None = None
+        assert rows.unit is not None  # who has no units has no limits either
+        self.unit = rows.unit
+        kind = rows.unit_kind
+        first: list[Hashed] = []
+        if kind is Type.TEXT:
+            first = [(rows.unit, kind, limbs_of(kind))]
+        elif kind is not None:
+            unit, text = self.names.fresh("i"), self.names.fresh("t")
+            rows = replace(rows, text=writer.select(f"*, TRY_CAST({rows.unit} AS BIGINT) AS {unit}", rows.text))
+            as_text = f"CAST({rows.unit} AS {writer.dialect.type_name(Type.TEXT)})"
+            other = f"CASE WHEN {unit} IS NULL THEN {as_text} END AS {text}"
+            rows = replace(rows, text=writer.select(f"*, {other}", rows.text))
+            first = [(unit, Type.INTEGER, UNIT_LIMBS), (text, Type.TEXT, Limbs(Form.TEXT))]
+        rows, lanes = self._hashed(rows, [f"{lane.start}" for lane in key.lanes], [*first, *keys])
+        rows, group = self._number(rows, lanes, key.of_groups)
+        rows, lanes = self._hashed(rows, lanes, parts)
+        rows, own = self._number(rows, lanes, key.lanes)
+        self.rows, self.group, self.own = rows, group, own
+
+    def _hashed(self, rows: Rows, lanes: Sequence[str], values: Sequence[Hashed]) -> tuple[Rows, list[str]]:
+        texts = [each for value in values for each in limb_texts(value, self.key.text, self.writer.dialect)]
+        if not texts:
+            return rows, list(lanes)
+        named = [self.names.fresh("l") for _ in texts]
+        listed = ", ".join(f"{text} AS {name}" for text, name in zip(texts, named, strict=True))
+        rows = replace(rows, text=self.writer.select(f"*, {listed}", rows.text))
+        ends = []
+        for text, lane in zip(lanes, self.key.lanes, strict=True):
+            found = f"CAST({text} AS BIGINT)"
+            for name in named:
+                found = f"(({found} * {lane.factor} + {name}) % {PRIME})"
+            ends.append(found)
+        heads = [self.names.fresh("h") for _ in ends]
+        listed = ", ".join(f"{text} AS {name}" for text, name in zip(ends, heads, strict=True))
+        return replace(rows, text=self.writer.select(f"*, {listed}", rows.text)), heads
+
+    def _number(self, rows: Rows, lanes: Sequence[str], keys: Sequence[Lane]) -> tuple[Rows, str]:
+        shifted = [self.names.fresh("s") for _ in lanes]
+        listed = ", ".join(
+            f"(CAST({text} AS BIGINT) + {key.shift}) % {PRIME} AS {name}"
+            for text, key, name in zip(lanes, keys, shifted, strict=True)
+        )
+        rows = replace(rows, text=self.writer.select(f"*, {listed}", rows.text))
+        cubics = [
+            f"(((({x} * {x}) % {PRIME}) * {x} + {x} * {key.linear} + {key.constant}) % {PRIME})"
+            for x, key in zip(shifted, keys, strict=True)
+        ]
+        number = self.names.fresh("n")
+        text = f"{cubics[0]} * {PRIME + 1} + {cubics[1]}"
+        return replace(rows, text=self.writer.select(f"*, {text} AS {number}", rows.text)), number
+
+    def least_groups(self, most: int) -> str:
+        order = self._order(self.group, self.keys)
+        return f"DENSE_RANK() OVER (PARTITION BY {self._among([self.unit])} ORDER BY {order}) <= {most}"
+
+    def least_rows(self, most: int, *, by_group: bool) -> str:
+        by = [self.unit, *(self.keys if by_group else [])]
+        order = self._order(self.own, [*self.keys, *self.parts])
+        return f"ROW_NUMBER() OVER (PARTITION BY {self._among(by)} ORDER BY {order}) <= {most}"
+
+    def _among(self, names: Sequence[str]) -> str:
+        return ", ".join([*([self.marked] if self.marked is not None else []), *names])
+
+    def _order(self, first: str, names: Sequence[str]) -> str:
+        return ", ".join([first, *(f"{name} NULLS FIRST" for name in names)])
+
+    def keep(self, condition: str) -> None:
+        """Leave the other rows out."""
+        name = self.names.fresh("b")
+        made = self.writer.select(f"*, {condition} AS {name}", self.rows.text)
+        self.rows = replace(self.rows, text=self.writer.select("*", made, f" WHERE {name}"))
+
+    def mark(self, condition: str) -> None:
+        """Mark them among those that are marked."""
+        name = self.names.fresh("b")
+        marked = condition if self.marked is None else f"{self.marked} AND {condition}"
+        self.rows = replace(self.rows, text=self.writer.select(f"*, {marked} AS {name}", self.rows.text))
+        self.marked = name
+
+
+def limb_texts(value: Hashed, text_key: str, dialect: Dialect) -> list[str]:
+    """The limbs of a column (see `keyed_hash.Limbs`)."""
+    name, kind, limbs = value
+    if limbs.form is Form.PRESENCE:
+        return [f"CASE WHEN {name} IS NULL THEN {NULL_LIMB} ELSE 0 END"]
+    if limbs.form is Form.TEXT:
+        texts = list(dialect.text_limbs(text_key, name))
+    elif limbs.form is Form.REAL:
+        limit = real(REAL_LIMIT)
+        held = f"LEAST(GREATEST({name}, {real(-REAL_LIMIT)}), {limit})"
+        whole = f"(CAST(FLOOR({held}) AS BIGINT) + {int(REAL_LIMIT)})"
+        rest = f"(({held} - FLOOR({held})) * 1073741824e0)"
+        texts = [
+            f"({whole} & {_LOW})",
+            f"({whole} >> 30)",
+            f"CAST(FLOOR({rest}) AS BIGINT)",
+            f"CAST(FLOOR(({rest} - FLOOR({rest})) * 1073741824e0) AS BIGINT)",
+        ]
+        texts = [f"CASE WHEN {name} IS NOT NULL THEN {each} END" for each in texts]  # LEAST and GREATEST skip NULL
+    else:
+        whole = dialect.whole(name, kind)
+        moved = whole if limbs.offset == 0 else f"({whole} - {big(limbs.offset)})"
+        if limbs.count == 1:
+            texts = [moved]
+        elif limbs.count == 2:
+            texts = [f"({moved} & {_LOW})", f"({moved} >> 30)"]
+        else:
+            texts = [f"({moved} & {_LOW})", f"(({moved} >> 30) & {_LOW})", f"(({moved} >> 60) & 15)"]
+    return [f"COALESCE({each}, {NULL_LIMB if place == 0 else 0})" for place, each in enumerate(texts)]

@@ -1,0 +1,32 @@
+"""Cells of rows whose value is NULL, and of those whose is not, without a condition for each row: an aggregate leaves
+NULL out by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dpsql.core.exact import CountRows, InCell, LatticeSum
+from dpsql.plan.expressions import Call, Expr
+
+
+def of_values(part: InCell, values: Mapping[Expr, str]) -> CountRows | LatticeSum | str | None:
+    """A part of a cell as one of all rows, or the text of it; None where its cells are others. values: the
+    expressions that are columns."""
+    value = _value(part.alternatives)
+    if value is None or value not in values:
+        return None
+    if part.number == 1 and isinstance(part.of, LatticeSum) and part.of.value == value:
+        return part.of
+    if isinstance(part.of, CountRows) and part.of.present is None:
+        return CountRows(value) if part.number == 1 else f"(COUNT(*) - COUNT({values[value]}))"
+    return None
+
+
+def _value(alternatives: tuple[Expr, ...]) -> Expr | None:
+    """The value of which the first alternative says that there is one, and the second that there is none."""
+    if len(alternatives) != 2:
+        return None
+    one, other = alternatives
+    none = isinstance(other, Call) and other.function.name == "is_null"
+    some = isinstance(one, Call) and one.function.name == "not" and one.args == (other,)
+    return other.args[0] if none and some and isinstance(other, Call) else None

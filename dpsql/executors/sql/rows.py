@@ -1,0 +1,144 @@
+"""Rows of a statement: a table expression, and which of its columns hold what."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
+
+from dpsql.executors.sql.dialect import Dialect, Lacking
+from dpsql.plan.expressions import Call, Column, Expr, Literal
+from dpsql.schema.columns import Type
+from dpsql.schema.frozen import dataclass
+from dpsql.schema.intervals import Interval
+
+Name = tuple[str, str]
+"""A column of the plan: its place in the query, and its own name."""
+MOST_NESTED = 24
+"""So deep calls stand in one another's text; deeper ones become columns first."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """`text` is what stands after FROM; columns: names in the statement; unit: whose row it is, NULL for nobody's, of a
+    value that tells units apart; None where the rows are public. unit_kind: its declared type, None where each row of
+    a table is a unit."""
+
+    text: str
+    columns: Mapping[Name, str]
+    unit: str | None = None
+    unit_kind: Type | None = None
+    values: Mapping[Expr, str] = field(default_factory=dict)
+    """Expressions that are columns already."""
+    bounded: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Columns of integers that were held between two: no other value is in them, whatever is stored."""
+    raw: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Of columns that are a stored one with facts enforced: that one, and the text of them over it."""
+    clipped: Mapping[str, Interval] = field(default_factory=dict)
+    """Those of them that are NULL where the stored one is, and else that held between two ends."""
+
+
+class Names:
+    """Names for a statement, each once."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count()
+
+    def fresh(self, letter: str = "x") -> str:
+        return f"{letter}{next(self._numbers)}"
+
+
+class Writer:
+    """Writes expressions over rows. What stands more than once in a text becomes a column of a subquery first, so that
+    no text grows exponentially and nothing is computed twice."""
+
+    def __init__(self, dialect: Dialect, names: Names) -> None:
+        self.dialect = dialect
+        self.names = names
+
+    def text(self, expr: Expr, rows: Rows) -> str:
+        """The expression over these rows, which have all that stands more than once in it (`with_values`)."""
+        known = rows.values.get(expr)
+        if known is not None:
+            return known
+        if isinstance(expr, Column):
+            return rows.columns[expr.table, expr.name]
+        if isinstance(expr, Literal):
+            return self.dialect.literal(expr.value, expr.type)
+        if not isinstance(expr, Call):
+            raise Lacking(f"{type(expr).__name__} over rows")
+        return self.dialect.call(expr, [self.text(arg, rows) for arg in expr.args])
+
+    def with_values(self, rows: Rows, exprs: Iterable[Expr]) -> tuple[Rows, list[str]]:
+        """The rows with a column for each expression, and the names of these."""
+        wanted = list(exprs)
+        for level in self._levels(wanted):
+            rows = self.with_columns(rows, {expr: self.text(expr, rows) for expr in level if expr not in rows.values})
+        calls = [expr for expr in dict.fromkeys(wanted) if not isinstance(expr, Column) and expr not in rows.values]
+        rows = self.with_columns(rows, {expr: self.text(expr, rows) for expr in calls})
+        return rows, [self.text(expr, rows) for expr in wanted]
+
+    def ready(self, rows: Rows, exprs: Iterable[Expr]) -> Rows:
+        """The rows with all columns that the texts of these expressions need."""
+        for level in self._levels(list(exprs)):
+            rows = self.with_columns(rows, {expr: self.text(expr, rows) for expr in level if expr not in rows.values})
+        return rows
+
+    def with_columns(self, rows: Rows, texts: Mapping[Expr, str]) -> Rows:
+        """The rows with more columns, of expressions that are written out."""
+        if not texts:
+            return rows
+        named = {expr: self.names.fresh() for expr in texts}
+        listed = ", ".join(f"{text} AS {named[expr]}" for expr, text in texts.items())
+        return replace(rows, text=self.select(f"*, {listed}", rows.text), values={**rows.values, **named})
+
+    def select(self, listed: str, source: str, rest: str = "") -> str:
+        """A SELECT as what stands after FROM."""
+        return f"(SELECT {listed} FROM {source}{rest}) AS {self.names.fresh('q')}"
+
+    def _levels(self, exprs: list[Expr]) -> list[list[Expr]]:
+        """Calls that have to be columns before the expressions are written, those of each level over the last one's."""
+        sharing = _Sharing(self.dialect)
+        for expr in exprs:
+            sharing.visit(expr)
+        levels: dict[Expr, int] = {}
+        for expr in exprs:
+            sharing.level(expr, levels)
+        most = max((levels[expr] for expr in sharing.shared), default=0)
+        return [[expr for expr in sharing.shared if levels[expr] == number] for number in range(1, most + 1)]
+
+
+class _Sharing:
+    """Which calls stand more than once in a text, or too deep."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+        self.shared: dict[Expr, None] = {}
+        self._seen: dict[Expr, int] = {}
+
+    def visit(self, expr: Expr) -> int:
+        """How deep the text of an expression is nested."""
+        if not isinstance(expr, Call):
+            return 0
+        if expr in self._seen:
+            if not all(isinstance(arg, Literal) for arg in expr.args):
+                self.shared[expr] = None
+            return self._seen[expr]
+        deepest = 0
+        for arg, times in zip(expr.args, self.dialect.mentions(expr), strict=True):
+            depth = self.visit(arg)
+            if isinstance(arg, Call) and (times > 1 or depth >= MOST_NESTED):
+                self.shared[arg] = None
+                depth = 0
+            deepest = max(deepest, depth)
+        self._seen[expr] = deepest + 1
+        return deepest + 1
+
+    def level(self, expr: Expr, levels: dict[Expr, int]) -> int:
+        """How many columns stand below one another in an expression, itself among them; kept in `levels`."""
+        if not isinstance(expr, Call):
+            return 0
+        if expr not in levels:
+            below = max((self.level(arg, levels) for arg in expr.args), default=0)
+            levels[expr] = below + (expr in self.shared)
+        return levels[expr]

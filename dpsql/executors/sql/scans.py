@@ -1,0 +1,149 @@
+"""Scans of stored tables: declared facts enforced on every cell, and whose each row is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from dpsql.core.exact import ExactPlan
+from dpsql.executors.sql.dialect import StoredTable
+from dpsql.executors.sql.rows import Name, Rows, Writer
+from dpsql.plan.nodes import Scan, scans_of
+from dpsql.schema.calendar import DAYS, MICROSECONDS
+from dpsql.schema.columns import ColumnSchema, Key, TableSchema, Type
+from dpsql.schema.intervals import Interval, Number
+from dpsql.schema.units import Lookup
+
+LARGEST_INTEGER = 2**62
+_LIMITS = {
+    Type.INTEGER: Interval(-LARGEST_INTEGER, LARGEST_INTEGER),
+    Type.DATE: DAYS,
+    Type.TIMESTAMP: MICROSECONDS,
+}
+_BLANK: Mapping[Type, Key] = {Type.REAL: 0.0, Type.BOOLEAN: False, Type.TEXT: "", Type.OTHER: False}
+
+
+class Scans:
+    """Writes scans over stored tables, found by folded name. `read`: the columns of the plan that anything reads;
+    units: whether rows that are units of themselves are numbered."""
+
+    def __init__(
+        self, writer: Writer, tables: Mapping[str, StoredTable], read: frozenset[Name], *, units: bool
+    ) -> None:
+        self.writer = writer
+        self.dialect, self.names = writer.dialect, writer.names
+        self.tables = tables
+        self.read = read
+        self.units = units
+
+    def rows(self, scan: Scan) -> Rows:
+        """The rows of a scan."""
+        stored = self.tables[scan.table.name.casefold()]
+        wanted = [column for column in scan.table.columns if (scan.name, column.name) in self.read]
+        named = {(scan.name, column.name): self.names.fresh("c") for column in wanted}
+        first = [(named[scan.name, column.name], stored.cell(column)) for column in wanted]
+        unit, kind, unit_text, source = None, None, "", stored.rows()
+        if self._needs_unit(scan.table):
+            unit = self.names.fresh("u")
+            kind, unit_text, source = self._unit(scan.table, stored)
+            first.append((unit, unit_text))
+        listed = ", ".join(f"{text} AS {name}" for name, text in first) or "1 AS nothing"
+        rows = Rows(self.writer.select(listed, source), named, unit, kind)
+        if not stored.enforced:
+            rows = self._enforced(rows, scan, wanted)
+        conditions = [f"{unit} IS NOT NULL"] if unit is not None and scan.table.unit is not None else []
+        of_pass = None if unit is None else self.dialect.of_pass(unit)
+        conditions += [] if of_pass is None else [of_pass]
+        if conditions:
+            rows = replace(rows, text=self.writer.select("*", rows.text, f" WHERE {' AND '.join(conditions)}"))
+        return rows
+
+    def _needs_unit(self, table: TableSchema) -> bool:
+        """Rows of nobody are left out, whoever asks; rows that are units of themselves are somebody's."""
+        return not table.public and (table.unit is not None or self.units)
+
+    def _unit(self, table: TableSchema, stored: StoredTable) -> tuple[Type | None, str, str]:
+        """The type of a table's unit, its text, and the rows over which that is written."""
+        if table.unit is None:
+            return None, stored.row(), stored.rows()
+        return self._led(table.unit.column, stored, table.unit.steps)
+
+    def _led(self, own: str, stored: StoredTable, steps: Sequence[Lookup]) -> tuple[Type | None, str, str]:
+        """Where a column leads to, by look-ups: the type of the unit there, its text, and the rows over which that is
+        written. Rows that lead nowhere are nobody's."""
+        if not steps:
+            return stored.kind(own), stored.identity(own), stored.rows()
+        there = self.tables[steps[0].table]
+        kind, unit, source = self._led(steps[0].column, there, steps[1:])
+        key, whose, left = self.names.fresh("k"), self.names.fresh("u"), self.names.fresh("k")
+        keyed = self.writer.select(f"{there.identity(steps[0].key)} AS {key}, {unit} AS {whose}", source)
+        # Where a key is not unique, though it is declared to be, it leads to the least unit.
+        present = f" WHERE {key} IS NOT NULL AND {whose} IS NOT NULL GROUP BY {key}"
+        least = self.writer.select(f"{key}, MIN({whose}) AS {whose}", keyed, present)
+        mine = self.writer.select(f"*, {stored.identity(own)} AS {left}", stored.rows())
+        return kind, whose, f"{mine} JOIN {least} ON {left} = {key}"
+
+    def _enforced(self, rows: Rows, scan: Scan, wanted: Sequence[ColumnSchema]) -> Rows:
+        """Declared bounds, or those of the type itself, and defaults, on every cell."""
+        texts = {column.name: self._enforce(rows, scan, column) for column in wanted}
+        changed = {(scan.name, name): text for name, text in texts.items() if text is not None}
+        if not changed:
+            return rows
+        named = {name: self.names.fresh("c") for name in changed}
+        listed = ", ".join(f"{text} AS {named[name]}" for name, text in changed.items())
+        ends = {(scan.name, column.name): _held(column) for column in wanted}
+        return replace(
+            rows,
+            text=self.writer.select(f"*, {listed}", rows.text),
+            columns={**rows.columns, **named},
+            bounded={named[name]: each for name, each in ends.items() if each is not None},
+            clipped={
+                named[scan.name, column.name]: limits
+                for column in wanted
+                if column.nullable and (limits := column.bounds or _LIMITS.get(column.type)) is not None
+            },
+            raw={named[name]: (rows.columns[name], text) for name, text in changed.items()},
+        )
+
+    def _enforce(self, rows: Rows, scan: Scan, column: ColumnSchema) -> str | None:
+        """The case that most cells are comes first: where all of a block are, an engine goes over it once."""
+        name = rows.columns[scan.name, column.name]
+        default = None if column.nullable else self.dialect.literal(default_value(column), column.type)
+        limits = column.bounds or _LIMITS.get(column.type)
+        if limits is not None and column.type is not Type.BOOLEAN:
+            lower, upper = (self._limit(each, column.type) for each in (limits.lower, limits.upper))
+            rest = "" if default is None else f" ELSE {default}"
+            return (
+                f"CASE WHEN {name} BETWEEN {lower} AND {upper} THEN {name} WHEN {name} < {lower} THEN {lower} "
+                f"WHEN {name} > {upper} THEN {upper}{rest} END"
+            )
+        return None if default is None else f"COALESCE({name}, {default})"
+
+    def _limit(self, value: Number, kind: Type) -> str:
+        return self.dialect.literal(float(value) if kind is Type.REAL else int(value), kind)
+
+
+def _held(column: ColumnSchema) -> tuple[int, int] | None:
+    """Between what integers all values of a column of integers lie once facts are enforced."""
+    limits = column.bounds or _LIMITS[Type.INTEGER]
+    if column.type is not Type.INTEGER:
+        return None
+    ends = int(limits.lower), int(limits.upper)
+    default = ends[0] if column.nullable else default_value(column)
+    return ends if isinstance(default, int) and ends[0] <= default <= ends[1] else None
+
+
+def default_value(column: ColumnSchema) -> Key:
+    """What a NULL becomes where the owner declared that there is none: first key, lower bound, or the type's zero."""
+    if column.keys and column.keys[0] is not None:
+        return column.keys[0]
+    if column.bounds is not None:
+        return column.bounds.lower if column.type is Type.REAL else int(column.bounds.lower)
+    return _BLANK.get(column.type, 0)
+
+
+def tables_read(plan: ExactPlan) -> set[str]:
+    """The tables that a plan reads, and those that paths to their units lead through; folded."""
+    scanned = [scan.table for scan in scans_of(plan.source)]
+    led = [step.table for table in scanned if table.unit is not None for step in table.unit.steps]
+    return {table.name.casefold() for table in scanned} | set(led)

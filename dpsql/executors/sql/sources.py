@@ -1,0 +1,263 @@
+"""Sources of a plan as table expressions: scans with declared facts enforced, filters, joins, marks, unions, and rows
+made of each unit's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import singledispatchmethod
+
+from dpsql.executors.pandas.database import fan_outs_above
+from dpsql.executors.pandas.pairing import most_pairs
+from dpsql.executors.sql.bare_conditions import of_stored_cells
+from dpsql.executors.sql.dialect import Dialect, Lacking, StoredTable
+from dpsql.executors.sql.inner_aggregates import aggregate_text
+from dpsql.executors.sql.rows import Name, Names, Rows, Writer
+from dpsql.executors.sql.scans import Scans
+from dpsql.executors.sql.whole_rows import WholeRows, joins_of_whole_units
+from dpsql.plan.aggregates import Aggregation
+from dpsql.plan.expressions import Call, Expr, columns, conjuncts
+from dpsql.plan.nodes import Filter, Join, Mark, Pair, PerUnit, Scan, Source, Union, nodes_of, scans_of
+from dpsql.schema.columns import Type
+
+MOST_KEY_CHARACTERS = 1_000
+
+
+class Sources:
+    """Writes sources over stored tables, found by folded name. `read`: the columns of the plan that anything reads."""
+
+    def __init__(
+        self, dialect: Dialect, names: Names, tables: Mapping[str, StoredTable], read: frozenset[Name], *, units: bool
+    ) -> None:
+        self.dialect = dialect
+        self.names = names
+        self.writer = Writer(dialect, names)
+        self.scans = Scans(self.writer, tables, read, units=units)
+        self.fan_outs: Mapping[int, int] = {}
+        self.named: dict[str, str] = {}
+        """Table expressions that are read twice, by name, each over those before it."""
+        self.whole = WholeRows(self.writer, self.named)
+
+    def all_rows(self, source: Source) -> Rows:
+        """The rows of the whole source of a plan."""
+        self.whole.joins = frozenset(map(id, joins_of_whole_units(source)))
+        return self.whole.without(self.rows(source))
+
+    def rows(self, source: Source) -> Rows:
+        """The rows of a source; where units are asked for, those of somebody."""
+        self.fan_outs = self.fan_outs or fan_outs_above(source)
+        return self._made(source)
+
+    @singledispatchmethod
+    def _made(self, source: Source) -> Rows:
+        raise Lacking(type(source).__name__)
+
+    @_made.register
+    def _(self, scan: Scan) -> Rows:
+        return self.scans.rows(scan)
+
+    # Nodes over others.
+
+    @_made.register
+    def _(self, node: Filter) -> Rows:
+        rows = self.rows(node.input)
+        read = [(each, of_stored_cells(each, rows)) for each in conjuncts(node.predicate)]
+        conditions = [self.writer.text(each, stored) for each, stored in read if stored is not rows]
+        rest = [each for each, stored in read if stored is rows]
+        rows = self.writer.ready(rows, rest)
+        conditions += [self.writer.text(each, rows) for each in rest]
+        where = " AND ".join(f"({each})" for each in conditions)
+        return replace(rows, text=self.writer.select("*", rows.text, f" WHERE {where}"))
+
+    @_made.register
+    def _(self, node: Join) -> Rows:
+        left = self.writer.ready(self.rows(node.left), [one for one, _ in node.keys])
+        right = self.writer.ready(self.rows(node.right), [other for _, other in node.keys])
+        both = left.unit is not None and right.unit is not None
+        pairs = [self._equal(pair, left, right) for pair in node.keys]
+        left, right = self._bounded_sides(node, left, right, pairs)
+        conditions = [f"{left.unit} = {right.unit}"] if both else []
+        if both and (left.unit_kind is None) != (right.unit_kind is None):
+            raise Lacking("join of rows that are units with others")
+        conditions += [f"{one} = {other}" for one, other in pairs]
+        columns = {**left.columns, **right.columns}
+        right_text = right.text
+        if node.present is not None:
+            present = self.names.fresh("c")
+            right_text = self.writer.select(f"*, TRUE AS {present}", right.text)
+            columns[node.present.table, node.present.name] = present
+        word = "LEFT JOIN" if node.outer else "JOIN"
+        text = f"{left.text} {word} {right_text} ON {' AND '.join(conditions) or 'TRUE'}"
+        listed = self.dialect.all_but([f"{right.unit}"]) if both else "*"
+        bounded = {**left.bounded, **right.bounded}
+        return Rows(self.writer.select(listed, text), columns, left.unit, left.unit_kind, bounded=bounded)
+
+    def _bounded_sides(
+        self, node: Join, left: Rows, right: Rows, pairs: Sequence[tuple[str, str]]
+    ) -> tuple[Rows, Rows]:
+        """The sides of a join, without units that would make too many pairs."""
+        if left.unit is None:
+            return left, right
+        if right.unit is not None and not (node.matches == 1 and node.keys):
+            left, right = self._without_heavy_units(node, left, right, pairs)
+        return self.whole.counted(left, right, pairs) if id(node) in self.whole.joins else (left, right)
+
+    def _without_heavy_units(
+        self, node: Join | Mark, left: Rows, right: Rows, pairs: Sequence[tuple[str, str]]
+    ) -> tuple[Rows, Rows]:
+        """The sides of a node, the right one without the rows of units that would make more pairs than one unit may,
+        and than it has rows on the left: it follows from the unit's own rows. Both become names of the statement, for
+        they are read twice."""
+        counted, sides = [], []
+        for rows, letter, place in ((left, "n", 0), (right, "m", 1)):
+            side = self.names.fresh("side")
+            self.named[side] = f"SELECT * FROM {rows.text}"
+            sides.append(replace(rows, text=side))
+            keys = "".join(f", {pair[place]} AS {letter}k{number}" for number, pair in enumerate(pairs))
+            by = ", ".join(str(each) for each in range(1, len(pairs) + 2))
+            listed = f"{rows.unit} AS {letter}u{keys}, COUNT(*) AS {letter}"
+            counted.append(self.writer.select(listed, side, f" GROUP BY {by}"))
+        alike = " AND ".join(["nu = mu", *(f"nk{number} = mk{number}" for number in range(len(pairs)))])
+        joined = f"{counted[0]} JOIN {counted[1]} ON {alike}"
+        of_units = self.writer.select(f"nu, SUM(CAST(n AS {self.dialect.wide}) * m) AS made", joined, " GROUP BY nu")
+        own = self.writer.select(f"{left.unit} AS own, COUNT(*) AS rows_of", sides[0].text, " GROUP BY 1")
+        most = most_pairs(self.fan_outs.get(id(node), 1))
+        heavy = self.writer.select(
+            "nu AS heavy", f"{of_units} JOIN {own} ON nu = own", f" WHERE made > {most} AND made > rows_of"
+        )
+        light = self.writer.select("*", f"{sides[1].text} ANTI JOIN {heavy} ON {right.unit} = heavy")
+        return sides[0], replace(sides[1], text=light)
+
+    def _equal(self, pair: Pair, left: Rows, right: Rows) -> tuple[str, str]:
+        """The equality of an integer and a real is that of numbers, not of doubles."""
+        texts = [self.writer.text(pair[0], left), self.writer.text(pair[1], right)]
+        kinds = [pair[0].type, pair[1].type]
+        if set(kinds) == {Type.INTEGER, Type.REAL}:
+            place = kinds.index(Type.REAL)
+            real = texts[place]
+            inside = f"{real} = FLOOR({real}) AND ABS({real}) <= {self.dialect.literal(2.0**62, Type.REAL)}"
+            texts[place] = f"CASE WHEN {inside} THEN CAST({real} AS BIGINT) END"
+        if set(kinds) == {Type.DATE, Type.TIMESTAMP}:
+            raise Lacking("join of dates with timestamps")
+        return texts[0], texts[1]
+
+    @_made.register
+    def _(self, node: Mark) -> Rows:
+        rows = self.writer.ready(self.rows(node.input), [one for one, _ in node.keys])
+        inner = self.writer.ready(self.rows(node.inner), [other for _, other in node.keys])
+        both = rows.unit is not None and inner.unit is not None
+        pairs = [self._equal(pair, rows, inner) for pair in node.keys]
+        if both and node.condition is not None:
+            rows, inner = self._without_heavy_units(node, rows, inner, pairs)
+        conditions = [f"{rows.unit} = {inner.unit}"] if both else []
+        conditions += [f"{one} = {other}" for one, other in pairs]
+        if node.condition is not None:
+            beside = replace(inner, columns={**rows.columns, **inner.columns}, values={**rows.values, **inner.values})
+            conditions.append(f"({self.writer.text(node.condition, beside)})")
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        mark = f"EXISTS (SELECT 1 FROM {inner.text}{where})"
+        if node.of_list:
+            mark = self._of_list(node, mark, rows, inner)
+        name = self.names.fresh("c")
+        text = self.writer.select(f"*, {mark} AS {name}", rows.text)
+        columns = {**rows.columns, (node.column.table, node.column.name): name}
+        return replace(rows, text=text, columns=columns)
+
+    def _of_list(self, node: Mark, mark: str, rows: Rows, inner: Rows) -> str:
+        """As x IN (...). Of people's rows neither whether there are any nor their NULLs are asked: that could be
+        anybody's doing."""
+        asked, listed = self.writer.text(node.keys[-1][0], rows), self.writer.text(node.keys[-1][1], inner)
+        if inner.unit is not None:
+            return f"CASE WHEN {mark} THEN TRUE WHEN {asked} IS NULL THEN NULL ELSE FALSE END"
+        empty = f"NOT EXISTS (SELECT 1 FROM {inner.text})"
+        unknown = f"{asked} IS NULL OR EXISTS (SELECT 1 FROM {inner.text} WHERE {listed} IS NULL)"
+        return f"CASE WHEN {empty} THEN FALSE WHEN {mark} THEN TRUE WHEN {unknown} THEN NULL ELSE FALSE END"
+
+    @_made.register
+    def _(self, node: Union) -> Rows:
+        named = {(column.table, column.name): self.names.fresh("c") for column in node.columns}
+        branches, kinds, unit = [], set(), None
+        for branch in node.branches:
+            inner = self.rows(branch.input)
+            rows = self.writer.ready(inner, branch.outputs)
+            pairs = zip(branch.outputs, node.columns, strict=True)
+            listed = [self._as(self.writer.text(expr, rows), expr.type, column.type) for expr, column in pairs]
+            whose = rows.unit
+            if whose is not None:
+                unit = unit or self.names.fresh("u")
+                kinds.add(rows.unit_kind)
+                listed.append(whose)
+            elif unit is not None:
+                raise Lacking("union of public rows and people's")
+            branches.append(f"SELECT {', '.join(listed) or '1'} FROM {rows.text}")
+        if len(kinds) > 1 and None in kinds:
+            raise Lacking("union of rows that are units with others")
+        heads = [*named.values(), *([unit] if unit else [])] or ["nothing"]
+        text = f"({' UNION ALL '.join(branches)}) AS {self.names.fresh('q')}({', '.join(heads)})"
+        return Rows(text, named, unit, next(iter(kinds), None))
+
+    def _as(self, text: str, kind: Type, wanted: Type) -> str:
+        return text if kind is wanted else f"CAST({text} AS {self.dialect.type_name(wanted)})"
+
+    @_made.register
+    def _(self, node: PerUnit) -> Rows:
+        rows = self.rows(node.input)
+        arguments = [each.argument for each in node.aggregations if each.argument is not None]
+        rows, _ = self.writer.with_values(rows, [*node.keys, *arguments])
+        keys = [self.key_text(key, rows) for key in node.keys]
+        named = {(column.table, column.name): self.names.fresh("c") for column in node.columns}
+        idents = list(named.values())
+        aggregates = [
+            aggregate_text(each, self._argument(each, rows), column.type, self.dialect)
+            for each, column in zip(node.aggregations, node.columns[len(keys) :], strict=True)
+        ]
+        inner_keys = [self.names.fresh("k") for _ in keys]
+        inner = self.writer.select(
+            ", ".join(["*", *(f"{key} AS {name}" for key, name in zip(keys, inner_keys, strict=True))]), rows.text
+        )
+        unit = rows.unit
+        by = [unit] if unit is not None else []
+        if node.alone and unit is not None:
+            listed = [f"MIN({name}) AS {ident}" for name, ident in zip(inner_keys, idents, strict=False)]
+        else:
+            listed = [f"{name} AS {ident}" for name, ident in zip(inner_keys, idents, strict=False)]
+            by += inner_keys
+        listed += [f"{text} AS {ident}" for text, ident in zip(aggregates, idents[len(keys) :], strict=True)]
+        listed += [unit] if unit is not None else []
+        rest = f" GROUP BY {', '.join(by)}" if by else " HAVING COUNT(*) > 0"
+        return Rows(self.writer.select(", ".join(listed) or "1", inner, rest), named, unit, rows.unit_kind)
+
+    def _argument(self, each: Aggregation, rows: Rows) -> str | None:
+        if each.argument is None:
+            return None
+        return self.key_text(each.argument, rows) if each.kind.distinct else self.writer.text(each.argument, rows)
+
+    def key_text(self, expr: Expr, rows: Rows) -> str:
+        """A value to group by: of reals with one zero; a text that is made, and long, is NULL."""
+        text = self.writer.text(expr, rows)
+        if expr.type is Type.REAL:
+            return f"({text} + 0.0e0)"
+        if expr.type is Type.TEXT and isinstance(expr, Call):
+            return f"CASE WHEN LENGTH({text}) <= {MOST_KEY_CHARACTERS} THEN {text} END"
+        return text
+
+
+def read_columns(source: Source, exprs: Sequence[Expr]) -> frozenset[Name]:
+    """The columns that expressions above a source, and its own nodes, read."""
+    exprs_read: list[Expr] = list(exprs)
+    for node in nodes_of(source):
+        if isinstance(node, Filter):
+            exprs_read.append(node.predicate)
+        elif isinstance(node, Join | Mark):
+            exprs_read += [each for pair in node.keys for each in pair]
+            if isinstance(node, Mark) and node.condition is not None:
+                exprs_read.append(node.condition)
+        elif isinstance(node, Union):
+            exprs_read += [expr for branch in node.branches for expr in branch.outputs]
+        elif isinstance(node, PerUnit):
+            exprs_read += [*node.keys, *(each.argument for each in node.aggregations if each.argument is not None)]
+    return frozenset((column.table, column.name) for expr in exprs_read for column in columns(expr))
+
+
+def is_public(source: Source) -> bool:
+    return all(scan.table.public for scan in scans_of(source))

@@ -1,0 +1,80 @@
+"""Units with more rows than may stand together where all of one unit's are needed at once: they are left out.
+
+That is so right of a join, where rows are asked about, and where they are grouped, as on every engine: a unit whose
+rows make more than `MOST_WHOLE` pairs in a join there is left out of the answer. It follows from its own rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from dpsql.executors.pandas import large_units
+from dpsql.executors.sql.rows import Rows, Writer
+from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, Source, Union, nodes_of
+
+
+def joins_of_whole_units(source: Source) -> Iterator[Join]:
+    """The joins that may make several rows of one where all rows of a unit are needed at once."""
+    for whole in _whole(source):
+        for node in nodes_of(whole):
+            if isinstance(node, Join) and not (node.matches == 1 and node.keys):
+                yield node
+
+
+def _whole(source: Source) -> Iterator[Source]:
+    """The outermost sources of which a unit's rows are all needed at once."""
+    if isinstance(source, Join):
+        yield source.right
+        yield from _whole(source.left)
+    elif isinstance(source, Mark):
+        yield source.inner
+        yield from _whole(source.input)
+    elif isinstance(source, Filter):
+        yield from _whole(source.input)
+    elif isinstance(source, Union):
+        for branch in source.branches:
+            yield from _whole(branch.input)
+    elif isinstance(source, PerUnit):
+        yield source
+
+
+class WholeRows:
+    """Finds such units of a statement. `named`: its table expressions by name, each over those before it."""
+
+    def __init__(self, writer: Writer, named: dict[str, str]) -> None:
+        self.writer = writer
+        self.named = named
+        self.joins: frozenset[int] = frozenset()
+        """By their identity."""
+        self._left_out: list[str] = []
+
+    def counted(self, left: Rows, right: Rows, pairs: Sequence[tuple[str, str]]) -> tuple[Rows, Rows]:
+        """The sides of a join, whose pairs are counted for each unit; both are names now, for they are read twice."""
+        sides, counts = [], []
+        for rows, place in ((left, 0), (right, 1)):
+            side = self.writer.names.fresh("side")
+            self.named[side] = f"SELECT * FROM {rows.text}"
+            sides.append(replace(rows, text=side))
+            letter = "nm"[place]
+            cells = [f"{rows.unit} AS {letter}u"] if rows.unit is not None else []
+            cells += [f"{pair[place]} AS {letter}k{number}" for number, pair in enumerate(pairs)]
+            by = f" GROUP BY {', '.join(str(number + 1) for number in range(len(cells)))}" if cells else ""
+            counts.append(self.writer.select(", ".join([*cells, f"COUNT(*) AS {letter}"]), side, by))
+        alike = [f"nk{number} = mk{number}" for number in range(len(pairs))]
+        alike += ["nu = mu"] if right.unit is not None else []
+        total = f"SUM(CAST(n AS {self.writer.dialect.wide}) * m)"
+        heavy = self.writer.names.fresh("heavy")
+        self.named[heavy] = (
+            f"SELECT nu AS unit_of_{heavy} FROM {counts[0]} JOIN {counts[1]} ON {' AND '.join(alike) or 'TRUE'} "
+            f"GROUP BY nu HAVING {total} > {large_units.MOST_WHOLE}"
+        )
+        self._left_out.append(heavy)
+        return sides[0], sides[1]
+
+    def without(self, rows: Rows) -> Rows:
+        """The rows of a whole source without those of such units."""
+        for heavy in self._left_out:
+            text = self.writer.select("*", f"{rows.text} ANTI JOIN {heavy} ON {rows.unit} = unit_of_{heavy}")
+            rows = replace(rows, text=text)
+        return rows

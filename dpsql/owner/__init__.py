@@ -1,0 +1,59 @@
+"""For data owners: a file begun, checked and priced, a ledger looked at and renewed. What these tools tell is for the
+owner's eyes; no query of an analyst reaches them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dpsql.owner.costs import Bill, cost
+    from dpsql.owner.data_checks import Finding, check_data
+    from dpsql.owner.ledgers import LedgerReport, export_ledger, renew_ledger, show_ledger, verify_ledger
+    from dpsql.owner.mistakes import Mistake, check
+    from dpsql.owner.rehearsal import Rehearsal, rehearse
+    from dpsql.owner.suggestion import init, suggest_schema
+
+__all__ = [
+    "Bill",
+    "Finding",
+    "LedgerReport",
+    "Mistake",
+    "Rehearsal",
+    "check",
+    "check_data",
+    "cost",
+    "export_ledger",
+    "init",
+    "rehearse",
+    "renew_ledger",
+    "show_ledger",
+    "suggest_schema",
+    "verify_ledger",
+]
+
+_HOMES = {
+    "Bill": "costs",
+    "Finding": "data_checks",
+    "LedgerReport": "ledgers",
+    "Mistake": "mistakes",
+    "Rehearsal": "rehearsal",
+    "check": "mistakes",
+    "check_data": "data_checks",
+    "cost": "costs",
+    "export_ledger": "ledgers",
+    "init": "suggestion",
+    "rehearse": "rehearsal",
+    "renew_ledger": "ledgers",
+    "show_ledger": "ledgers",
+    "suggest_schema": "suggestion",
+    "verify_ledger": "ledgers",
+}
+"""The file in which each public name lives."""
+
+
+def __getattr__(name: str) -> object:
+    """A public name, imported when it is first asked for."""
+    if name not in __all__:
+        raise AttributeError(f"module 'dpsql.owner' has no attribute {name!r}")
+    return getattr(import_module(f"dpsql.owner.{_HOMES[name]}"), name)

@@ -1,0 +1,87 @@
+"""What a list of queries would cost, by a session's own ledger, before any is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dpsql.core.cost import FREE, Cost
+from dpsql.core.ledger.filters import Remaining
+from dpsql.errors import DPSQLError, QueryRefused
+from dpsql.schema.frozen import dataclass
+from dpsql.session.session import Session
+
+_WIDEST_QUERY = 60
+
+
+@dataclass(frozen=True)
+class Priced:
+    """One query of a bill: its place from 1, its text, what it would be charged, and why where that is nothing. left:
+    what the budget has before it; admitted: whether that suffices."""
+
+    place: int
+    sql: str
+    cost: Cost
+    why: str
+    left: Remaining
+    admitted: bool
+
+    def __str__(self) -> str:
+        price = self.why or str(self.cost)
+        lack = "" if self.admitted else f"  MORE THAN IS LEFT ({self.left})"
+        text = " ".join(self.sql.split())
+        shown = text if len(text) <= _WIDEST_QUERY else f"{text[: _WIDEST_QUERY - 3]}..."
+        return f"{self.place:>3}  {price:<28}  {shown}{lack}"
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What a list of queries would be charged together. refused: the first query that is no question to be answered,
+    with its error; the list ends there, and where the budget does. total: the sum, as a sequence of steps adds up."""
+
+    queries: tuple[Priced, ...]
+    total: Cost
+    left: Remaining
+    refused: DPSQLError | None = None
+
+    @property
+    def admitted(self) -> bool:
+        """Whether the budget suffices for all of them."""
+        return all(each.admitted for each in self.queries)
+
+    def __str__(self) -> str:
+        lines = [str(each) for each in self.queries]
+        if self.admitted and self.refused is None:
+            lines.append(f"together {'nothing' if self.total.free else self.total}; left now {self.left}")
+        return "\n".join(lines)
+
+
+def cost(session: Session, queries: Sequence[str], **terms: Any) -> Bill:
+    """What a session's ledger would charge for queries asked one after another: repeats and answers that were given
+    before are free. Nothing is charged and no row is read. terms: epsilon, delta, rho and params of `Session.quotes`.
+    Raises InvalidArgument and InvalidPrivacyParameter; what refuses one query is in the bill."""
+    priced: list[Priced] = []
+    refused: QueryRefused | None = None
+    try:
+        priced.extend(_priced(session, queries, terms))
+    except QueryRefused as error:
+        refused = error
+        priced = list(_until_refused(session, queries, terms))
+    total = sum((each.cost for each in priced if each.admitted), FREE)
+    return Bill(tuple(priced), total, session.remaining, refused)
+
+
+def _until_refused(session: Session, queries: Sequence[str], terms: dict[str, Any]) -> Iterator[Priced]:
+    """Those before the query that is refused."""
+    try:
+        yield from _priced(session, queries, terms)
+    except QueryRefused:
+        return
+
+
+def _priced(session: Session, queries: Sequence[str], terms: dict[str, Any]) -> Iterator[Priced]:
+    for place, (sql, quote) in enumerate(zip(queries, session.quotes(queries, **terms), strict=False), start=1):
+        why = ""
+        if quote.cost.free:
+            why = "free, answered before" if quote.replayed else "free"
+        yield Priced(place, sql, quote.cost, why, quote.left, quote.admitted)

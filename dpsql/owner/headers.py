@@ -1,0 +1,143 @@
+"""An owner's file beside the names and types of its files' columns: no row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dpsql.errors import DPSQLError, InvalidSchema, did_you_mean
+from dpsql.executors.base import engine_of
+from dpsql.schema.columns import TableSchema, Type
+from dpsql.schema.declaration import Declaration, Stored, link, resolve
+from dpsql.schema.table_words import TableWords
+from dpsql.schema.text_format import LINES_ENDINGS
+from dpsql.session.owner_file import Schema, TableEntry
+from dpsql.sources.files import files_of, kind_of
+from dpsql.sources.stored import stored_files
+from dpsql.sources.text_files import header_of
+
+Place = tuple[str, ...]
+
+
+def mistakes_of_headers(schema: Schema, content: Mapping[str, Any]) -> Iterator[tuple[Place, DPSQLError]]:
+    """Files that cannot be read, columns that they do not have, facts that do not fit, paths of units that lead
+    nowhere; by the place of the setting. Tables without a path are left to the session that gives them."""
+    resolved: dict[str, TableSchema] = {}
+    complete = True
+    for name, entry in schema.tables.items():
+        if entry.path is None:
+            complete = False
+            continue
+        where = ("tables", name)
+        try:
+            stored = list(columns_at(entry))
+        except DPSQLError as error:
+            yield (*where, "path"), error
+            complete = False
+            continue
+        wrong = dict(_of_table(name, stored, entry.declaration, content["tables"][name]))
+        yield from (((*where, *place), refusal) for place, refusal in wrong.items())
+        if wrong:
+            complete = False
+        else:
+            resolved[name.casefold()] = resolve(name, stored, entry.declaration, rows=_rows(entry.declaration))
+    if complete:
+        yield from _of_paths(resolved, {name.casefold(): name for name in schema.tables})
+
+
+def columns_at(entry: TableEntry) -> Iterable[Stored]:
+    """The columns of a table's file by its header, or by the types that it stores. Raises InvalidSchema."""
+    assert entry.path is not None
+    source = stored_files(entry.path, entry.table)
+    engine = None if source is None else engine_of(source)
+    if engine is not None:
+        return engine.columns(source)
+    files = files_of(entry.path)
+    as_declared = kind_of(files[0]) in LINES_ENDINGS
+    names = list(entry.declaration.named) if as_declared else _same_header(files, entry)
+    return [Stored(name, Type.TEXT, True, "str") for name in names]
+
+
+def _same_header(files: tuple[Path, ...], entry: TableEntry) -> list[str]:
+    first, *others = [header_of(file, entry.text) for file in files]
+    for file, names in zip(files[1:], others, strict=True):
+        if names != first:
+            raise InvalidSchema(f"{file.name} has other columns than {files[0].name}.")
+    return first
+
+
+def _rows(declared: Declaration) -> int | None:
+    return 0 if declared.table.public else None
+
+
+def _of_table(
+    name: str, stored: list[Stored], declared: Declaration, written: Mapping[str, Any]
+) -> Iterator[tuple[Place, DPSQLError]]:
+    known = {column.name.casefold(): column.name for column in stored}
+    columns = written.get("columns", {})
+    unknown = [column for column in columns if column.casefold() not in known]
+    for column in unknown:
+        near = did_you_mean(column, known.values())
+        yield ("columns", column), InvalidSchema(f'column "{column}" is not in the file.{near}')
+    plain = replace(declared, table=TableWords())
+    for column in columns:
+        error = None if column in unknown else _refused(name, stored, _about(plain, column))
+        if error is not None:
+            yield ("columns", column), error
+    for word, part in _words_apart(declared.table):
+        error = _refused(name, stored, Declaration(table=part))
+        if error is not None:
+            yield (word,), error
+
+
+def _about(declared: Declaration, column: str) -> Declaration:
+    """What is said of one column alone."""
+    said = {fact: _only(column, getattr(declared, fact)) for fact in ("bounds", "keys", "types", "nullable")}
+    return Declaration(**said)
+
+
+def _only(column: str, facts: Mapping[str, Any]) -> Any:
+    return {name: fact for name, fact in facts.items() if name == column}
+
+
+def _words_apart(words: TableWords) -> Iterator[tuple[str, TableWords]]:
+    """The words that name columns, each with what it needs."""
+    if words.unit is not None:
+        yield "unit", TableWords(unit=words.unit)
+    for key in words.unique:
+        yield "unique", TableWords(unique=(key,))
+    if words.max_matches:
+        yield "max_matches", TableWords(public=True, max_matches=words.max_matches)
+    if words.partition is not None:
+        yield "partition", TableWords(partition=words.partition)
+
+
+def _refused(name: str, stored: list[Stored], declared: Declaration) -> DPSQLError | None:
+    try:
+        resolve(name, stored, declared, rows=_rows(declared))
+    except DPSQLError as error:
+        return error
+    return None
+
+
+def _of_paths(resolved: dict[str, TableSchema], spelled: Mapping[str, str]) -> Iterator[tuple[Place, DPSQLError]]:
+    """Units that lead to other tables: each table is looked at with all others, whose own path may end elsewhere."""
+    for name, table in resolved.items():
+        if table.unit_word is None or not table.unit_word.table:
+            continue
+        try:
+            link(_reached(resolved, name))
+        except DPSQLError as error:
+            yield ("tables", spelled[name], "unit"), error
+
+
+def _reached(resolved: Mapping[str, TableSchema], name: str) -> dict[str, TableSchema]:
+    """A table and those that its path passes."""
+    reached: dict[str, TableSchema] = {}
+    while name in resolved and name not in reached:
+        reached[name] = resolved[name]
+        word = resolved[name].unit_word
+        name = word.table.casefold() if word is not None and word.table else ""
+    return reached

@@ -1,0 +1,50 @@
+"""What lies at a path, as the source of a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpsql.errors import InvalidSchema
+from dpsql.schema.declaration import Declaration
+from dpsql.sources.files import files_of
+from dpsql.sources.frames import check_kind, read_table
+from dpsql.sources.stored import (
+    DatabaseTable,
+    Origin,
+    PartedFiles,
+    StoredFiles,
+    files_in,
+    stamps_of,
+    stored_files,
+)
+
+if TYPE_CHECKING:
+    from dpsql.schema.text_format import TextFormat
+
+
+def origin_of(source: StoredFiles) -> Origin:
+    """The files of a source that is read now, once. Raises InvalidSchema for parts."""
+    if isinstance(source, PartedFiles):
+        raise InvalidSchema(
+            f"{{{source.column}}} in a path is of tables of people's rows, and this one is public.",
+            hint='Name its files by a pattern: "codes/*.parquet".',
+        )
+    files = files_in(source)
+    return Origin(files, stamps_of(files), source.table if isinstance(source, DatabaseTable) else "")
+
+
+def table_at(
+    path: Path, declared: Declaration, form: TextFormat | None = None, table: str | None = None
+) -> tuple[Any, Declaration, Any]:
+    """What lies at a path as a source, its declaration with the types by which text was read, and the files that it is
+    of (`Table.origin`). Raises InvalidSchema."""
+    stored = stored_files(path, table)
+    if stored is not None:
+        return stored, declared, stored
+    files = files_of(path)
+    for each in files:
+        check_kind(each)
+    stamps = stamps_of(files)  # of the names as they were written: these stand in messages
+    origin = Origin(tuple(each.absolute() for each in files), stamps)
+    return *read_table(path, declared, form), origin

@@ -1,0 +1,81 @@
+"""What errors advise, in the words of the place where they are read.
+
+An error is raised in the words of the library: `epsilon=3`, `keys={"city": [...]}`. At a command line one writes
+`--epsilon 3`, and keys in the owner's file. Only the spelling changes, never what is advised.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from enum import Enum
+
+from dpsql.errors import DPSQLError
+
+
+class Place(Enum):
+    """Where an error is read: how an option is written there, before its name, and whether tables are declared in an
+    owner's file."""
+
+    COMMAND_LINE = ("--", True)
+    PROMPT = (".", True)
+    NOTEBOOK = ("--", False)
+
+
+_NUMBER = r"([\d.]+(?:e[+-]?\d+)?)"
+_OPTIONS = "epsilon|delta|rho|error"
+_TRUTH = {"True": "true", "False": "false"}
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def error_text(error: DPSQLError, place: Place) -> str:
+    """An error as `ClassName: message`, with its advice in the words of the place."""
+    hint = error.about.get("hint elsewhere", error.hint)
+    return f"{type(error).__name__}: {error.told(reworded(hint, place))}"
+
+
+def reworded(hint: str, place: Place) -> str:
+    """A hint with its options, and in an owner's place its declarations, as they are written there."""
+    dash, has_file = place.value
+    hint = re.sub(rf"\b({_OPTIONS})={_NUMBER}", rf"{dash}\1 \2", hint)
+    hint = re.sub(rf"\b({_OPTIONS})=(?![\w.])", rf"{dash}\1", hint)
+    hint = re.sub(r'\b(mechanism|accountant)="?\'?(\w+)"?\'?', rf"{dash}\1 \2", hint)
+    if place is Place.NOTEBOOK:
+        hint = re.sub(r'params=\{"(\w+)": [^}]*\}', r"a variable \1", hint)
+        return hint.replace(" (in Python as a parameter too: params={...})", "")
+    hint = re.sub(r'params=\{"(\w+)": [^}]*\}', rf"{dash}param \1=VALUE", hint)
+    hint = hint.replace(
+        " (in Python as a parameter too: params={...})", f" (or as a parameter, {dash}param name=value)"
+    )
+    return _as_toml(hint) if has_file else hint
+
+
+def _as_toml(hint: str) -> str:
+    for pattern, write in _DECLARED:
+        hint = re.sub(pattern, write, hint)
+    return hint
+
+
+def _name(text: str) -> str:
+    return text if _BARE.fullmatch(text) else f'"{text}"'
+
+
+_DECLARED: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
+    (
+        r'\b(bounds)=\{"([^"]+)": \(([^()]*)\)\}',
+        lambda found: f"{_name(found[2])} = {{ bounds = [{found[3]}] }} in the schema file",
+    ),
+    (r'\bbounds="auto"', lambda _: 'bounds = "auto" in the schema file'),
+    (
+        r'\b(keys)=\{"([^"]+)": (\[[^]]*\])\}',
+        lambda found: f"{_name(found[2])} = {{ keys = {found[3]} }} in the schema file",
+    ),
+    (
+        r'\btypes=\{"([^"]+)": ("\w+")\}',
+        lambda found: f"{_name(found[1])} = {{ type = {found[2]} }} in the schema file",
+    ),
+    (r'\bmax_matches=\{"([^"]+)": (\d+)\}', lambda found: f"max_matches = {{ {_name(found[1])} = {found[2]} }}"),
+    (r"\b(unit|unique)=(\"[^\"]*\"|\[[^]]*\])", lambda found: f"{found[1]} = {found[2]}"),
+    (r"\b(public)=(True|False)", lambda found: f"{found[1]} = {_TRUTH[found[2]]}"),
+    (r"\b(max_rows|max_groups|max_rows_per_group)=(\d+)", lambda found: f"{found[1]} = {found[2]}"),
+)

@@ -1,0 +1,47 @@
+"""dpsql check: all mistakes of an owner's file; with --data what the rows have beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dpsql.owner.data_checks import check_data
+from dpsql.owner.mistakes import check
+from dpsql.shell.parser import Parser, options_of
+from dpsql.shell.streams import say
+
+_DESCRIPTION = """\
+Report all mistakes of an owner's file, each with table, setting and line. Of data files the
+header is read. With --data the rows are looked at too, for the owner's eyes only: what is
+told then is exact, and protects nobody."""
+
+_EPILOG = """\
+exit codes:
+  0 nothing to report     1 --data: rows that are not as declared     2 mistakes"""
+
+EYES_ONLY = "FOR THE OWNER'S EYES ONLY: exact numbers of private rows, protected by no noise."
+
+
+def run(argv: Sequence[str]) -> int:
+    """The command."""
+    parser = Parser.of("dpsql check", _DESCRIPTION, _EPILOG)
+    parser.add_argument("schema", type=Path, metavar="SCHEMA", help="the owner's file")
+    parser.add_argument("--data", action="store_true", help="look at the rows too")
+    arguments = options_of(parser, argv)
+    mistakes = check(arguments.schema)
+    for mistake in mistakes:
+        say(str(mistake))
+    if mistakes:
+        count = len(mistakes)
+        say(f"{arguments.schema.name}: {count} {'mistake' if count == 1 else 'mistakes'}")
+        return 2
+    if not arguments.data:
+        say(f"{arguments.schema.name}: no mistakes")
+        return 0
+    say(EYES_ONLY)
+    findings = check_data(arguments.schema)
+    for finding in findings:
+        say(str(finding))
+    if not findings:
+        say(f"{arguments.schema.name}: every row is as declared")
+    return 1 if findings else 0

@@ -1,0 +1,152 @@
+"""What a shell does with a statement: sees that the answer can be shown, asks, shows it, and says what it cost."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dpsql.answer.result import Result
+from dpsql.errors import DPSQLError, InvalidArgument
+from dpsql.shell.asker import Asker
+from dpsql.shell.colours import dim
+from dpsql.shell.listing import listing_of
+from dpsql.shell.modes import BOX, FOR_PEOPLE, PARQUET, Shown, checked_mode, written
+from dpsql.shell.pager import Pager
+from dpsql.shell.streams import FileFailed, say, say_bytes
+from dpsql.shell.target import Target
+
+MOST_ROWS = 60
+_WITHHELD = "how long an answer takes may depend on the rows, so it is not told"
+
+
+@dataclass
+class Shell:
+    """Asks, and shows answers in a mode on the screen or in a file.
+
+    interactive: what an answer cost stands below it, where it is shown to a person; else on standard error. most_rows:
+    of an interactive box, None for all. dry_run: statements are explained, and not asked. timer: how long loading and
+    planning took is told. last: what was shown last.
+    """
+
+    asker: Asker
+    mode: str = BOX
+    interactive: bool = False
+    most_rows: int | None = None
+    dry_run: bool = False
+    timer: bool = False
+    loading: float = 0.0
+    last: Shown | None = None
+    pager: Pager = field(default_factory=Pager)
+    _output: Target | None = None
+    _once: Target | None = None
+    _answers: int = 0
+
+    def answer(self, sql: str, *, fresh: bool = False) -> None:
+        """Ask, and show. Raises what the session raises, InvalidArgument where the answer could not be written, and
+        FileFailed where it could not in the end, with the answer on the screen; a broken pipe as that."""
+        try:
+            self._check_output()
+            if self.timer:
+                self._tell_planning(sql)
+            self.last = self._asked(sql, fresh=fresh)
+            self.show(self.last)
+        finally:
+            self._let_go_of_once()
+
+    def _asked(self, sql: str, *, fresh: bool) -> Shown:
+        listing = listing_of(sql, self.asker.session)
+        if listing is not None:
+            return listing
+        return self.asker.explain(sql) if self.dry_run else self.asker.ask(sql, fresh=fresh)
+
+    def explain(self, sql: str) -> None:
+        """Show what a query would do and cost; free."""
+        try:
+            self.show(self.asker.explain(sql))
+        finally:
+            self._let_go_of_once()
+
+    def show_last(self) -> None:
+        """What was shown last, again: free, perhaps in another mode or to another place. Raises InvalidArgument."""
+        if self.last is None:
+            raise InvalidArgument("there is no answer yet.")
+        try:
+            self._check_output()
+            self.show(self.last)
+        finally:
+            self._let_go_of_once()
+
+    def show(self, shown: Shown) -> None:
+        """Write it in the mode to where answers go; below it or on standard error what it cost."""
+        notes = "\n".join(shown.notes) if isinstance(shown, Result) else ""
+        target = self._once or self._output
+        if target is not None:
+            self._write_to(target, shown)
+        elif self.interactive and self.mode in FOR_PEOPLE:
+            body = written(shown, self.mode, most_rows=self.most_rows).decode().removesuffix("\n")
+            self.pager.show(body, dim(notes, sys.stdout))
+            return
+        else:
+            say_bytes(written(shown, self.mode, first=not self._answers))
+            self._answers += 1
+        if notes:
+            say(dim(notes, sys.stderr), sys.stderr)
+
+    def _write_to(self, target: Target, shown: Shown) -> None:
+        try:
+            target.write(written(shown, self.mode, first=not target.answers))
+        except FileFailed:  # it is paid for
+            say(written(shown, BOX).decode().removesuffix("\n"))
+            raise
+
+    def set_mode(self, word: str) -> None:
+        """Raises InvalidArgument."""
+        self.mode = checked_mode(word)
+
+    def write_to(self, path: str | Path | None) -> None:
+        """Send answers to a file from now on, or to the screen again. Raises InvalidArgument."""
+        target = None if path is None else Target(path)
+        if self._output is not None:
+            self._output.close()
+        self._output = target
+
+    def write_once_to(self, path: str | Path) -> None:
+        """Send the next answer to a file. Raises InvalidArgument."""
+        target = Target(path)
+        self._let_go_of_once()
+        self._once = target
+
+    @property
+    def target(self) -> str | None:
+        """The file that answers go to."""
+        return None if self._output is None else str(self._output.path)
+
+    def close(self) -> None:
+        """Let go of files."""
+        self._let_go_of_once()
+        self.write_to(None)
+
+    def _let_go_of_once(self) -> None:
+        if self._once is not None:
+            self._once.close()
+        self._once = None
+
+    def _check_output(self) -> None:
+        """Refuse, before it is paid for, an answer that could not be written."""
+        target = self._once or self._output
+        if self.mode != PARQUET:
+            return
+        if target is None and (self.interactive or sys.stdout.isatty()):
+            raise InvalidArgument("a Parquet file is no text for a screen.", hint="Send it to a file: .once FILE.")
+        if (self._answers if target is None else target.answers) > 0:
+            raise InvalidArgument("a Parquet file holds one answer.", hint="Name another file for the next.")
+
+    def _tell_planning(self, sql: str) -> None:
+        """How long planning takes: by the text and declared facts alone, so that it may be told."""
+        start = time.perf_counter()
+        with contextlib.suppress(DPSQLError):  # it is raised again where it is asked
+            self.asker.explain(sql)
+            say(dim(f"planned in {time.perf_counter() - start:.3f} s ({_WITHHELD})", sys.stderr), sys.stderr)

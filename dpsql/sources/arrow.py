@@ -1,0 +1,71 @@
+"""Tables of Arrow and of Polars as frames, column by column, with the types that they have there.
+
+What is there already is taken as it is: no cell is looked at. What can be read once only, a reader of batches or a lazy
+query, is run when the table is opened, and its result is the table: what the query does before that is the owner's.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pandas as pd
+
+from dpsql.errors import InvalidSchema
+
+
+def framed(source: object) -> object:
+    """The source as a DataFrame where it is a table of Arrow or Polars; else itself. Raises InvalidSchema for what
+    cannot be brought to Arrow."""
+    for library, frame_of in (("polars", _of_polars), ("pyarrow", _of_arrow)):
+        module = sys.modules.get(library)  # nothing can be of a library that is not there yet
+        found = None if module is None else frame_of(module, source)
+        if found is not None:
+            return found
+    return source
+
+
+def _of_polars(polars: Any, source: object) -> pd.DataFrame | None:
+    if isinstance(source, polars.LazyFrame):
+        source = source.collect()
+    if not isinstance(source, polars.DataFrame):
+        return None
+    arrow, empty = needs_arrow("a Polars frame"), source.clear()
+    strange = [name for name in source.columns if not _has_type(empty.get_column(name))]
+    if strange:
+        raise InvalidSchema(
+            f'column "{strange[0]}" has a type that Arrow has not: {source.schema[strange[0]]}.',
+            hint="Leave it out, or cast it.",
+        )
+    return _of_arrow(arrow, source.to_arrow())
+
+
+def _has_type(column: Any) -> bool:
+    """Whether Arrow has the type of a column without rows."""
+    try:
+        column.to_arrow()
+    except Exception:  # noqa: BLE001 - whatever Polars says of it
+        return False
+    return True
+
+
+def needs_arrow(what: str) -> Any:
+    """The library pyarrow. Raises InvalidSchema where it is not installed: `what` is read by way of it."""
+    try:
+        import pyarrow  # type: ignore[import-untyped]
+    except ImportError:
+        raise InvalidSchema(f"{what} is read by way of pyarrow.", hint="pip install pyarrow") from None
+    return pyarrow
+
+
+def _of_arrow(arrow: Any, source: Any) -> pd.DataFrame | None:
+    if isinstance(source, arrow.RecordBatchReader):
+        source = source.read_all()
+    if isinstance(source, arrow.RecordBatch):
+        source = arrow.Table.from_batches([source])
+    if not isinstance(source, arrow.Table):
+        return None
+    columns = {place: pd.Series(pd.arrays.ArrowExtensionArray(column)) for place, column in enumerate(source.columns)}
+    frame = pd.DataFrame(columns, index=pd.RangeIndex(source.num_rows))
+    frame.columns = pd.Index(source.column_names, dtype=object)
+    return frame

@@ -1,0 +1,163 @@
+"""Tables that lie in files which an engine reads itself: Parquet, and the tables of DuckDB's databases; and those that
+were brought from elsewhere once, to be read by that engine.
+
+Of files here is only which they are; no byte of one is read. The list is made once, when a table is opened, and is held
+against what lies there before and after each run: files that change in between are no table.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+
+from dpsql.errors import InvalidArgument, InvalidSchema
+from dpsql.schema.frozen import dataclass
+from dpsql.sources.files import BROKEN, broken, files_of
+
+PARQUET_ENDINGS = (".parquet", ".pq")
+DATABASE_ENDINGS = (".duckdb", ".ddb")
+Stamp = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ParquetFiles:
+    """The rows of one or more Parquet files of the same columns."""
+
+    files: tuple[Path, ...]
+
+    def __str__(self) -> str:
+        return self.files[0].name if len(self.files) == 1 else f"{len(self.files)} files"
+
+
+@dataclass(frozen=True)
+class PartedFiles:
+    """As ParquetFiles, of which each holds the rows with one value of a column, which its name says: `values`, one for
+    each file, as written. A row with another value there is nobody's."""
+
+    files: tuple[Path, ...]
+    column: str
+    values: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.files[0].name if len(self.files) == 1 else f"{len(self.files)} files"
+
+
+@dataclass(frozen=True)
+class DatabaseTable:
+    """A table of a database of DuckDB in a file."""
+
+    file: Path
+    table: str
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return (self.file,)
+
+    def __str__(self) -> str:
+        return f"{self.file.name}, table {self.table}"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Brought:
+    """What a program of the owner's gave, once: a DataFrame of Arrow's columns (`programs`). It changes no more."""
+
+    frame: pd.DataFrame
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+StoredFiles = ParquetFiles | PartedFiles | DatabaseTable
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The files that a table was read of, once, and what they were like before that."""
+
+    files: tuple[Path, ...]
+    stamps: tuple[Stamp, ...]
+    table: str = ""
+    """Which one of a database."""
+
+
+class SourceChanged(Exception):
+    """Files of a table changed while it was read; nothing that was read is released."""
+
+    def __init__(self, source: StoredFiles) -> None:
+        super().__init__(str(source))
+        self.changed_files = str(source)
+
+
+def stored_files(path: Path, table: str | None = None) -> StoredFiles | None:
+    """The table at a path; None where the path is of text. Raises InvalidSchema, InvalidArgument."""
+    ending = path.suffix.casefold()
+    if ending in DATABASE_ENDINGS:
+        if not isinstance(table, str) or not table:
+            raise InvalidSchema(f"{path.name} is a database: which table of it?", hint='Add table="orders".')
+        stamps_of((path,))
+        return DatabaseTable(path.absolute(), table)
+    if table is not None:
+        raise InvalidArgument(f"table= is of databases ({', '.join(DATABASE_ENDINGS)}), and {path.name} is none.")
+    if ending not in PARQUET_ENDINGS:
+        return None
+    parted = parted_files(path)
+    if parted is not None:
+        return parted
+    files = files_of(path)
+    stamps_of(files)
+    return ParquetFiles(tuple(each.absolute() for each in files))
+
+
+_PART = re.compile(r"\{([^{}]+)\}")
+
+
+def parted_files(path: Path) -> PartedFiles | None:
+    """The files of a path with the name of a column in braces, each with what stands in its place; None for a path
+    without one, or of a file of that very name. Raises InvalidSchema."""
+    marks = _PART.findall(str(path))
+    if not marks or path.is_file():
+        return None
+    place, mark = next((place, part) for place, part in enumerate(path.parts) if _PART.search(part))
+    before, after = _PART.split(mark)[0], _PART.split(mark)[-1]
+    if len(marks) > 1 or any(sign in before + after for sign in "*?[") or "**" in str(path):
+        raise InvalidSchema(
+            f"{path}: one column in braces says which part a file is.",
+            hint='Write path = "orders/{day}.parquet", or "orders/{day}/*.parquet".',
+        )
+    files = files_of(Path(*path.parts[:place], f"{before}*{after}", *path.parts[place + 1 :]))
+    stamps_of(files)
+    found = [each.parts[place] for each in files]
+    values = tuple(part[len(before) : len(part) - len(after)] for part in found)
+    return PartedFiles(tuple(each.absolute() for each in files), marks[0], values)
+
+
+def stamps_of_source(source: StoredFiles) -> tuple[Stamp, ...]:
+    """As `stamps_of`, of a source; of a database's log too, where there is one."""
+    return stamps_of(files_in(source))
+
+
+def files_in(source: StoredFiles) -> tuple[Path, ...]:
+    """The files that hold a source: a database that was not closed has a log beside it."""
+    if not isinstance(source, DatabaseTable):
+        return source.files
+    log = source.file.with_name(f"{source.file.name}.wal")
+    return (source.file, log) if log.is_file() else (source.file,)
+
+
+def stamps_of(files: tuple[Path, ...]) -> tuple[Stamp, ...]:
+    """What tells that a file is still the same: device, inode, size, and times of its last changes. Raises
+    InvalidSchema where one is not there."""
+    return tuple(map(_stamp, files))
+
+
+def _stamp(file: Path) -> Stamp:
+    try:
+        stat = file.stat()
+    except BROKEN as error:
+        raise broken(file, error) from None
+    if not file.is_file():
+        raise InvalidSchema(f"no file {file}.")
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns

@@ -1,0 +1,117 @@
+"""Pictures of answers: each value where it was released, each bar as long as its interval."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpsql
+from dpsql.errors import InvalidArgument
+
+mpl.use("Agg")
+
+FRAME = pd.DataFrame(
+    {
+        "k": ["a", "b$", "c\n", None] * 50,
+        "n": [1, 2, 3, 4] * 50,
+        "d": pd.to_datetime(["2020-01-01", "2020-02-01", "2020-03-01", "2020-04-01"] * 50),
+        "x": [1.0, 2.0, 3.0, 4.0] * 50,
+    }
+)
+FACTS: dict[str, Any] = {
+    "bounds": {"x": (0, 5), "n": (1, 4)},
+    "keys": {"k": ["a", "b$", "c\n", None], "d": ["2020-01-01", "2020-02-01", "2020-03-01", "2020-04-01"]},
+}
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    from matplotlib import pyplot
+
+    yield
+    pyplot.close("all")
+
+
+def ask(sql: str, **more: Any) -> dpsql.Result:
+    return dpsql.query(FRAME, sql, **{"epsilon": 1, **FACTS, **more})
+
+
+def points_of(axis: Any) -> tuple[list[Any], list[Any]]:
+    return list(axis.lines[0].get_xdata()), list(axis.lines[0].get_ydata())
+
+
+def bars_of(axis: Any) -> list[Any]:
+    return [segment.tolist() for segment in axis.collections[0].get_segments()]
+
+
+def test_groups_are_dots_with_bars() -> None:
+    answer = ask("SELECT k, COUNT(*) AS n, AVG(x) AS a FROM t GROUP BY k")
+    figure = answer.plot()
+    assert [axis.get_title(loc="left") for axis in figure.axes] == ["n", "a"]
+    held = answer.to_pandas(intervals=True)
+    for axis, name in zip(figure.axes, ("n", "a"), strict=True):
+        assert points_of(axis) == (held[name].tolist(), [0, 1, 2, 3])
+        ends = zip(held[f"{name}_low"], held[f"{name}_high"], strict=True)
+        assert bars_of(axis) == [[[low, row], [high, row]] for row, (low, high) in enumerate(ends)]
+    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["a", r"b\$", "c ", "NULL"]
+    assert [text.get_text() for text in figure.texts] == ["95 % intervals, epsilon 1"]
+
+
+@pytest.mark.parametrize("key", ["n", "d"])
+def test_numbers_and_dates_lie_along_a_line(key: str) -> None:
+    answer = ask(f"SELECT {key}, AVG(x) AS a FROM t GROUP BY {key} ORDER BY a DESC")
+    (axis,) = answer.plot(level=0.5).axes
+    held = answer.to_pandas(intervals=True, level=0.5).sort_values(key)
+    assert list(axis.lines[0].get_ydata()) == held["a"].tolist()
+    assert axis.get_xlabel() == key
+    lengths = [segment[1][1] - segment[0][1] for segment in bars_of(axis)]
+    np.testing.assert_allclose(lengths, held["a_high"] - held["a_low"])
+
+
+def test_one_row_and_values_without_intervals() -> None:
+    figure = ask("SELECT COUNT(*) AS n, MEDIAN(x) AS m FROM t").plot()
+    assert [len(axis.lines[0].get_xdata()) for axis in figure.axes] == [1, 1]
+    assert bars_of(figure.axes[1]) == []
+
+
+def test_only_the_first_groups_are_drawn() -> None:
+    frame = pd.DataFrame({"k": [f"key {number:02}" for number in range(40)] * 9})
+    answer = dpsql.query(frame, "SELECT k, COUNT(*) FROM t GROUP BY k", epsilon=1, keys={"k": sorted(set(frame["k"]))})
+    figure = answer.plot()
+    assert len(figure.axes[0].get_yticklabels()) == 30
+    assert figure.texts[0].get_text().startswith("and 10 more groups")
+
+
+def test_what_is_null_is_not_drawn() -> None:
+    answer = ask("SELECT k, VAR_SAMP(x) AS v FROM t WHERE x > 4 GROUP BY k", epsilon=0.01)
+    (axis,) = answer.plot().axes
+    assert len(axis.lines[0].get_xdata()) == answer.df["v"].notna().sum()
+
+
+def test_answers_over_answers_and_public_tables() -> None:
+    later = ask("SELECT k, n * 2 AS twice FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k) AS s")
+    assert [axis.get_title(loc="left") for axis in later.plot().axes] == ["twice"]
+    table = dpsql.Table(FRAME, public=True)
+    public = dpsql.query({"t": table, "p": FRAME}, "SELECT k, COUNT(*) AS n FROM t GROUP BY k", epsilon=1)
+    assert [axis.get_title(loc="left") for axis in public.plot().axes] == ["n"]
+
+
+def test_what_cannot_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidArgument, match="no column of numbers"):
+        ask("SELECT MODE(k) AS m FROM t").plot()
+    answer = ask("SELECT COUNT(*) FROM t")
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(InvalidArgument, match="pip install matplotlib"):
+        answer.plot()
+
+
+def test_a_picture_is_written(tmp_path: Path) -> None:
+    ask("SELECT k, COUNT(*) AS n FROM t GROUP BY k").plot().savefig(tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,145 @@
+"""Answers in forms that travel: what is written is what was released, and can be read again."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dpsql
+from dpsql.answer.forms import Column, as_arrow, as_csv, as_json
+from dpsql.answer.render import names_of_ends
+from dpsql.errors import InvalidArgument
+from dpsql.schema.columns import Type
+
+KEYS = ["a|b", "b\nc", "", " d ", 'say "x", y', None]
+FRAME = pd.DataFrame(
+    {
+        "k": KEYS * 40,
+        "x": [1.25, 2.5, 3.0, None, 0.0, 5.0] * 40,
+        "d": pd.to_datetime(["2020-02-29", "2021-05-05", None] * 80),
+        "t": pd.to_datetime(["2020-02-29 01:02:03.000004"] * 240),
+    }
+)
+FACTS: dict[str, Any] = {
+    "bounds": {"x": (0, 5), "d": ("2020-01-01", "2022-01-01"), "t": ("2020-01-01", "2022-01-01")},
+    "keys": {"k": KEYS},
+}
+SQL = (
+    "SELECT k, COUNT(*) AS n, AVG(x) AS a, COUNT(x) > 3 AS b, MEDIAN(t) AS t, CAST(MEDIAN(d) AS DATE) AS d "
+    "FROM t GROUP BY k"
+)
+
+
+@pytest.fixture(scope="module")
+def answer() -> dpsql.Result:
+    return dpsql.query(FRAME, SQL, epsilon=1, **FACTS)
+
+
+def test_csv_holds_each_value_and_its_interval(answer: dpsql.Result) -> None:
+    rows = list(csv.DictReader(io.StringIO(answer.to_csv(), newline="")))
+    held = answer.to_pandas(intervals=True)
+    assert list(rows[0]) == list(held.columns)
+    assert [row["k"] for row in rows] == [key or "" for key in held["k"].fillna("")]
+    for name in ("n", "n_low", "n_high", "a", "a_low", "a_high"):
+        assert [float(row[name]) for row in rows] == held[name].tolist()
+    assert {row["b"] for row in rows} <= {"true", "false"}
+    assert [pd.Timestamp(row["t"]) for row in rows] == held["t"].tolist()
+    assert all("." not in row["n_low"] for row in rows), "ends of whole numbers are whole"
+
+
+def test_csv_is_read_again_by_its_own_reader(answer: dpsql.Result, tmp_path: Path) -> None:
+    text = answer.to_csv(tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_bytes().decode() == text
+    assert '\n"",' not in text.splitlines()[0]
+    lines = {line.split(",")[0] for line in text.splitlines()}
+    assert {'""', '" d "'} <= lines, "empty text and spaces stand in quotes, NULL does not"
+    assert answer.to_csv(delimiter=";").splitlines()[0] == text.splitlines()[0].replace(",", ";")
+
+
+def test_json_has_an_object_for_each_row(answer: dpsql.Result) -> None:
+    rows = json.loads(answer.to_json())
+    held = answer.to_pandas(intervals=True)
+    assert [row["k"] for row in rows] == [None if pd.isna(key) else key for key in held["k"]]
+    assert [row["n"] for row in rows] == held["n"].tolist()
+    assert [row["a_high"] for row in rows] == held["a_high"].tolist()
+    lines = answer.to_json(lines=True).splitlines()
+    assert [json.loads(line) for line in lines] == rows
+    bare = json.loads(answer.to_json(intervals=False))
+    assert list(bare[0]) == list(answer.df.columns)
+
+
+def test_ends_that_are_open_and_what_is_not_finite() -> None:
+    columns = [Column("x", Type.REAL, [1.0, None]), Column("x_low", Type.REAL, [-math.inf, math.nan])]
+    assert json.loads(as_json(columns)) == [{"x": 1.0, "x_low": None}, {"x": None, "x_low": None}]
+    assert as_csv(columns) == "x,x_low\n1.0,-inf\n,nan\n"
+
+
+def test_markdown_is_a_table_of_as_many_cells(answer: dpsql.Result) -> None:
+    lines = answer.to_markdown().splitlines()
+    assert len(lines) == len(answer) + 2
+    assert {line.replace("\\|", "").count("|") for line in lines} == {lines[0].count("|")}
+    assert "a\\|b" in answer.to_markdown()
+
+
+def test_html_is_what_a_notebook_shows(answer: dpsql.Result, tmp_path: Path) -> None:
+    assert answer.to_html(tmp_path / "t.html") == answer._repr_html_()
+
+
+def test_arrow_polars_and_parquet_hold_the_same(answer: dpsql.Result, tmp_path: Path) -> None:
+    table = answer.to_arrow(intervals=True)
+    kinds = {"k": pa.string(), "n": pa.int64(), "n_low": pa.float64(), "b": pa.bool_(), "d": pa.date32()}
+    assert {name: table.schema.field(name).type for name in kinds} == kinds
+    assert table.schema.field("t").type == pa.timestamp("us")
+    held = answer.to_pandas(intervals=True)
+    assert table.column_names == list(held.columns)
+    assert table["n_high"].to_pylist() == held["n_high"].tolist()
+    assert table["k"].to_pylist() == [None if pd.isna(key) else key for key in held["k"]]
+    assert answer.footer in table.schema.metadata[b"dpsql"].decode()
+    answer.to_parquet(tmp_path / "t.parquet")
+    assert pq.read_table(tmp_path / "t.parquet").equals(table)
+    assert answer.to_polars(intervals=True).equals(pl.from_arrow(table))
+    assert pl.DataFrame(answer).columns == list(answer.df.columns), "by Arrow's stream interface"
+    assert pa.table(answer).column_names == list(answer.df.columns)
+
+
+def test_whole_numbers_beyond_64_bits_are_decimals() -> None:
+    table = as_arrow([Column("n", Type.INTEGER, [2**70, None, -1])], {})
+    assert table["n"].to_pylist() == [2**70, None, -1]
+
+
+def test_a_column_by_its_name(answer: dpsql.Result) -> None:
+    assert answer["n"].tolist() == answer.df["n"].tolist()
+    with pytest.raises(InvalidArgument, match="no column .nn."):
+        answer["nn"]
+    with pytest.raises(InvalidArgument, match="no column 3"):
+        answer[3]  # type: ignore[index]
+
+
+def test_names_of_ends_never_take_another_columns() -> None:
+    assert names_of_ends(["n", "n_low"], {"n": 1}) == {"n": ("n_low_", "n_high_")}
+    assert names_of_ends(["n", "k"], {"n": 1}) == {"n": ("n_low", "n_high")}
+    answer = dpsql.query(FRAME, "SELECT COUNT(*) AS n, SUM(x) AS n_low FROM t", epsilon=1, **FACTS)
+    held = answer.to_pandas(intervals=True)
+    assert held["n_low"].tolist() == answer.df["n_low"].tolist()
+    assert (held["n_low_"] <= held["n"]).all()
+    assert "n_low_" in answer.intervals()
+
+
+def test_an_answer_without_rows_and_a_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    none = dpsql.query(FRAME, "SELECT k, COUNT(*) AS n FROM t GROUP BY k HAVING COUNT(*) > 10000", epsilon=1, **FACTS)
+    assert none.to_csv() == "k,n,n_low,n_high\n"
+    assert json.loads(none.to_json()) == []
+    assert none.to_arrow().num_rows == 0
+    monkeypatch.setitem(__import__("sys").modules, "polars", None)
+    with pytest.raises(InvalidArgument, match="needs polars"):
+        none.to_polars()

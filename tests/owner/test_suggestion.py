@@ -1,0 +1,130 @@
+"""An owner's file begun: types by fixed rules, and nothing else of the data."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import dpsql
+from dpsql.errors import InvalidArgument, InvalidSchema
+from dpsql.owner import check, init, suggest_schema
+from dpsql.owner.suggestion import type_of_cells
+from dpsql.shell.cli import Exit, main
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (["1", "-2", "+3", "0"], "integer"),
+        (["1", "99999999999999999999999999"], "integer"),
+        (["1", "2.5"], "real"),
+        (["1e5", ".5"], "text"),
+        (["1e5", "3."], "real"),
+        (["01234", "9"], "text"),
+        (["true", "FALSE"], "boolean"),
+        (["1", "true"], "text"),
+        (["2020-02-29", None], "date"),
+        (["2020-02-30"], "text"),
+        (["2020-01-01 10:00", "2020-01-01T10:00:00.5"], "timestamp"),
+        (["2020-01-01", "2020-01-01 10:00"], "timestamp"),
+        (["1", "x"], "text"),
+        (["nan", "inf"], "text"),
+        ([" "], "text"),
+        ([None], "text"),
+        ([], "text"),
+    ],
+)
+def test_a_type_is_the_first_that_all_cells_fit(cells: list[str | None], kind: str):
+    assert type_of_cells(pd.Series(cells, dtype="str")) == kind
+
+
+def written(folder: Path, name: str, text: str) -> str:
+    (folder / name).mkdir()
+    (folder / name / "people.csv").write_text(text)
+    return init([folder / name / "people.csv"]).read_text()
+
+
+def test_files_of_the_same_types_give_the_same_file(tmp_path: Path):
+    one = written(tmp_path, "a", "person_id,age,city\n1,30,x\n")
+    other = written(tmp_path, "b", "person_id,age,city\n" + "77,-5000000,Zebulon\n" * 3000)
+    assert one == other
+    assert one != written(tmp_path, "c", "person_id,age,city\n1,30.5,x\n")
+
+
+def test_nothing_of_the_rows_is_in_it(tmp_path: Path):
+    text = written(tmp_path, "a", "person_id,age,city,born\n31337,4711,Zebulon,1999-12-31\n")
+    assert not re.search("31337|4711|Zebulon|1999", text)
+    declared = tomllib.loads(text)["tables"]["people"]
+    assert set(declared) == {"path", "columns"}  # no bound, key, limit, unit or version is said
+    assert all(set(facts) == {"type"} for facts in declared["columns"].values())
+    assert text.count("check the type") == 4
+    assert "TODO bounds" in text
+    assert '# unit = "person_id"  # TODO' in text
+    assert "*.ledger" in text
+
+
+def test_it_is_an_owners_file(tmp_path: Path):
+    (tmp_path / "odd.csv").write_text('"a b","x\ty",z"q,é,"in,it"\n1,2,3,4,5\n')
+    target = init([tmp_path / "odd.csv"])
+    assert check(target) == ()
+    session = dpsql.Session(schema=dpsql.Schema.from_toml(target), budget=dpsql.Budget(1))
+    session.query('SELECT COUNT("in,it") AS n FROM odd', epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "guessed"),
+    [
+        *(("person_id", True), ("customerId", True), ("id", True), ("Patient", True), ("user-no", True)),
+        *(("paid", False), ("age", False), ("idea", False), ("humid", False)),
+    ],
+)
+def test_units_are_guessed_by_name_alone(name: str, guessed: bool):
+    text = suggest_schema(pd.DataFrame({name: [1]}))
+    assert (f'# unit = "{name}"' in text) is guessed
+
+
+def test_frames_have_the_types_of_their_storage():
+    frame = pd.DataFrame({"a": [1], "b": [1.5], "c": ["1"], "d": [True], "e": pd.to_datetime(["2020-01-01"])})
+    columns = tomllib.loads(suggest_schema(frame, "t"))["tables"]["t"]["columns"]
+    assert [facts["type"] for facts in columns.values()] == ["integer", "real", "text", "boolean", "timestamp"]
+    assert dpsql.suggest_schema(frame, "t") == suggest_schema(frame, "t")
+
+
+def test_parquet_files_have_theirs(tmp_path: Path):
+    pd.DataFrame({"a": [1], "b": ["x"]}).to_parquet(tmp_path / "p.parquet")
+    columns = tomllib.loads(init([tmp_path / "p.parquet"]).read_text())["tables"]["p"]["columns"]
+    assert {name: facts["type"] for name, facts in columns.items()} == {"a": "integer", "b": "text"}
+
+
+def test_a_file_that_is_there_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "p.csv").write_text("a\n1\n")
+    (tmp_path / "p.toml").write_text("mine")
+    assert main(["init", str(tmp_path / "p.csv")]) == Exit.USAGE
+    assert "it stays" in capsys.readouterr().err
+    assert (tmp_path / "p.toml").read_text() == "mine"
+    assert main(["init", str(tmp_path / "p.csv"), "--output", str(tmp_path / "q.toml")]) == 0
+    assert "*.ledger in .gitignore" in capsys.readouterr().out
+    assert tomllib.loads((tmp_path / "q.toml").read_text())["tables"]["p"]["path"] == "p.csv"
+
+
+def test_several_files_are_several_tables(tmp_path: Path):
+    (tmp_path / "sub").mkdir()
+    for name in ("a.csv", "sub/b.csv"):
+        (tmp_path / name).write_text("x\n1\n")
+    target = init([tmp_path / "a.csv", tmp_path / "sub" / "b.csv"])
+    assert target.name == "dpsql.toml"
+    assert {name: table["path"] for name, table in tomllib.loads(target.read_text())["tables"].items()} == {
+        "a": "a.csv",
+        "b": "sub/b.csv",
+    }
+    with pytest.raises(InvalidArgument, match="two files give a table"):
+        init([tmp_path / "a.csv", tmp_path / "sub" / "A.csv"])
+    with pytest.raises(InvalidArgument):
+        init([])
+    with pytest.raises(InvalidSchema):
+        init([tmp_path / "nowhere.csv"])
+    assert not (tmp_path / "nowhere.toml").exists()

@@ -1,0 +1,73 @@
+"""The pages: each is in the site's navigation, every link leads somewhere, and what code fills in is whole."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+from dpsql import errors
+from dpsql.shell.commands import COMMANDS
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+_CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors of a page's heads, as GitHub and the site make them."""
+    bare = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    heads = re.findall(r"^#+ +(.*)$", bare, re.MULTILINE)
+    texts = (re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", head) for head in heads)
+    return {re.sub(r"[^\w\- ]", "", text.lower()).strip().replace(" ", "-") for text in texts}
+
+
+def broken(page: Path, text: str) -> list[str]:
+    """The links of a page to other pages, files and heads here that lead nowhere."""
+    lost = []
+    for link in _LINK.findall(_CODE.sub("", text)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors_of(target)):
+            lost.append(link)
+    return lost
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", ROOT / "SECURITY.md", *PAGES], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_links_lead_somewhere(page: Path) -> None:
+    assert broken(page, page.read_text(encoding="utf-8")) == []
+
+
+def test_a_lost_link_is_seen() -> None:
+    assert broken(ROOT / "README.md", "[a](docs/nowhere.md) [b](docs/sql.md#nowhere) `[c](d)` [e](docs/sql.md)") == [
+        "docs/nowhere.md",
+        "docs/sql.md#nowhere",
+    ]
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    hooks = runpy.run_path(str(DOCS / "reference" / "hooks.py"))
+    first, *groups = hooks["navigation"](DOCS)
+    listed = [first, *(page for group in groups for pages in group.values() for page in pages)]
+    assert sorted(listed) == sorted(page.relative_to(DOCS).as_posix() for page in PAGES)
+    named = {name for names in hooks["GROUPS"].values() for name in names}
+    assert all((DOCS / name).exists() for name in named)
+
+
+def test_what_code_fills_in_is_whole() -> None:
+    hooks = runpy.run_path(str(DOCS / "reference" / "hooks.py"))
+    pages = [(DOCS / "reference" / f"{name}.md").read_text(encoding="utf-8") for name in ("cli", "errors")]
+    command, tree = (hooks["on_page_markdown"](page) for page in pages)
+    assert "made by code" not in command + tree
+    assert "--no-ledger" in command
+    assert all(f"| `{each.name}" in command for each in COMMANDS)
+    kinds = [name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)]
+    assert all(f"- `{kind}`: " in tree for kind in kinds)
