@@ -64,7 +64,7 @@ def _spans(
     """For each output with intervals its values and their ends, in so many rows; None where it is no number."""
     spans: list[tuple[list[float | None], list[float], list[float]] | None] = []
     for place in _enclosed(answer, bounds):
-        if answer.types[place].temporal:
+        if not answer.types[place].numeric:
             spans.append(None)
             continue
         vector, (low, high) = answer.vectors[place], bounds[answer.names[place]]

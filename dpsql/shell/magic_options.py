@@ -12,7 +12,7 @@ NUMBERS = ("--epsilon", "--delta", "--rho", "--error", "--yes-up-to")
 WORDS = ("--mechanism",)
 FLAGS = ("--fresh", "--plot", "--dry-run", "--yes")
 _OPTION = re.compile(r"(--[^\s=]*)(?:=|\s+|$)(\S*)\s*")
-_BEGINS_SQL = re.compile(r"\s*(?:\(|(?:select|with|explain|show|describe|desc)\s)", re.IGNORECASE)
+_BEGINS_SQL = re.compile(r"\s*(?:\(|(?:select|with|explain\s+privacy|show|describe|desc)\s)", re.IGNORECASE)
 _KEPT = re.compile(r"([^<'\"]*?)\s*(=?)\s*<<(.*)", re.DOTALL)
 USAGE = """\
 %dpsql SELECT ...          ask; or %%dpsql with the query in the cell below it. In front of the query may stand

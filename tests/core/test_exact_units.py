@@ -131,11 +131,13 @@ def test_a_thousand_ids_of_a_text_file_are_a_thousand_people(tmp_path: Any):
     ids = list({rng.randrange(-(2**63), 2**63) for _ in range(500)} | {rng.randrange(2**63, 2**64) for _ in range(500)})
     path = tmp_path / "t.csv"
     path.write_text("u,v\n" + "".join(f"{each},1\n" for each in ids), encoding="utf-8")
-    for said in ('columns.u = { type = "integer" }', 'columns.u = { type = "integer", bounds = [0, 10] }',
-                 "columns.u = { bounds = [0, 1000] }"):  # fmt: skip
+    declared = ['columns.u = { type = "integer" }', 'columns.u = { type = "integer", bounds = [0, 10] }',
+                "columns.u = { bounds = [0, 1000] }"]  # fmt: skip
+    for place, said in enumerate(declared):
         text = f'[budget]\nepsilon = 1e9\n[tables.t]\npath = "t.csv"\nunit = "u"\nmax_rows = 1\n{said}\n'
-        (tmp_path / "t.toml").write_text(text, encoding="utf-8")
-        session = dpsql.Session(schema=dpsql.Schema.from_toml(tmp_path / "t.toml"))
+        schema = tmp_path / f"{place}.toml"  # each with a ledger of its own: another type is another unit
+        schema.write_text(text, encoding="utf-8")
+        session = dpsql.Session(schema=dpsql.Schema.from_toml(schema))
         assert session.query("SELECT COUNT(DISTINCT u) FROM t", epsilon=1e6).item() == len(ids)
 
 

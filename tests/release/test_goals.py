@@ -30,6 +30,7 @@ from dpsql.shell.asker import Asker
 from dpsql.shell.cli import main
 from dpsql.shell.magic import Magic
 from dpsql.shell.prompt import Prompt
+from dpsql.shell.shell import Shell
 from dpsql.sql.catalog import Catalog
 from tests.core.checks import B, Shape, U, run_exactly, stacked
 from tests.seeding import seed
@@ -584,9 +585,21 @@ def test_the_command_lines_epsilon_is_a_limit(tmp_path: Path):
     assert main([str(tmp_path / "t.csv"), "--budget", "1", "--epsilon", "0.1", "-c", f"{COUNT} WITHIN 5"]) == 1
 
 
+class Typed:
+    """A reader that was fed lines."""
+
+    def __init__(self, *lines: str) -> None:
+        self._lines = iter(lines)
+
+    def read(self, sign: str) -> str:
+        return next(self._lines)
+
+    def remember(self, statement: str) -> None: ...
+
+
 def test_the_prompt_takes_it_in_the_text(capsys: pytest.CaptureFixture[str]):
-    asker, lines = session(1), iter([f"{COUNT} WITHIN 5;", ".epsilon 0.1", f"{COUNT} WITHIN 3;", ".quit"])
-    Prompt(Asker(asker), "1", lambda _: next(lines)).run()
+    asker, typed = session(1), Typed(f"{COUNT} WITHIN 5;", ".epsilon 0.1", f"{COUNT} WITHIN 3;", ".quit")
+    Prompt(Shell(Asker(asker), interactive=False), "1", typed).run()
     assert "an answer within 3 at 95 % costs epsilon 0.8319, and 0.1 is allowed" in capsys.readouterr().err
     assert [entry.cost.epsilon for entry in asker.ledger()] == [FOUND]
 
@@ -598,7 +611,7 @@ def test_a_notebook_takes_it_in_the_text(capsys: pytest.CaptureFixture[str]):
     plan = magic.line(f"explain {COUNT} WITHIN 5")
     assert plan is not None
     assert plan.to_dict()["epsilon"] == float(FOUND)
-    answer = magic.cell("--epsilon 1", f"{COUNT}\nWITHIN 5 CONFIDENCE 95;")
+    answer = magic.cell("--yes --epsilon 1", f"{COUNT}\nWITHIN 5 CONFIDENCE 95;")
     assert isinstance(answer, dpsql.Result)
     assert answer.loss.epsilon == FOUND
     with pytest.raises(InvalidPrivacyParameter, match="0.1 is allowed"):
