@@ -30,8 +30,8 @@ FLOORS = (  # folders of dpsql/ and files of its root, lowest floor first; rooms
 BUDGETS = {  # raised with a reason, never by accident
     "folders in the root": 13,
     "files in the root": 6,
-    "lines of code in core": 5355,
-    "lines of docstrings and comments in core": 1585,
+    "lines of code in core": 5730,
+    "lines of docstrings and comments in core": 1665,
 }
 GUESTS = {  # a name from outside, and the rooms or modules that may use it
     "pandas": ("executors", "sources", "accounting", "answer", "session", "owner", "shell", "testing", "__init__"),

@@ -210,6 +210,11 @@ class Watch:
             return True
         return all(self.filter.admits(total) for total in self._account.concerned(cost, parts))
 
+    @property
+    def total(self) -> Cost:
+        """One cost that is at least the sum for every unit."""
+        return self._account.at_most()
+
     def fits(self, other: Filter) -> bool:
         """Whether what was entered would be admitted by another filter too."""
         under = copy(self)

@@ -19,11 +19,11 @@ from dpsql.core.ledger import claims, clock
 from dpsql.core.ledger import text as ledger_text
 from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.anchor import read_anchor
-from dpsql.core.ledger.book import Book
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.exceeded import ASKED, Asked, exceeded
 from dpsql.core.ledger.filters import NOTHING, Remaining, Spent
 from dpsql.core.ledger.lines import FORMAT, Answer, Claim, Dropped, Entry, From, Note, Renewed, UnitOf
+from dpsql.core.ledger.sharing import SharedBook
 from dpsql.core.ledger.state import HeldClaim
 from dpsql.core.ledger.store import RESTORE, MemoryStore, Store
 from dpsql.core.ledger.text import Rules
@@ -35,7 +35,7 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.002, 0.05
 """Seconds between two looks at whether an answer is there."""
 
 
-class Ledger(Book):
+class Ledger(SharedBook):
     """The entries of one budget, under one neighbour relation. Any number of threads; with a file, of processes.
 
     analyst: whose charges these are; with shares for analysts in the budget, a charge has to fit into the share too.
@@ -260,7 +260,9 @@ class Ledger(Book):
                     hint="Open a session on it first: it takes the units of that session.",
                 )
             budget = state.budget.renewed(epsilon, delta)
-            if not state.watches[0].fits(budget.filter(self.rules.accountant)):
+            if state.shares.holdings:
+                self._check_room(budget)
+            elif not state.watches[0].fits(budget.filter(self.rules.accountant)):
                 raise InvalidPrivacyParameter(
                     f"{budget.loss} is less than what is spent already, {state.watches[0].spent()}.",
                     hint="A ledger never forgets: name a total that has room for it.",
@@ -302,8 +304,12 @@ class Ledger(Book):
     def _charge(self, entry: Entry, asked: Asked, units: Sequence[TableUnit], key: str | None = None) -> Entry:
         """Enter a charge, behind the units that are new and, with a key, a claim; inside a transaction."""
         check_units(self._state.units, units)
-        if not self._state.admits(entry.cost, entry.parts):
+        self._state.shares.check(entry.analyst)
+        before = self._requested(entry)
+        if before is None and not self._state.admits(entry.cost, entry.parts):
             raise exceeded(entry.cost, self._state.watches, entry.parts, asked)
+        if before is None:
+            self._check_runs(entry.analyst)
         now = self._now()
         for unit in units:
             if unit.table not in self._state.units:
@@ -314,8 +320,12 @@ class Ledger(Book):
         if key is not None:
             self._append(Claim(now, key, claims.this_process()))
             self._made[threading.get_ident(), key] = self._next.hash
+        if before is not None:
+            return before
         entry = replace(entry, time=now)
-        return replace(entry, number=self._append(entry))
+        entry = replace(entry, number=self._append(entry))
+        self._enter_request(entry)
+        return entry
 
     def _claimed(self, key: str) -> bool:
         """Whether somebody is at work on the answer of this key."""

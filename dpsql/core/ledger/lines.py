@@ -18,6 +18,7 @@ from typing import Any
 from dpsql.core.cost import Cost
 from dpsql.core.events import Approx, Concentrated, Event, Gaussian, Laplace, Pure
 from dpsql.core.ledger.account import Part
+from dpsql.core.ledger.share_lines import TAGS, Asked, Failed, Share, ShareLine, readers
 from dpsql.core.ledger.units import Place, TableUnit, UnitKind
 from dpsql.schema.frozen import dataclass
 
@@ -139,7 +140,7 @@ class From:
     format: int
 
 
-Line = Entry | Answer | Note | UnitOf | Claim | Dropped | Renewed | From
+Line = Entry | Answer | Note | UnitOf | Claim | Dropped | Renewed | From | ShareLine
 
 
 class UnknownLine(ValueError):
@@ -174,6 +175,8 @@ def _words_of(line: Line) -> tuple[str, dict[str, Any]]:
             return "renewed", {"epsilon": str(line.epsilon), "delta": str(line.delta), "reason": line.reason}
         case From():
             return "format", {"format": line.format}
+        case Share() | Asked() | Failed():
+            return TAGS[type(line)], line.words
 
 
 def read(text: str) -> Line:
@@ -290,4 +293,5 @@ _READERS: dict[object, Callable[[Mapping[str, Any]], Line]] = {
         _text(said["time"]), number(said["epsilon"]), number(said["delta"]), _text(said["reason"])
     ),
     "format": lambda said: From(_text(said["time"]), int(_place(said["format"]) or 0)),
+    **readers(number, _text, _place),
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -72,6 +73,28 @@ class Charges:
         if analyst is None:
             return [price.step for price in prices]
         return [price.step for price, whose in zip(prices, analysts, strict=True) if whose == analyst]
+
+    def steps_of(self, analyst: str | None) -> list[tuple[Cost, tuple[Part, ...]]]:
+        """The costs and parts of the charges of one analyst, or of those that say no name."""
+        _, analysts, _, prices = self._columns
+        return [price.step for price, whose in zip(prices, analysts, strict=True) if whose == analyst]
+
+    def analysts(self) -> set[str | None]:
+        """Who was charged."""
+        return set(self._columns[1])
+
+    def last_time(self, analyst: str) -> str:
+        """When an analyst was charged last; "" for never."""
+        times, analysts, _, _ = self._columns
+        return next((times[place] for place in reversed(range(len(times))) if analysts[place] == analyst), "")
+
+    def entry(self, number: int) -> Entry | None:
+        """The charge of the line of that number."""
+        place = bisect_left(self._numbers, number)
+        if place == len(self._numbers) or self._numbers[place] != number:
+            return None
+        times, analysts, labels, prices = self._columns
+        return Charge(times[place], analysts[place], labels[place], prices[place]).entry(number)
 
     def entries(self, start: int) -> Iterator[Entry]:
         """The charges as values, from that place on."""

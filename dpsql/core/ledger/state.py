@@ -11,7 +11,7 @@ from dpsql.core.cost import Cost
 from dpsql.core.ledger import text as ledger_text
 from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.budget import Budget
-from dpsql.core.ledger.filters import Remaining, Watch
+from dpsql.core.ledger.filters import Filter, Remaining, Watch
 from dpsql.core.ledger.lines import (
     FORMAT,
     Answer,
@@ -26,6 +26,8 @@ from dpsql.core.ledger.lines import (
     UnknownLine,
 )
 from dpsql.core.ledger.reading import Charge, Charges, read_line, read_line_1
+from dpsql.core.ledger.share_lines import Asked, Failed, Share
+from dpsql.core.ledger.shares import Shares
 from dpsql.core.ledger.store import LATER, RESTORE, UNREADABLE
 from dpsql.core.ledger.text import Rules
 from dpsql.core.ledger.units import TableUnit, check_units
@@ -57,13 +59,17 @@ class State:
     def __init__(self, rules: Rules, *, analyst: str | None, owner: bool, within: Budget | None = None) -> None:
         moves = rules.neighbours is Neighbours.BOUNDED
         self.rules, self.budget = rules, rules.budget
-        self.watches = [Watch(rules.budget.filter(rules.accountant), moves=moves)]
+        self._whole = Watch(rules.budget.filter(rules.accountant), moves=moves)
+        self.watches = [self._whole]
         if within is not None:
             tighter = within.filter(rules.accountant)
             self.watches.append(Watch(tighter, moves=moves, whose=" of this session's budget"))
         own = None if owner else rules.budget.filter_of(analyst, rules.accountant)
         if own is not None:
             self.watches.append(Watch(own, moves=moves, whose=f' for analyst "{analyst}"', analyst=analyst))
+        self._analyst = None if owner else analyst
+        self._own: Watch | None = None  # of a share that a line gave
+        self.shares = Shares()
         self.charges = Charges()
         self.answers: dict[str, tuple[int, str]] = {}
         self.paid: set[int] = set()  # charges that have their answer
@@ -131,7 +137,7 @@ class State:
             return
         self._enter(charges, others)
         if budget is not self.budget:
-            self.budget, self.watches[0].filter = budget, budget.filter(self.rules.accountant)
+            self.budget, self._whole.filter = budget, budget.filter(self.rules.accountant)
         self.last, self.time = Last(number, before, format_), latest
 
     def _enter(self, charges: Charges, others: Sequence[tuple[int, str, Line]]) -> None:
@@ -155,9 +161,27 @@ class State:
                 dropped = next((key for key, held in late_first if held.number == line.claim), None)
                 if dropped is not None:
                     del self.claims[dropped]
+            elif isinstance(line, Share | Asked | Failed):
+                self.shares.enter(line)
         self.charges.extend(charges)
         for each in self.watches:
             each.add_all(charges.steps(each.analyst))
+        self._watch_share()
+
+    def _watch_share(self) -> None:
+        """Hold the analyst by the share that a line has given, and by nothing of others: what they spend must not show
+        in what is admitted here. That all shares together are within the whole was seen when each was given."""
+        holding = None if self._analyst is None else self.shares.holdings.get(self._analyst)
+        if holding is None:
+            return
+        filter_ = Filter(holding.loss, self.rules.accountant)
+        if self._own is not None:
+            self._own.filter = filter_
+            return
+        moves = self.rules.neighbours is Neighbours.BOUNDED
+        self._own = Watch(filter_, moves=moves, whose=f' for analyst "{self._analyst}"', analyst=self._analyst)
+        self._own.add_all(self.charges.steps_of(self._analyst))
+        self.watches[:1] = [self._own]
 
 
 def _read_old(text: str) -> Line | Charge:

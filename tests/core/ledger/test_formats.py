@@ -222,9 +222,9 @@ def test_a_line_of_a_later_version_is_refused_as_that(tmp_path: Path):
     for _ in range(3):
         ledger.charge(checks.TENTH, "q")
     ledger.close()
-    checks.edit(path, "UPDATE lines SET text = replace(text, '\"charge\"', '\"share\"') WHERE number = 2")
+    checks.edit(path, "UPDATE lines SET text = replace(text, '\"charge\"', '\"lease\"') WHERE number = 2")
     checks.rehash(path)
-    with pytest.raises(LedgerError, match='line 2 of the ledger is of kind "share", which this version') as caught:
+    with pytest.raises(LedgerError, match='line 2 of the ledger is of kind "lease", which this version') as caught:
         open_ledger(path)
     assert "later version" in caught.value.hint
 

@@ -116,7 +116,7 @@ def test_both_ways_to_read_format_1_take_the_same(name: str):
 @pytest.mark.parametrize(
     "text",
     [
-        f'{{"kind":"share","salt":"{SALT}","time":"{TIME}","analyst":"ann","epsilon":"1"}}',
+        f'{{"kind":"lease","salt":"{SALT}","time":"{TIME}","analyst":"ann","epsilon":"1"}}',
         f'{{"kind":"new total","salt":"{SALT}","time":"{TIME}"}}',
         f'{{"kind":"\\u001b[31m","salt":"{SALT}","time":"{TIME}"}}',
         f'{{"kind":7,"salt":"{SALT}","time":"{TIME}"}}',

@@ -1,0 +1,116 @@
+"""The lines of a budget that is shared out: who has which share since when, what was asked under a key, what came to
+nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from dpsql.schema.frozen import dataclass
+
+GIVEN, REVOKED, ENDED, ALLOWED = "given", "revoked", "ended", "allowed"
+"""A share is given (or is of another epsilon from here on), or taken away; the token of that hash has ended; an analyst
+whose runs have failed too often may ask again."""
+EVENTS = (GIVEN, REVOKED, ENDED, ALLOWED)
+FAILURES = ("died", "deadline", "error")
+"""How a run that was paid for can come to no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What has become of an analyst's share: one of GIVEN (then with its epsilon and delta), REVOKED, ENDED (with the
+    token's hash) and ALLOWED."""
+
+    time: str
+    analyst: str
+    event: str
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    token: str = ""
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What it says, in order."""
+        numbers = {"epsilon": str(self.epsilon), "delta": str(self.delta)}
+        return {"analyst": self.analyst, "event": self.event, **numbers, "token": self.token}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The charge of that line, the one before, was for what an analyst asked under a key: key and body as hashes, and
+    the name of the run of sessions that drew it."""
+
+    time: str
+    analyst: str
+    key: str
+    body: str
+    run: str
+    charge: int
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What it says, in order."""
+        return {"analyst": self.analyst, "key": self.key, "body": self.body, "run": self.run, "charge": self.charge}
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The charge of that line comes to no answer, for good: one of FAILURES."""
+
+    time: str
+    charge: int
+    reason: str
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What it says, in order."""
+        return {"charge": self.charge, "reason": self.reason}
+
+
+ShareLine = Share | Asked | Failed
+TAGS: dict[type[ShareLine], str] = {Share: "share", Asked: "asked", Failed: "failed"}
+
+
+def readers(
+    number: Callable[[object], Fraction], text: Callable[[object], str], place: Callable[[object], int]
+) -> dict[object, Callable[[Mapping[str, Any]], ShareLine]]:
+    """How each is read, by its tag; the arguments read one field. Raises ValueError, TypeError, KeyError."""
+    return {
+        "share": lambda said: Share(
+            text(said["time"]),
+            _name(said["analyst"]),
+            _one_of(EVENTS, said["event"]),
+            number(said["epsilon"]),
+            number(said["delta"]),
+            _hash(said["token"], or_none=True),
+        ),
+        "asked": lambda said: Asked(
+            text(said["time"]),
+            _name(said["analyst"]),
+            _hash(said["key"]),
+            _hash(said["body"]),
+            _hash(said["run"]),
+            place(said["charge"]),
+        ),
+        "failed": lambda said: Failed(text(said["time"]), place(said["charge"]), _one_of(FAILURES, said["reason"])),
+    }
+
+
+def _one_of(words: tuple[str, ...], said: object) -> str:
+    if isinstance(said, str) and said in words:
+        return said
+    raise ValueError("not a word of such a line")
+
+
+def _name(said: object) -> str:
+    if isinstance(said, str) and said:
+        return said
+    raise ValueError("not a name")
+
+
+def _hash(said: object, *, or_none: bool = False) -> str:
+    if isinstance(said, str) and (re.fullmatch("[0-9a-f]{64}", said) or (or_none and not said)):
+        return said
+    raise ValueError("not a hash")

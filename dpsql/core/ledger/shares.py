@@ -1,0 +1,116 @@
+"""Shares of a budget that come and change as lines of its ledger: each analyst is held by a filter of his own, and by
+nothing that others do.
+
+Proof that all analysts together learn no more than the budget's (epsilon, delta), whatever they tell each other, is in
+docs/accounting.md; it needs that what `check_room` adds up stays within the budget whenever a share is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import NamedTuple
+
+from dpsql.core.cost import FREE, Cost
+from dpsql.core.ledger.budget import Budget
+from dpsql.core.ledger.filters import Filter
+from dpsql.core.ledger.share_lines import ALLOWED, ENDED, GIVEN, REVOKED, Asked, Failed, ShareLine
+from dpsql.core.loss import PrivacyLoss, show
+from dpsql.errors import InvalidPrivacyParameter, LedgerError
+
+MOST_FAILURES = 3
+"""So many runs of an analyst that came to nothing stop him, since each may tell a little about rows."""
+
+
+class Holding(NamedTuple):
+    """An analyst's share, and whether it may be spent."""
+
+    loss: PrivacyLoss
+    current: bool
+
+
+class Shares:
+    """What the lines of shares say, taken together."""
+
+    def __init__(self) -> None:
+        self.holdings: dict[str, Holding] = {}
+        self.ended: set[str] = set()  # hashes of tokens
+        self.asked: dict[str, Asked] = {}  # by the hash of the key
+        self.of_charge: dict[int, Asked] = {}
+        self.failed: dict[int, str] = {}
+        self.failures: dict[str, int] = {}  # by analyst, since they were last allowed
+
+    def enter(self, line: ShareLine) -> None:
+        """One line more."""
+        if isinstance(line, Asked):
+            self.asked[line.key] = self.of_charge[line.charge] = line
+        elif isinstance(line, Failed):
+            self.failed[line.charge] = line.reason
+            asked = self.of_charge.get(line.charge)
+            if asked is not None:
+                self.failures[asked.analyst] = self.failures.get(asked.analyst, 0) + 1
+        elif line.event == GIVEN:
+            self.holdings[line.analyst] = Holding(PrivacyLoss(line.epsilon, line.delta), True)
+        elif line.event == REVOKED:
+            self.holdings[line.analyst] = self.holdings[line.analyst]._replace(current=False)
+        elif line.event == ENDED:
+            self.ended.add(line.token)
+        elif line.event == ALLOWED:
+            self.failures[line.analyst] = 0
+
+    def check(self, analyst: str | None) -> None:
+        """Raises LedgerError for whoever has no share to spend, once there are shares."""
+        if not self.holdings:
+            return
+        holding = None if analyst is None else self.holdings.get(analyst)
+        if holding is None:
+            raise LedgerError(
+                "this budget is shared out, and whoever asks here has no share of it. Nothing was charged.",
+                hint="Its owner gives shares: dpsql access add NAME --schema FILE --epsilon X --tables ...",
+            )
+        if not holding.current:
+            raise LedgerError(f'the share of analyst "{analyst}" was revoked. Nothing was charged.')
+        if self.failures.get(analyst or "", 0) >= MOST_FAILURES:
+            raise LedgerError(
+                f'{MOST_FAILURES} runs of analyst "{analyst}" came to no answer. Nothing was charged.',
+                hint=f"The owner looks why, and says: dpsql access allow {analyst} --schema FILE",
+            )
+
+    def check_given(self, analyst: str, loss: PrivacyLoss) -> None:
+        """Raises InvalidPrivacyParameter for a share with another delta than it had: the part of it at which rho is
+        converted must not follow answers."""
+        before = self.holdings.get(analyst)
+        if before is not None and before.loss.delta != loss.delta:
+            raise InvalidPrivacyParameter(
+                f'the share of analyst "{analyst}" has delta {show(before.loss.delta)}, which stays as it is.',
+                hint="Leave --delta out, or give a share of another name.",
+            )
+
+
+Loss = tuple[Fraction, Fraction]
+"""An epsilon and a delta."""
+
+
+def spent_of(total: Cost, watched: Filter, whole: Loss) -> Loss:
+    """What counts of steps that have ended: the plain sums, with the part of delta at which rho was to be converted,
+    since the filter may have relied on it on other paths; `whole` where the plain sum of epsilons is more."""
+    if total == FREE:
+        return Fraction(0), Fraction(0)
+    if total.epsilon is None or total.epsilon >= whole[0]:
+        return whole
+    return total.epsilon, min(total.delta + (watched.conversion or 0), whole[1])
+
+
+def check_room(budget: Budget, losses: Iterable[Loss]) -> None:
+    """Raises InvalidPrivacyParameter where losses together are more than the budget."""
+    epsilons, deltas = zip(*losses, strict=True)
+    for word, total, whole in (
+        ("epsilon", sum(epsilons), budget.loss.epsilon),
+        ("delta", sum(deltas), budget.loss.delta),
+    ):
+        if total > whole:
+            raise InvalidPrivacyParameter(
+                f"all shares would come to {word} {show(Fraction(total), up=True)}, and the budget is {show(whole)}.",
+                hint="Of a share that was revoked what it spent counts, of every other all of it. Give less, or set a\n"
+                "new total first: dpsql ledger renew FILE --epsilon X --reason TEXT",
+            )

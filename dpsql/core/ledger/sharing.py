@@ -1,0 +1,220 @@
+"""What is written and asked about shares of a ledger, by its owner and by a server."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from fractions import Fraction
+from typing import NamedTuple
+
+from dpsql.core.cost import Cost
+from dpsql.core.ledger.book import Book
+from dpsql.core.ledger.budget import Budget
+from dpsql.core.ledger.filters import Filter, Remaining, Spent, Watch
+from dpsql.core.ledger.lines import FORMAT, Entry
+from dpsql.core.ledger.share_lines import ALLOWED, ENDED, GIVEN, REVOKED, Asked, Failed, Share
+from dpsql.core.ledger.shares import Holding, Loss, check_room, spent_of
+from dpsql.core.ledger.store import RESTORE
+from dpsql.core.loss import PrivacyLoss
+from dpsql.core.unit import Neighbours
+from dpsql.errors import BudgetExceeded, InvalidArgument, LedgerError
+
+
+class Request(NamedTuple):
+    """Under which key something is asked, and what, as hashes; and the name of the run of sessions that asks."""
+
+    key: str
+    body: str
+    run: str
+
+
+class ShareReport(NamedTuple):
+    """A share, what was spent of it and is left, in how many queries, and the time of the last ("": none)."""
+
+    holding: Holding
+    spent: Spent
+    left: Remaining
+    queries: int
+    last: str
+    failures: int
+
+
+class SharedBook(Book):
+    """A book with shares."""
+
+    request: Request | None = None
+    """What the next charges are for; each is entered with its key, once."""
+    most_runs: int | None = None
+    """How many charges an analyst may have, over the life of a share."""
+
+    @property
+    def ended_tokens(self) -> frozenset[str]:
+        """Hashes of tokens that were seen to have ended."""
+        with self._current():
+            return frozenset(self._state.shares.ended)
+
+    @property
+    def latest(self) -> str:
+        """The time of the last line, "" where there is none."""
+        with self._current():
+            return self._state.time
+
+    def holding(self, analyst: str) -> Holding | None:
+        """The share of an analyst, if there was ever one."""
+        with self._current():
+            return self._state.shares.holdings.get(analyst)
+
+    def may_ask(self, analyst: str) -> None:
+        """Raises LedgerError for whoever has no share to spend, or was stopped; where nothing is shared out, for
+        everybody."""
+        with self._current():
+            if not self._state.shares.holdings:
+                raise LedgerError("this budget is not shared out.")
+            self._state.shares.check(analyst)
+
+    def shares(self) -> dict[str, ShareReport]:
+        """Every share that was ever given, by analyst."""
+        with self._current():
+            state = self._state
+            reports = {}
+            for name, holding in state.shares.holdings.items():
+                watch = self._watch(name, holding.loss)
+                failures = state.shares.failures.get(name, 0)
+                last = state.charges.last_time(name)
+                left = watch.remaining() if holding.current else Remaining(Fraction(0))
+                reports[name] = ShareReport(holding, watch.spent(), left, watch.queries, last, failures)
+            return reports
+
+    def give_share(self, analyst: str, loss: PrivacyLoss, *, anew: bool) -> None:
+        """Give an analyst a share or, not `anew`, the share another epsilon. What was spent stays spent, and has to fit
+        into it. Raises InvalidArgument, InvalidPrivacyParameter (also where the shares would come to more than the
+        budget), LedgerError."""
+        if not isinstance(analyst, str) or not analyst or analyst == "*":
+            raise InvalidArgument("a share is of one analyst, by name.")
+        with self._writing():
+            state = self._state
+            if state.last.format < FORMAT:
+                raise LedgerError("the ledger is of format 1.", hint="Open a session on it first: it takes its units.")
+            if self.rules.budget.analysts:
+                raise InvalidArgument(
+                    "the owner's file has [budget.analysts], so its shares are written there.",
+                    hint="Take them out, with a ledger that is new.",
+                )
+            before = state.shares.holdings.get(analyst)
+            if (before is None) != anew:
+                raise InvalidArgument(
+                    f'analyst "{analyst}" {"has" if before else "has no"} share'
+                    + (", and a name never starts anew." if before else "."),
+                    hint=f"dpsql access {'share' if before else 'add'} {analyst} --schema FILE --epsilon X",
+                )
+            state.shares.check_given(analyst, loss)
+            if not self._watch(analyst, loss).fits(self._filter(loss)):
+                raise InvalidArgument(f'analyst "{analyst}" has spent more than {loss} already.')
+            self._check_room(state.budget, {analyst: Holding(loss, True)})
+            self._append(Share(self._now(), analyst, GIVEN, loss.epsilon, loss.delta))
+
+    def revoke_share(self, analyst: str) -> None:
+        """Take a share away: nothing is charged to it any more, and only what it spent counts. Raises
+        InvalidArgument."""
+        self._say(analyst, REVOKED)
+
+    def allow(self, analyst: str) -> None:
+        """Let an analyst ask again whose runs came to nothing too often. Raises InvalidArgument."""
+        self._say(analyst, ALLOWED)
+
+    def end_token(self, analyst: str, token: str) -> None:
+        """Note that a token (its hash) has ended: a clock that goes back does not wake it. Raises InvalidArgument."""
+        self._say(analyst, ENDED, token)
+
+    def _say(self, analyst: str, event: str, token: str = "") -> None:
+        with self._writing():
+            if analyst not in self._state.shares.holdings:
+                raise InvalidArgument(f'analyst "{analyst}" has no share.')
+            if token and token in self._state.shares.ended:
+                return
+            self._append(Share(self._now(), analyst, event, token=token))
+
+    def asked(self, key: str) -> Asked | None:
+        """What was paid for under that key."""
+        with self._current():
+            return self._state.shares.asked.get(key)
+
+    def failure(self, charge: int) -> str:
+        """Why a charge has come to no answer for good; "" where it has not."""
+        with self._current():
+            return self._state.shares.failed.get(charge, "")
+
+    def fail(self, charge: int, reason: str) -> bool:
+        """A charge comes to no answer, for good, unless it has one: whether it is so. Free."""
+        with self._writing():
+            if charge in self._state.paid:
+                return False
+            if charge not in self._state.shares.failed:
+                self._append(Failed(self._now(), charge, reason))
+        return True
+
+    def _requested(self, entry: Entry) -> Entry | None:
+        """The charge that was entered for this request already, if it has come to nothing yet: its run goes on under
+        it. Proof that one charge pays for one draw: the draw of a run that ended was shown to nobody, since an answer
+        is shown only when it is kept, and of one charge one answer is kept (`Ledger.keep`). Inside a transaction.
+        Raises LedgerError for a request that is not the one that was paid for."""
+        asked = None if self.request is None else self._state.shares.asked.get(self.request.key)
+        if asked is None or self.request is None:
+            return None
+        before = self._state.charges.entry(asked.charge)
+        same = before is not None and (before.analyst, before.label, before.cost, before.events, before.parts) == (
+            entry.analyst,
+            entry.label,
+            entry.cost,
+            entry.events,
+            entry.parts,
+        )
+        if asked.analyst != entry.analyst or asked.body != self.request.body or not same:
+            raise LedgerError("something else was paid for under this key. Nothing was charged.", hint=RESTORE)
+        if asked.charge in self._state.paid or asked.charge in self._state.shares.failed:
+            raise LedgerError("what was paid for under this key has had its answer. Nothing was charged.", hint=RESTORE)
+        return before
+
+    def _enter_request(self, charge: Entry) -> None:
+        """Behind a charge, in its transaction."""
+        if self.request is not None and charge.analyst is not None:
+            self._append(Asked(charge.time, charge.analyst, *self.request, charge.number))
+
+    def _check_runs(self, analyst: str | None) -> None:
+        """Raises BudgetExceeded for an analyst who has asked as often as may be: a run can be watched from outside."""
+        if self.most_runs is not None and len(self._state.charges.steps_of(analyst)) >= self.most_runs:
+            raise BudgetExceeded(
+                f"{self.most_runs} queries were run for this share, which is all that it has. Nothing was charged.",
+                hint="Reuse an earlier answer, or ask the data owner.",
+            )
+
+    def _check_room(self, budget: Budget, changed: dict[str, Holding] | None = None) -> None:
+        """Raises InvalidPrivacyParameter where the shares, with those that change, come to more than a budget."""
+        shares = self._state.shares
+        holdings = {**shares.holdings, **(changed or {})}
+        losses = [self._counted(name, each) for name, each in holdings.items()]
+        check_room(budget, [*losses, self._unshared(holdings.keys())])
+
+    def _counted(self, name: str, holding: Holding) -> Loss:
+        whole = (holding.loss.epsilon, holding.loss.delta)
+        return whole if holding.current else spent_of(self._total([name]), self._filter(holding.loss), whole)
+
+    def _unshared(self, names: Collection[str | None]) -> Loss:
+        """What was charged before there were shares, to nobody's."""
+        others = {each for each in self._state.charges.analysts() if each not in names}
+        whole = (self._state.budget.loss.epsilon, self._state.budget.loss.delta)
+        return spent_of(self._total(others), self._state.budget.filter(self.rules.accountant), whole)
+
+    def _total(self, names: Iterable[str | None]) -> Cost:
+        """The sum of all charges of these analysts, for a unit that all of them concern."""
+        watch = Watch(self._filter(self._state.budget.loss), moves=self.rules.neighbours is Neighbours.BOUNDED)
+        for name in names:
+            watch.add_all(self._state.charges.steps_of(name))
+        return watch.total
+
+    def _filter(self, loss: PrivacyLoss) -> Filter:
+        return Filter(loss, self.rules.accountant)
+
+    def _watch(self, analyst: str, loss: PrivacyLoss) -> Watch:
+        watch = Watch(self._filter(loss), moves=self.rules.neighbours is Neighbours.BOUNDED, analyst=analyst)
+        watch.add_all(self._state.charges.steps_of(analyst))
+        return watch

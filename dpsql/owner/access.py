@@ -1,0 +1,229 @@
+"""Who may ask a server: a file of tokens' hashes beside the ledger, and shares as lines of the ledger.
+
+The file holds, for each analyst, the hash of the token, which tables may be read, and until when. It is read again at
+each request, and readable by its owner alone. What a share is, and that it was taken away, stands in the ledger.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from dpsql.core.ledger.clock import now, text_of
+from dpsql.core.ledger.ledger import Ledger
+from dpsql.core.ledger.sharing import ShareReport
+from dpsql.core.loss import PrivacyLoss, as_delta, as_epsilon
+from dpsql.core.samplers import fresh_key
+from dpsql.errors import InvalidArgument, InvalidSchema, did_you_mean
+from dpsql.schema.frozen import dataclass
+from dpsql.session.opening import Place, Wanted, opened
+from dpsql.session.owner_file import Schema
+
+FORMAT = 1
+LONGEST_NAME = 64
+PREFIX = "dpsql-"
+
+
+@dataclass(frozen=True)
+class Grant:
+    """What an analyst may do: the hash of the token, the tables by name, and the moment at which it ends."""
+
+    analyst: str
+    token: str
+    tables: tuple[str, ...]
+    expires: str
+
+
+def token_hash(token: str) -> str:
+    """What is kept of a token: it has 256 random bits, so a plain hash tells nothing of it."""
+    return hashlib.sha256(f"dpsql token\n{token}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def access_file(schema: Schema) -> Path:
+    """Beside the ledger. Raises InvalidSchema for a schema that has none."""
+    kept = schema.ledger or schema.default_ledger
+    if schema.budget is None or kept is None:
+        raise InvalidSchema(
+            "a schema without a [budget] and a ledger is not served.", hint="Add [budget] with epsilon = 3.0."
+        )
+    return kept.with_name(f"{kept.name}.access")
+
+
+def read_grants(file: Path) -> dict[str, Grant]:
+    """Who may ask, by name. Raises InvalidArgument for a file that others can read, or that is none."""
+    try:
+        with file.open("rb") as stream:
+            if os.name == "posix" and os.fstat(stream.fileno()).st_mode & 0o077:
+                raise InvalidArgument(f"{file.name} can be read by others.", hint=f"chmod 600 {file.name}")
+            content = stream.read()
+    except FileNotFoundError:
+        return {}
+    except OSError:
+        raise InvalidArgument(f"{file.name} cannot be read.") from None
+    try:
+        said = json.loads(content)
+        known = {FORMAT: said["analysts"]}[said["format"]]
+        return {name: _grant(name, each) for name, each in known.items()}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise InvalidArgument(f"{file.name} is not what dpsql access writes.") from None
+
+
+def _grant(name: str, said: Mapping[str, Any]) -> Grant:
+    texts = (said["token"], said["expires"], *said["tables"])
+    if not all(isinstance(each, str) for each in texts) or not isinstance(said["tables"], list):
+        raise TypeError("not texts")
+    return Grant(name, said["token"], tuple(said["tables"]), said["expires"])
+
+
+def add(schema: Schema, name: str, *, epsilon: object, delta: object, tables: Iterable[str], days: float) -> str:
+    """Give an analyst a share and a token, which is returned, once, and kept nowhere. Raises InvalidSchema,
+    InvalidArgument, InvalidPrivacyParameter, LedgerError."""
+    named, ends = readable_tables(schema, tables), _end(days)
+    loss = PrivacyLoss(as_epsilon(epsilon), as_delta(delta))
+    with _changing(schema) as grants, closing(ledger_of(schema)) as ledger:
+        ledger.give_share(_name(name), loss, anew=True)
+        return _give_token(grants, Grant(name, "", named, ends))
+
+
+def share(schema: Schema, name: str, *, epsilon: object) -> None:
+    """Set an analyst's share anew; what was spent stays spent, and its delta as it is. Raises as `add`."""
+    with closing(ledger_of(schema)) as ledger:
+        before = ledger.holding(name)
+        delta = before.loss.delta if before is not None else as_delta(0)
+        ledger.give_share(name, PrivacyLoss(as_epsilon(epsilon), delta), anew=False)
+
+
+def rotate(schema: Schema, name: str, *, tables: Iterable[str] | None = None, days: float | None = None) -> str:
+    """Another token in place of the old one, which ends now; other tables or another end, if said. Raises as `add`."""
+    with _changing(schema) as grants, closing(ledger_of(schema)) as ledger:
+        before, holding = grants.get(name), ledger.holding(name)
+        if holding is None or not holding.current:
+            raise InvalidArgument(f'analyst "{name}" has no share.', hint=f"dpsql access add {name} ...")
+        if before is None and (tables is None or days is None):
+            raise InvalidArgument(f'analyst "{name}" has no token yet.', hint="Say --tables and --days.")
+        named = before.tables if tables is None and before else readable_tables(schema, tables or ())
+        ends = before.expires if days is None and before else _end(days or 0)
+        if before is not None:
+            ledger.end_token(name, before.token)
+        return _give_token(grants, Grant(name, "", named, ends))
+
+
+def revoke(schema: Schema, name: str) -> None:
+    """Take an analyst's token and share away, for good unless the share is given again. Raises as `add`."""
+    with _changing(schema) as grants, closing(ledger_of(schema)) as ledger:
+        ledger.revoke_share(name)
+        gone = grants.pop(name, None)
+        if gone is not None:
+            ledger.end_token(name, gone.token)
+
+
+def allow(schema: Schema, name: str) -> None:
+    """Let an analyst ask again whose runs came to nothing too often. Raises as `add`."""
+    with closing(ledger_of(schema)) as ledger:
+        ledger.allow(name)
+
+
+def listed(schema: Schema) -> list[tuple[str, ShareReport, Grant | None]]:
+    """All who ever had a share, with what they spent and have left, and their token's grant. Raises as `add`."""
+    grants = read_grants(access_file(schema))
+    with closing(ledger_of(schema)) as ledger:
+        return [(name, report, grants.get(name)) for name, report in ledger.shares().items()]
+
+
+def ledger_of(schema: Schema) -> Ledger:
+    """The schema's ledger, for its owner; made where there is none. Raises LedgerError, InvalidSchema."""
+    access_file(schema)
+    if schema.budget is not None and schema.budget.analysts:
+        raise InvalidSchema(
+            "the schema has [budget.analysts]: shares that overlap, for sessions. A server has shares of its own.",
+            hint="Take [budget.analysts] out, begin a new ledger, and give shares by dpsql access add.",
+        )
+    return opened(Wanted(), schema, Place.of(None, schema))
+
+
+def readable_tables(schema: Schema, tables: Iterable[str]) -> tuple[str, ...]:
+    """The tables by the schema's names. Those that lead to their people have to be among them: an explanation says
+    whose rows they are, and so their names. Raises InvalidArgument."""
+    known = {name.casefold(): name for name in schema.tables}
+    named = []
+    for each in tables:
+        name = known.get(each.strip().casefold())
+        if name is None:
+            raise InvalidArgument(
+                f'the schema has no table "{each.strip()}".{did_you_mean(each.strip(), schema.tables)}'
+            )
+        named.append(name)
+    if not named:
+        raise InvalidArgument("which tables may be read?", hint="--tables orders,customers")
+    for name in named:
+        unit = schema.tables[name].declaration.table.unit
+        target = known.get(unit.table.casefold()) if unit is not None and unit.table else None
+        if target is not None and target not in named:
+            raise InvalidArgument(
+                f"rows of {name} belong to people through {target}, so {target} has to be among the tables.",
+                hint=f"--tables {','.join([*named, target])}",
+            )
+    return tuple(dict.fromkeys(named))
+
+
+def _name(name: str) -> str:
+    if not 0 < len(name) <= LONGEST_NAME or not name.isprintable() or name != name.strip() or name == "*":
+        raise InvalidArgument(f"a name has 1 to {LONGEST_NAME} printable characters, and is not *.")
+    return name
+
+
+def _end(days: float) -> str:
+    if not 0 < days <= 3650:
+        raise InvalidArgument("a token is for more than 0 and at most 3650 days.")
+    return text_of(now() + timedelta(days=days))
+
+
+def has_ended(grant: Grant, latest: str) -> bool:
+    """Whether a token has ended, by the later of the clock and the ledger's last line."""
+    return max(text_of(datetime.now(UTC)), latest) >= grant.expires
+
+
+def _give_token(grants: dict[str, Grant], grant: Grant) -> str:
+    token = f"{PREFIX}{fresh_key().hex()}"
+    grants[grant.analyst] = replace(grant, token=token_hash(token))
+    return token
+
+
+@contextmanager
+def _changing(schema: Schema) -> Iterator[dict[str, Grant]]:
+    """The grants, which are written when all goes well; one process at a time where the system can say so."""
+    file = access_file(schema)
+    with file.with_name(f".{file.name}.lock").open("w") as lock:
+        with suppress(ImportError):
+            import fcntl  # not everywhere
+
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        grants = read_grants(file)
+        yield grants
+        _write(file, grants)
+
+
+def _write(file: Path, grants: Mapping[str, Grant]) -> None:
+    """Another file in its place, whole or not at all."""
+    content = {
+        name: {"token": each.token, "tables": list(each.tables), "expires": each.expires}
+        for name, each in grants.items()
+    }
+    draft = file.with_name(f".{file.name}.{fresh_key().hex()[:16]}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            json.dump({"format": FORMAT, "analysts": content}, stream, indent=1)
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.replace(file)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
