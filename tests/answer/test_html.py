@@ -50,4 +50,6 @@ def test_a_text_or_a_truth_made_of_a_count_has_no_bar_and_is_shown():
     for made in ("CASE WHEN COUNT(*) > 8.5 THEN 'many' ELSE 'few' END", "COUNT(*) > 8.5", "DATE '2026-01-01'"):
         answer = dpsql.query(frame, f"SELECT k, {made} AS n FROM t GROUP BY k", epsilon=1, delta=1e-6)
         assert "top:4px" not in answer._repr_html_()
-    assert "many" in dpsql.query(frame, "SELECT CASE WHEN COUNT(*) > 8.5 THEN 'many' END AS n FROM t", epsilon=1).to_html()
+    assert (
+        "many" in dpsql.query(frame, "SELECT CASE WHEN COUNT(*) > 8.5 THEN 'many' END AS n FROM t", epsilon=1).to_html()
+    )

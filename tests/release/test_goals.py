@@ -591,7 +591,7 @@ class Typed:
     def __init__(self, *lines: str) -> None:
         self._lines = iter(lines)
 
-    def read(self, sign: str) -> str:
+    def read(self, _sign: str) -> str:
         return next(self._lines)
 
     def remember(self, statement: str) -> None: ...
