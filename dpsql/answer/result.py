@@ -172,8 +172,10 @@ class Result(Travelling):
         if len(self._release.sections) == 1:
             released, groups = released.at(groups), np.arange(len(groups))
         ends = {}
-        for name, expr in zip(self._answer.names, self._answer.exprs, strict=True):
-            bounds = None if expr is None else interval(self._release, released, expr, level, given)
+        for name, kind, expr in zip(self._answer.names, self._answer.types, self._answer.exprs, strict=True):
+            if expr is None or not kind.ordered_number:
+                continue
+            bounds = interval(self._release, released, expr, level, given)
             if bounds is not None:
                 ends[name] = (bounds[0][groups], bounds[1][groups])
         return ends

@@ -55,8 +55,12 @@ def unread_choices(release: Release, released: Released, answer: Answer) -> tupl
         return ()
     one = of_one_level(release)
     names = []
-    for name, expr in zip(answer.names, answer.exprs, strict=True):
-        if expr is None or not answer.given.overlooks(one, sources(one, expr, lambda _column: None)):
+    for name, kind, expr in zip(answer.names, answer.types, answer.exprs, strict=True):
+        if (
+            expr is None
+            or not kind.ordered_number
+            or not answer.given.overlooks(one, sources(one, expr, lambda _column: None))
+        ):
             continue
         told = any(isinstance(part, IntervalEnd | Report) for part in walk(expr))
         if told or has_interval(one, expr):
@@ -115,7 +119,7 @@ def without_interval(release: Release, answer: Answer) -> tuple[str, ...]:
     """The outputs that are made of noisy values, and have no interval. (Of values that were drawn there is a line.)"""
     one, names = of_one_level(release), []
     for name, kind, expr in zip(answer.names, answer.types, answer.exprs, strict=True):
-        if name in answer.noisy and (kind.numeric or kind.temporal) and not _speaks(one, expr):
+        if name in answer.noisy and kind.ordered_number and not _speaks(one, expr):
             names.append(name)
     return tuple(names)
 

@@ -35,6 +35,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+INEXACT = frozenset({"exp", "ln", "log2", "log10", "log_base", "cbrt", "power"})
+"""The functions of (2), by name: what they give has last bits that are a library's."""
+
 
 def laid_out(values: Array) -> Array:
     """The cells, shape (n,), as every kernel takes them; the same array where it lies so already.

@@ -23,6 +23,7 @@ from dpsql.plan.domains import vector_of
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Call, Expr, columns, conjuncts, walk
 from dpsql.plan.nodes import Filter, Scan, Source, inputs_of, scans_of
+from dpsql.plan.row_local import INEXACT
 from dpsql.release.release import Release
 from dpsql.schema.columns import ColumnSchema, Key, TableSchema
 from dpsql.schema.frozen import dataclass
@@ -32,7 +33,6 @@ from dpsql.sources.content import content_of
 from dpsql.sources.part_values import part_values
 from dpsql.sources.stored import DatabaseTable, Origin, PartedFiles, StoredFiles, files_in, stamps_of
 from dpsql.sql.catalog import Catalog
-from dpsql.sql.last_bits import INEXACT
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
 from dpsql.shell.command import Command
 from dpsql.shell.statements import open_quote, split
-from dpsql.sql.spellings import written_names
 
 KEYWORDS = (
     *("SELECT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "AS", "AND", "OR", "NOT", "IN", "IS"),
@@ -50,6 +49,10 @@ class Completer:
     def __init__(self, tables: Iterable[TableSchema], commands: Iterable[Command]) -> None:
         self._columns = {table.name: [column.name for column in table.columns] for table in tables}
         self._commands = {each.name: each for each in commands}
+
+    def get_ready(self) -> None:
+        """Load what the first candidates need, a tenth of a second, before they are asked for."""
+        _ = self._words
 
     def candidates(self, before: str, after: str = "") -> list[Candidate]:
         """What can stand at the cursor, best first; `before` and `after` it is the text."""
@@ -99,6 +102,8 @@ class Completer:
 
     @cached_property
     def _words(self) -> list[str]:
+        from dpsql.sql.spellings import written_names  # which knows the parser, and a prompt can do without at first
+
         functions = {*written_names(), *AGGREGATES, *_MORE_AGGREGATES}
         called = (f"{name}(" for name in functions - {"CASE", "CAST", "EXTRACT"} if _BARE.fullmatch(name))
         return [*KEYWORDS, *sorted(called)]

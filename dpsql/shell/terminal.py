@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from threading import Thread
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -47,6 +48,8 @@ class Terminal:
         self._continued = continued
         self._toolbar = toolbar
         self._below = ""
+        self._words = words
+        self._started = False
         self._session: PromptSession[str] = PromptSession(
             multiline=True,
             history=_Kept(history),
@@ -66,6 +69,9 @@ class Terminal:
     def read(self, sign: str) -> str:
         """What was typed, behind a sign. Raises EOFError and KeyboardInterrupt."""
         self._below = self._toolbar()  # once a statement: it may read the ledger's file
+        if not self._started:  # while the user reads what is shown
+            self._started = True
+            Thread(target=self._words.get_ready, daemon=True).start()
         return self._session.prompt([("class:prompt", sign)])
 
     def remember(self, statement: str) -> None:

@@ -18,10 +18,10 @@ from collections.abc import Mapping, Sequence
 
 from dpsql.plan.expressions import Call, Column, Expr, unfiltered
 from dpsql.plan.nodes import PerUnit, Source, nodes_of
+from dpsql.plan.row_local import INEXACT
 from dpsql.schema.columns import Type
 from dpsql.sql.same_unit import origins
 
-INEXACT = frozenset({"exp", "ln", "log2", "log10", "log_base", "cbrt", "power"})
 _ROUNDS = frozenset({"floor", "ceil", "round", "trunc", "to_decimal", "int_divide"})
 _SKIPPED = {"case": slice(1, None, 2), "nullif": slice(1)}
 """Which arguments the result is one of, where it is not of all."""

@@ -143,3 +143,25 @@ def test_an_answer_without_rows_and_a_missing_library(monkeypatch: pytest.Monkey
     monkeypatch.setitem(__import__("sys").modules, "polars", None)
     with pytest.raises(InvalidArgument, match="needs polars"):
         none.to_polars()
+
+
+@pytest.mark.parametrize(
+    "made", ["CASE WHEN COUNT(*) > 8 THEN 'many' END", "COUNT(*) > 8.5", "COUNT(*) IS NULL", "CAST(COUNT(*) AS TEXT)"]
+)
+@pytest.mark.parametrize("by", ["", "k, ", "ROLLUP (k), "])
+def test_a_text_or_a_truth_made_of_a_count_has_no_interval_in_any_form(made: str, by: str):
+    """Noise makes it another, not one that lies further off."""
+    frame = pd.DataFrame({"k": ["a", "b"] * 200})
+    group = f" GROUP BY {by.rstrip(', ')}" if by else ""
+    keys = "k, " if by else ""
+    sql = f"SELECT {keys}{made} AS made, COUNT(*) AS n FROM t{group}"
+    answer = dpsql.query(frame, sql, epsilon=1, keys={"k": ["a", "b"]})
+    names = [*(["k"] if by else []), "made", "n_low", "n_high"]
+    assert list(answer.intervals()) == list(answer.intervals(simultaneous=True)) == names
+    assert list(answer.to_pandas(intervals=True)) == [*names[:-2], "n", *names[-2:]]
+    assert answer.to_csv().split("\n")[0] == ",".join([*names[:-2], "n", *names[-2:]])
+    assert answer.to_arrow(intervals=True).column_names == [*names[:-2], "n", *names[-2:]]
+    assert "made_low" not in answer.to_json()
+    for text in (str(answer), answer.to_html(), answer.to_markdown()):
+        assert text.count("95 %") == 1
+        assert "any" not in text.replace("many", "")

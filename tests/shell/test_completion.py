@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import stat
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -173,3 +175,22 @@ def test_a_history_that_cannot_be_kept_is_told_and_none_is_wanted(tmp_path: Path
     monkeypatch.delenv("DPSQL_HISTORY")
     History.of_user().add("SELECT 1;")
     assert (tmp_path / "state" / "dpsql" / "history").read_text() == '"SELECT 1;"\n'
+
+
+LOADED = """
+import sys
+import dpsql.shell.cli
+print("sqlglot" in sys.modules, end=" ")
+from dpsql.shell.commands import COMMANDS
+from dpsql.shell.completion import Completer
+words = Completer([], COMMANDS)
+print("sqlglot" in sys.modules, end=" ")
+words.get_ready()
+before = set(sys.modules)
+print("sqlglot" in before, [each.text for each in words.candidates("SELECT regr_sl")], set(sys.modules) - before)
+"""
+
+
+def test_a_prompt_comes_before_the_parser_and_what_completes_is_ready_with_it():
+    run = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True, timeout=60)
+    assert run.stdout.strip() == "False False True ['regr_slope('] set()"

@@ -52,9 +52,10 @@ from dpsql.executors.sql.unit_numbers import most_of_unit, number_of
 from dpsql.plan.expressions import Call, Expr, walk
 from dpsql.plan.nodes import Filter, Scan, nodes_of
 from dpsql.plan.query import GroupKey
+from dpsql.plan.row_local import INEXACT
 from dpsql.schema.columns import Key, Type
 from dpsql.schema.frozen import dataclass
-from dpsql.sql.last_bits import INEXACT, inexact_in, made_of
+from dpsql.sql.last_bits import inexact_in, made_of
 
 
 @dataclass(frozen=True)
