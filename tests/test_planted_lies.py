@@ -37,6 +37,7 @@ from dpsql.errors import BudgetExceeded, InternalError
 from dpsql.executors.keyed_hash import limbs_of
 from dpsql.executors.pandas import (
     accumulators,
+    blockwise,
     columns,
     database,
     evaluation,
@@ -821,26 +822,28 @@ def join_whatever_has_the_key(patch: Patch) -> None:
 
 
 def mark_by_everybodys_rows(patch: Patch) -> None:
-    honest = database.marked
+    honest = pairing.marked
 
-    def marked(node: Any, rows: Any, inner: Any, *_limit: Any) -> Any:
+    def marked(node: Any, rows: Any, inner: Any, *_limit: Any, **_allowed: Any) -> Any:
         if not node.keys:
             return honest(node, rows, inner)
         apart = relations.Relation(rows.rows, rows.parts, None, rows.kept)
         return honest(node, apart, relations.Relation(inner.rows, inner.parts, None, inner.kept))
 
-    patch.setattr(database, "marked", marked)
+    for module in (pairing, blockwise):
+        patch.setattr(module, "marked", marked)
 
 
 def ask_whether_anybody_is_listed(patch: Patch) -> None:
     """NULL NOT IN (nothing) is TRUE, so an empty list tells of everybody who might be in it."""
-    honest = database.marked
+    honest = pairing.marked
 
-    def marked(node: Any, rows: Any, inner: Any, *_limit: Any) -> Vector:
+    def marked(node: Any, rows: Any, inner: Any, *_limit: Any, **_allowed: Any) -> Vector:
         found = honest(node, rows, inner)
         return found if inner.rows else Vector(found.values)
 
-    patch.setattr(database, "marked", marked)
+    for module in (pairing, blockwise):
+        patch.setattr(module, "marked", marked)
 
 
 def compare_keys_in_two_ways(patch: Patch) -> None:

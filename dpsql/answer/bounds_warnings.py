@@ -7,16 +7,14 @@ declared. All that is said here follows from these, and is said again when the a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.answer.plain import value_where
-from dpsql.plan.aggregates import AGGREGATES
 from dpsql.plan.expressions import Call, Column, Expr
 from dpsql.plan.nodes import scans_of
-from dpsql.release.intervals.intervals import linear_half_widths
+from dpsql.release.intervals.widths import half_widths
 from dpsql.release.parts import Estimate
 from dpsql.release.release import Release, Released
 from dpsql.schema.columns import Type
@@ -83,7 +81,7 @@ def _of_average(name: str, each: Estimate, total: Floats, rows: Floats, halves: 
 
 def _of_spread(name: str, each: Estimate, values: Floats) -> Iterator[str]:
     """By a released standard deviation, where it is far above 0."""
-    if each.kind.name not in ("STDDEV_SAMP", "STDDEV_POP") or each.kind.estimate is None:
+    if not each.kind.is_deviation:
         return
     from dpsql.release.estimate import estimate
 
@@ -103,10 +101,9 @@ def _half_widths(release: Release) -> dict[int, tuple[float, float]]:
     for place, each in enumerate(release.estimates):
         if each.sum is None or each.count is None or each.chosen is not None:
             continue
-        total = replace(each, kind=AGGREGATES["SUM"], count=None, centre=0.0, moments=None)
-        rows = replace(each, kind=AGGREGATES["COUNT"], sum=None, centre=0.0, moments=None)
-        widths = (float(linear_half_widths(release, part, LEVEL, 1)[0]) for part in (total, rows))
-        halves[place] = (next(widths), next(widths))
+        of_one = release.sections[0][0]
+        total, rows = (half_widths(of_one, [feature], np.ones((1, 1)), LEVEL) for feature in (each.sum, each.count))
+        halves[place] = (float(total[0]), float(rows[0]))
     return halves
 
 

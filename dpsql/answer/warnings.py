@@ -152,7 +152,7 @@ def _drowned(release: Release, released: Released, *, sums: bool = False) -> boo
 def _widths_of_sums(release: Release) -> list[tuple[Estimate, Floats]]:
     """The sums of what is never negative, with their half-widths in each group of the levels, or of any group."""
     groups = max(rows.stop or 1 for _, rows in release.sections)
-    sums = [each for each in release.estimates if each.kind.name == "SUM" and each.sum is not None]
+    sums = [each for each in release.estimates if each.kind.linear and each.sum is not None]
     return [(each, linear_half_widths(release, each, LEVEL, groups)) for each in sums if each.range.lower >= 0]
 
 

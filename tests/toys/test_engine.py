@@ -16,6 +16,7 @@ import dpsql
 from dpsql.core.exact import NO_KEY, CountRows, ExactPlan, ExactTable, InCell, LatticeSum
 from dpsql.errors import InvalidArgument, InvalidSchema, UnsupportedSQL
 from dpsql.executors import base
+from dpsql.executors.resources import Resources
 from dpsql.plan.domains import cells_of, vector_of
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Column, Expr, Vector
@@ -162,6 +163,10 @@ class ListEngine:
 
     def executor(self, stores: Mapping[str, ListStore]) -> ListExecutor:
         return ListExecutor(stores)
+
+    def within(self, resources: Resources) -> ListEngine:
+        assert not resources.words
+        return self
 
     def lacks(self, plan: ExactPlan) -> str | None:
         source = plan.source

@@ -148,6 +148,8 @@ class AggregateFunction:
     """Its values from noisy sums."""
     interval: Callable[[Solve, float, float], Bounds] | None = None
     """Of second moments: the ends of its noise interval, from `solve` and half the widths of both ranges."""
+    is_deviation: bool = False
+    """It is in its argument's units, and small where bounds are too wide for values."""
     is_ratio: bool = False
     """It divides by how x varies: there is no interval where x has one value, but for a y of one value."""
     without_interval: str = ""

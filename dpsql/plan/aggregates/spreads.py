@@ -19,7 +19,7 @@ def _spread(name: str, tag: str, *nodes: str, sample: bool, root: bool) -> Aggre
 
     syntax = tuple(f"{node}(this)" for node in nodes)
     return AggregateFunction(
-        name, tag, syntax, moments="nsq", estimate=estimate, interval=interval, values=AT_LEAST_0
+        name, tag, syntax, moments="nsq", estimate=estimate, interval=interval, values=AT_LEAST_0, is_deviation=root
     )  # fmt: skip
 
 
