@@ -16,9 +16,6 @@ LARGER: dict[str, str] = {
     "executors/sql/answer.py::exact_answer": "one loop over sections, each of three kinds",
     "executors/sql/answer.py::_joined": "comprehensions over columns of answers, in step",
     "executors/sql/compile.py::_Compiler._contributions": "what rows contribute, one loop for each kind of reading",
-    "session/query.py::query": "the words of a question, and what they mean",
-    "session/session.py::Session.__init__": "the words of a session, and what they mean",
-    "shell/arguments.py::parse": "a line for each option",
     "executors/sql/compile.py": "the compiler of a plan, one class whose parts share what rows contribute",
 }  # what is above a limit, and why: a file, or a function as file::name
 

@@ -16,7 +16,9 @@ from dpsql.executors.base import Engine, Store, checked_word, engine_for
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.executors.resources import Resources
+from dpsql.release.release import Release
 from dpsql.schema.columns import TableSchema
+from dpsql.schema.frozen import dataclass
 from dpsql.session.described import described
 from dpsql.session.prepare import Terms, prepare
 from dpsql.session.public_tables import public_data
@@ -76,24 +78,41 @@ def query(
     terms = Terms.of(epsilon, delta, rho, error, confidence)
     words = {"bounds": bounds, "keys": keys, "types": types}
     limits = {"unit": unit, "max_rows": max_rows, "max_groups": max_groups}
-    frames, tables = described(data, words | limits)
+    opened = _opened(data, words | limits, word, resources)
+    prepared = prepare(sql, opened.catalog, relation, terms, params=params, strategy=strategy, mechanism=mechanism)
+    check_engine(prepared.release, opened.engine)
+    if prepared.explain_only:
+        from dpsql.answer.explain import Explanation  # most questions want no explanation
+
+        return cast("Result", Explanation(prepared.release))
+    return _answered(prepared.release, opened)
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """Tables that can be asked about once: what is declared of them, where their rows are, and what adds these up."""
+
+    catalog: Catalog
+    stores: Mapping[str, Store]
+    engine: Engine
+
+
+def _opened(data: Any, words: Mapping[str, Any], engine: str, resources: Resources) -> _Opened:
+    frames, tables = described(data, words)
     private = {name: frame for name, frame in frames.items() if not tables[name.casefold()].public}
-    runs = engine_for(private, word).within(resources)
+    runs = engine_for(private, engine).within(resources)
     stores = {
         name: _store(frame, tables[name.casefold()], runs if name in private else PANDAS)
         for name, frame in frames.items()
     }
     public = public_data(stores) if any(table.public for table in tables.values()) else None
-    catalog = Catalog(tables, any_name=not isinstance(data, Mapping), public=public)
-    prepared = prepare(sql, catalog, relation, terms, params=params, strategy=strategy, mechanism=mechanism)
-    release = prepared.release
-    check_engine(release, runs)
-    if prepared.explain_only:
-        from dpsql.answer.explain import Explanation  # most questions want no explanation
+    return _Opened(Catalog(tables, any_name=not isinstance(data, Mapping), public=public), stores, runs)
 
-        return cast("Result", Explanation(release))
+
+def _answered(release: Release, opened: _Opened) -> Result:
     footer = f"spent {release.price} (calls add up; dpsql.Session keeps count)"
-    return finished(release, run(release, stores, runs), footer, notes=units_that_may_be_missing(tables.values()))
+    notes = units_that_may_be_missing(opened.catalog.tables.values())
+    return finished(release, run(release, opened.stores, opened.engine), footer, notes=notes)
 
 
 _stores: dict[int, ColumnStore] = {}

@@ -90,10 +90,7 @@ class Session(FreeQuestions):
         threads: int | None = None,
         spill: str | os.PathLike[str] | None = None,
     ) -> None:
-        word = checked_word(engine)
-        self._engine_word = schema.engine if word == AUTO and isinstance(schema, Schema) else word
-        resources = Resources.of(memory, threads, spill)
-        self._resources = resources.over(schema.resources) if isinstance(schema, Schema) else resources
+        self._engine_word, self._resources = _adding_up(engine, Resources.of(memory, threads, spill), schema)
         self._epsilon = None if epsilon is None else as_epsilon(epsilon)
         self._delta = Fraction(0) if delta is None else as_delta(delta)
         self._max_epsilon = None if max_epsilon is None else as_epsilon(max_epsilon, "max_epsilon")
@@ -102,15 +99,15 @@ class Session(FreeQuestions):
         self._catalog = Catalog({})
         self._unsaid: tuple[str, ...] = ()
         self._contents: Contents = {}
-        if tables is not None and not isinstance(tables, Mapping):
-            raise InvalidArgument(
-                f"tables must map names to DataFrames, got {type(tables).__name__}.", hint='Write {"people": df}.'
-            )
-        wanted, place = Wanted(budget, accountant, neighbours), Place.of(ledger, schema)
+        named = _named(tables)
+        wanted, self._place = Wanted(budget, accountant, neighbours), Place.of(ledger, schema)
         check(wanted, schema)
-        added = self._take({name: as_table(source) for name, source in (tables or {}).items()}, schema)
-        self._place = place
-        self._ledger = opened(wanted, schema, place, analyst=analyst, anchor=anchor)  # last: it makes a file
+        added = self._take(named, schema)
+        self._ledger = opened(wanted, schema, self._place, analyst=analyst, anchor=anchor)  # last: it makes a file
+        self._begin(added)
+
+    def _begin(self, added: Mapping[str, Table]) -> None:
+        """Bring tables and ledger together; where they do not fit, the ledger's file is let go of."""
         try:
             self._catalog, self._contents = catalog_of(self._catalog, added, self._ledger)
             self._notes = self._ledger.take_units(units_of(self._catalog.tables))
@@ -339,3 +336,20 @@ class Session(FreeQuestions):
 
     def __repr__(self) -> str:
         return f"Session(tables={list(self.tables)}, budget={self.budget}, spent={self.spent})"
+
+
+def _adding_up(engine: str, resources: Resources, schema: Schema | None) -> tuple[str, Resources]:
+    """The engine's word and what it may use; the owner's file says what the caller does not."""
+    word = checked_word(engine)
+    if not isinstance(schema, Schema):
+        return word, resources
+    return (schema.engine if word == AUTO else word), resources.over(schema.resources)
+
+
+def _named(tables: object) -> dict[Any, Table]:
+    """The caller's tables. Raises InvalidArgument, InvalidSchema."""
+    if tables is not None and not isinstance(tables, Mapping):
+        raise InvalidArgument(
+            f"tables must map names to DataFrames, got {type(tables).__name__}.", hint='Write {"people": df}.'
+        )
+    return {name: as_table(source) for name, source in (tables or {}).items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from dpsql.errors import InvalidArgument
 from dpsql.shell.opening import Opening
@@ -91,42 +92,9 @@ def parse(
 ) -> Arguments:
     """Read the command line. Raises InvalidArgument; prints and raises SystemExit for --help and --version."""
     parser = Parser.of(prog, description, epilog)
-    add = parser.add_argument
-    add("files", nargs="*", type=Path, metavar="FILE", help="a CSV file with a header: adult.csv is the table adult")
-    add("--schema", type=Path, metavar="TOML", help="the owner's file: budget, types, bounds and keys")
-    inputs = {"action": "append", "dest": "inputs", "default": []}
-    add("-c", metavar="SQL", help="run this; may be repeated, and hold several statements", **inputs)  # type: ignore[arg-type]
-    add("-f", metavar="FILE", type=Path, help="run what this file holds; - is standard input", **inputs)  # type: ignore[arg-type]
-    add("--epsilon", type=number, metavar="X", help="what each query spends")
-    add("--delta", type=number, metavar="X", help="what each query may spend of delta (default: 0)")
-    add("--budget", type=number, metavar="EPSILON", help="what all answers may spend (default: the schema's)")
-    add("--budget-delta", type=number, metavar="DELTA", help="the same for delta")
-    add("--rho", type=number, metavar="X", help="what each query spends, in place of --epsilon")
-    add("--error", type=number, metavar="X", help="how far off each answer may be, in place of --epsilon")
-    add("--mechanism", metavar="WORD", default="auto", help="auto (default), laplace or gaussian")
-    add(
-        "--param",
-        metavar="NAME=VALUE",
-        action="append",
-        dest="params",
-        default=[],
-        help="a value for :name; repeatable",
-    )
-    add("--dry-run", action="store_true", help="explain each query; nothing is asked, nothing is spent")
-    add("--mode", metavar="WORD", help="box, csv, json, jsonl, line, markdown, tsv, html or parquet")
-    add("--output", type=Path, metavar="FILE", help="where answers go, in place of standard output")
-    add("--fresh", action="store_true", help="draw anew, and pay, what was answered before")
-    _add_ledger_options(add)
-    add("--engine", metavar="NAME", default="auto", help="what adds up: auto, pandas, duckdb or spark")
-    add("--memory", metavar="SIZE", help="what DuckDB may use, such as 4GB")
-    add("--threads", metavar="N", type=int, help="how many threads DuckDB may use")
-    add(
-        "--spill",
-        metavar="FOLDER",
-        type=Path,
-        help="where DuckDB may put what memory has no room for (default: nowhere)",
-    )
-    add("--version", action="version", version=f"dpsql {version}")
+    for group in (_add_inputs, _add_spending, _add_output, _add_ledger_options, _add_engine):
+        group(parser.add_argument)
+    parser.add_argument("--version", action="version", version=f"dpsql {version}")
     arguments, unknown = parser.parse_known_intermixed_args(argv, Arguments())
     if unknown:
         parser.refuse(unknown[0])
@@ -135,7 +103,48 @@ def parse(
     return arguments
 
 
-def _add_ledger_options(add: Callable[..., object]) -> None:
+_Add = Callable[..., object]
+
+
+def _add_inputs(add: _Add) -> None:
+    """Tables, and what is asked of them."""
+    add("files", nargs="*", type=Path, metavar="FILE", help="a CSV file with a header: adult.csv is the table adult")
+    add("--schema", type=Path, metavar="TOML", help="the owner's file: budget, types, bounds and keys")
+    inputs: dict[str, Any] = {"action": "append", "dest": "inputs", "default": []}
+    add("-c", metavar="SQL", help="run this; may be repeated, and hold several statements", **inputs)
+    add("-f", metavar="FILE", type=Path, help="run what this file holds; - is standard input", **inputs)
+    values: dict[str, Any] = {"action": "append", "dest": "params", "default": []}
+    add("--param", metavar="NAME=VALUE", help="a value for :name; repeatable", **values)
+
+
+def _add_spending(add: _Add) -> None:
+    """What a query may cost, and all together, and how noise is made."""
+    add("--epsilon", type=number, metavar="X", help="what each query spends")
+    add("--delta", type=number, metavar="X", help="what each query may spend of delta (default: 0)")
+    add("--budget", type=number, metavar="EPSILON", help="what all answers may spend (default: the schema's)")
+    add("--budget-delta", type=number, metavar="DELTA", help="the same for delta")
+    add("--rho", type=number, metavar="X", help="what each query spends, in place of --epsilon")
+    add("--error", type=number, metavar="X", help="how far off each answer may be, in place of --epsilon")
+    add("--mechanism", metavar="WORD", default="auto", help="auto (default), laplace or gaussian")
+    add("--dry-run", action="store_true", help="explain each query; nothing is asked, nothing is spent")
+    add("--fresh", action="store_true", help="draw anew, and pay, what was answered before")
+
+
+def _add_output(add: _Add) -> None:
+    """In what form answers are written, and where."""
+    add("--mode", metavar="WORD", help="box, csv, json, jsonl, line, markdown, tsv, html or parquet")
+    add("--output", type=Path, metavar="FILE", help="where answers go, in place of standard output")
+
+
+def _add_engine(add: _Add) -> None:
+    """What adds the exact integers up, and what it may use."""
+    add("--engine", metavar="NAME", default="auto", help="what adds up: auto, pandas, duckdb or spark")
+    add("--memory", metavar="SIZE", help="what DuckDB may use, such as 4GB")
+    add("--threads", metavar="N", type=int, help="how many threads DuckDB may use")
+    add("--spill", metavar="FOLDER", type=Path, help="where DuckDB may put what does not fit (default: nowhere)")
+
+
+def _add_ledger_options(add: _Add) -> None:
     """Where what is spent is kept, by what rules, and what is confirmed beforehand."""
     add("--ledger", type=Path, metavar="FILE", help="where what is spent is kept (default: the schema's)")
     add("--no-ledger", action="store_true", help="count what is spent in this process only")
