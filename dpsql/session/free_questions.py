@@ -115,6 +115,7 @@ class FreeQuestions(ABC):
             ledger.after(FREE, parts) or ledger.remaining,
             admitted=free or ledger.after(cost, parts) is not None,
             most=None if free else ledger.most(coin, parts),
+            most_whole=None if free else ledger.most(cost, parts),
             conversion=ledger.budget.filter(ledger.rules.accountant).conversion,
             replayed=again,
             question=question,

@@ -27,15 +27,16 @@ class Quote:
     """A price, and what it is to be seen beside.
 
     cost: what would be charged; nothing for a replay and for EXPLAIN. left: what the next query may have. admitted:
-    whether the budget suffices. most: how often it has the epsilon (or rho) for such a query; None for any number.
-    conversion: the delta at which a rho is converted; None where rhos are not added up. replayed: the answer was given
-    before.
+    whether the budget suffices. most: how often it has the epsilon (or rho) for such a query; most_whole: how often
+    it has delta for it too; None for any number. conversion: the delta at which a rho is converted; None where rhos
+    are not added up. replayed: the answer was given before.
     """
 
     cost: Cost
     left: Remaining
     admitted: bool
     most: int | None
+    most_whole: int | None
     conversion: Fraction | None = None
     replayed: bool = False
     question: Question | None = field(default=None, compare=False, repr=False)
@@ -51,11 +52,13 @@ class Quote:
     def reason(self) -> str:
         """Why a person should be asked first, as a clause; "" where the price is ordinary.
 
-        More than half of what is left: there is epsilon (or rho) for one of the kind and not for two, as the accountant
-        adds up. Of delta a query with hidden groups mostly takes all that it is given, so that is not asked about.
+        More than half of what is left: there is epsilon (or rho), or delta, for one of the kind and not for two, as the
+        accountant adds up.
         """
         if self.most == 1:
             return f"which is more than half of what is left ({self.left})"
+        if self.most_whole == 1:
+            return f"whose delta is more than half of what is left ({self.left})"
         return f"which is above epsilon {show(LARGE)}" if self.epsilon > LARGE else ""
 
 

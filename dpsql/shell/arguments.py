@@ -40,6 +40,7 @@ class Arguments(argparse.Namespace):
     schema: Path | None
     inputs: list[str | Path]
     epsilon: float | None
+    max_epsilon: float | None
     delta: float | None
     budget: float | None
     budget_delta: float | None
@@ -80,6 +81,7 @@ class Arguments(argparse.Namespace):
             self.memory,
             self.threads,
             self.spill,
+            max_epsilon=self.max_epsilon,
         )
 
 
@@ -120,6 +122,7 @@ def _add_inputs(add: _Add) -> None:
 def _add_spending(add: _Add) -> None:
     """What a query may cost, and all together, and how noise is made."""
     add("--epsilon", type=number, metavar="X", help="what each query spends")
+    add("--max-epsilon", type=number, metavar="X", help="refuse a query that would spend more")
     add("--delta", type=number, metavar="X", help="what each query may spend of delta (default: 0)")
     add("--budget", type=number, metavar="EPSILON", help="what all answers may spend (default: the schema's)")
     add("--budget-delta", type=number, metavar="DELTA", help="the same for delta")

@@ -95,7 +95,7 @@ def shell_for(arguments: Arguments, session: Session, asked: Sequence[str] | Non
     params = dict(map(parameter, arguments.params))
     delta = arguments.delta if asked is None else None
     ask, hint = (asked_on_a_line(input), PROMPT_HINT) if asked is None else (None, BATCH_HINT)
-    consent = Consent(arguments.yes, arguments.yes_up_to, ask, hint)
+    consent = Consent(arguments.yes, arguments.yes_up_to, ask=ask, hint=hint)
     price = (arguments.epsilon, delta, arguments.rho)
     asker = Asker(session, *price, arguments.mechanism, arguments.error, params, consent)
     shell = Shell(asker, BOX if sys.stdout.isatty() else CSV, dry_run=arguments.dry_run)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from dpsql.core.loss import as_epsilon
-from dpsql.errors import ConfirmationRequired
+from dpsql.errors import ConfirmationRequired, InvalidPrivacyParameter
 from dpsql.schema.frozen import dataclass
 from dpsql.session.quote import Quote, check_confirmed
 
@@ -15,12 +15,14 @@ from dpsql.session.quote import Quote, check_confirmed
 class Consent:
     """What was confirmed beforehand: everything, or queries up to an epsilon; else a person is asked, if there is one.
 
+    at_most: an epsilon above which a query is refused, whatever was confirmed.
     ask: shows a text to a person, and says whether the answer was yes. hint: how a spend is confirmed in the place
     where the refusal is read; `{}` in it becomes the epsilon of the query.
     """
 
     everything: bool = False
     up_to: float | None = None
+    at_most: float | None = None
     ask: Callable[[str], bool] | None = None
     hint: str = ""
 
@@ -28,9 +30,16 @@ class Consent:
         """Raises InvalidPrivacyParameter for a number that is no epsilon."""
         if self.up_to is not None:
             as_epsilon(self.up_to, "--yes-up-to")
+        if self.at_most is not None:
+            as_epsilon(self.at_most, "--max-epsilon")
 
     def check(self, quote: Quote) -> None:
-        """Raises ConfirmationRequired, with nothing charged."""
+        """Raises ConfirmationRequired, and InvalidPrivacyParameter for more than may be, with nothing charged."""
+        if self.at_most is not None and quote.epsilon > as_epsilon(self.at_most, "--max-epsilon"):
+            raise InvalidPrivacyParameter(
+                f"this query would spend {quote.cost}, which is above --max-epsilon {self.at_most:g}. "
+                "Nothing was run, nothing was charged."
+            )
         if self.everything:
             return
         try:

@@ -92,7 +92,7 @@ class Magic:
     def _asker(self, options: Options, sql: str) -> Asker:
         named = {name: self._variables[name] for name in names_asked_for(sql) if name in self._variables}
         how = (options.delta, options.rho, options.mechanism, options.error)
-        consent = Consent(options.yes, options.yes_up_to, hint=MAGIC_HINT)
+        consent = Consent(options.yes, options.yes_up_to, options.max_epsilon, hint=MAGIC_HINT)
         return Asker(self._notebook.session(sql), options.epsilon, *how, named, consent)
 
     def _tables(self) -> str:

@@ -8,7 +8,7 @@ import re
 from dpsql.errors import InvalidArgument, did_you_mean
 from dpsql.schema.frozen import dataclass
 
-NUMBERS = ("--epsilon", "--delta", "--rho", "--error", "--yes-up-to")
+NUMBERS = ("--epsilon", "--delta", "--rho", "--error", "--yes-up-to", "--max-epsilon")
 WORDS = ("--mechanism",)
 FLAGS = ("--fresh", "--plot", "--dry-run", "--yes")
 _OPTION = re.compile(r"(--[^\s=]*)(?:=|\s+|$)(\S*)\s*")
@@ -18,7 +18,7 @@ USAGE = """\
 %dpsql SELECT ...          ask; or %%dpsql with the query in the cell below it. In front of the query may stand
     --epsilon X --delta X --rho X --error X --mechanism WORD     what it may spend, and how
     --fresh --plot --dry-run                                     drawn anew, and paid; drawn; explained, and free
-    --yes --yes-up-to X                                          a large spend is meant
+    --yes --yes-up-to X --max-epsilon X                          a large spend is meant; refused above that
     NAME <<  or  NAME= <<                                        keep the answer, silently or shown
     :name in the query is the number, text, date or truth value in the variable of that name
 %dpsql tables                                  what can be asked about
@@ -45,6 +45,7 @@ class Options:
     dry_run: bool = False
     yes: bool = False
     yes_up_to: float | None = None
+    max_epsilon: float | None = None
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,10 @@ def read_options(line: str) -> Options:
             near = did_you_mean(option, [*NUMBERS, *WORDS, *FLAGS])
             raise InvalidArgument(f'%dpsql has no option "{option}".{near}', hint=USAGE)
         rest = rest[match.end() :]
-    epsilon, delta, rho, error, yes_up_to = map(numbers.get, NUMBERS)
+    epsilon, delta, rho, error, yes_up_to, max_epsilon = map(numbers.get, NUMBERS)
     fresh, plot, dry_run, yes = (flag in flags for flag in FLAGS)
     mechanism = words.get("--mechanism", "auto")
-    return Options(epsilon, delta, rest, rho, fresh, error, mechanism, plot, dry_run, yes, yes_up_to)
+    return Options(epsilon, delta, rest, rho, fresh, error, mechanism, plot, dry_run, yes, yes_up_to, max_epsilon)
 
 
 def is_query(line: str) -> bool:

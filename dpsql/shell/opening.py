@@ -40,6 +40,7 @@ class Opening:
     memory: str | None = None
     threads: int | None = None
     spill: Path | None = None
+    max_epsilon: float | None = None
     look: bool = False
     """Nothing will be asked: where there is no ledger yet, none is made."""
 
@@ -51,6 +52,7 @@ class Opening:
             )
         for option, number, check in (
             ("--epsilon", self.epsilon, as_epsilon),
+            ("--max-epsilon", self.max_epsilon, as_epsilon),
             ("--delta", self.delta, as_delta),
             ("--budget", self.budget, as_epsilon),
             ("--budget-delta", self.budget_delta, as_delta),
@@ -84,6 +86,7 @@ def open_session(opening: Opening) -> tuple[Session, list[str]]:
         schema=schema,
         budget=budget,
         accountant=opening.accountant,
+        max_epsilon=opening.max_epsilon,
         epsilon=opening.epsilon,
         delta=opening.delta,
         ledger=opening.ledger,

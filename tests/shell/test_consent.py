@@ -18,6 +18,7 @@ from dpsql.shell.consent import Consent, asked_on_a_line
 from dpsql.shell.magic import Magic
 
 COUNT = "SELECT COUNT(*) AS n FROM t"
+HIDDEN = "SELECT city, COUNT(*) FROM t GROUP BY city"
 FRAME = pd.DataFrame({"x": [1] * 400, "city": ["a", "b"] * 200})
 
 
@@ -63,8 +64,48 @@ def test_rho_is_asked_about_too():
     Asker(held, rho=float(held.remaining.rho or 0) * 0.4, consent=Consent()).ask(COUNT)
 
 
-def test_all_of_delta_is_no_large_spend():
-    Asker(session(3, 1e-6), 0.5, delta=5e-7, consent=Consent()).ask("SELECT city, COUNT(*) FROM t GROUP BY city")
+@pytest.mark.parametrize(("delta", "large"), [(5e-7, True), (3e-7, True), (2.5e-7, False), (1e-7, False)])
+def test_more_than_half_of_the_delta_that_is_left_is_a_large_spend(delta: float, large: bool):
+    """Of 1e-6 half is kept to convert rho to epsilon."""
+    asker = Asker(session(3, 1e-6), 0.5, delta=delta, consent=Consent())
+    if not large:
+        asker.ask(HIDDEN)
+        return
+    with pytest.raises(ConfirmationRequired, match="whose delta is more than half of what is left .* delta 5e-07"):
+        asker.ask(HIDDEN)
+    assert asker.session.ledger() == ()
+    Asker(asker.session, 0.5, delta=delta, consent=Consent(up_to=0.5)).ask(HIDDEN)
+
+
+def test_delta_that_a_query_has_no_use_for_is_no_spend():
+    Asker(session(3, 1e-6), 0.5, delta=5e-7, consent=Consent()).ask(COUNT)
+
+
+@pytest.mark.parametrize(("epsilon", "passes"), [(1, True), (1.1, False)])
+def test_what_is_above_the_most_is_refused_though_it_was_confirmed(epsilon: float, passes: bool):
+    asker = Asker(session(5), epsilon, consent=Consent(everything=True, at_most=1))
+    if passes:
+        asker.ask(COUNT)
+        asker.ask(COUNT)  # again, free
+        return
+    with pytest.raises(InvalidPrivacyParameter, match="epsilon 1.1, which is above --max-epsilon 1. Nothing was run"):
+        asker.ask(COUNT)
+    assert asker.session.ledger() == ()
+
+
+def test_max_epsilon_on_the_command_line_and_in_a_cell(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    FRAME.to_csv(tmp_path / "t.csv", index=False)
+    words = [str(tmp_path / "t.csv"), "--budget", "10", "--yes", "--max-epsilon", "1", "-c", COUNT, "--epsilon"]
+    assert main([*words, "1"]) == Exit.OK
+    assert main([*words, "1.5"]) == Exit.REFUSED
+    assert main([*words, "1", "--max-epsilon", "nan"]) == Exit.USAGE
+    assert "epsilon 1.5 is above the 1 that one query may spend here" in capsys.readouterr().err
+    held = session(10)
+    magic = Magic({"held": held})
+    magic.line(f"--epsilon 1 --max-epsilon 1 {COUNT}")
+    with pytest.raises(InvalidPrivacyParameter, match="above --max-epsilon 1"):
+        magic.line(f"--epsilon 1.5 --yes --max-epsilon 1 {COUNT}")
+    assert len(held.ledger()) == 1
 
 
 @pytest.mark.parametrize("free", [f"EXPLAIN PRIVACY {COUNT}", COUNT])

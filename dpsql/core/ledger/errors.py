@@ -41,6 +41,12 @@ _REASONS: dict[str, _Said] = {
 }
 
 
+def read_only(file: Path) -> LedgerError:
+    """Of a ledger that may be read and not written."""
+    what, todo = _REASONS["SQLITE_READONLY"](file)
+    return LedgerError(f"{what}. No answer was given.", hint=todo)
+
+
 @contextmanager
 def told(file: Path) -> Iterator[None]:
     """What SQLite or the system says of a file, as a LedgerError."""

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from dpsql.core.ledger.anchor import check_form
 from dpsql.core.ledger.budget import Budget
-from dpsql.core.ledger.errors import PATIENCE, told
+from dpsql.core.ledger.errors import PATIENCE, read_only, told
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.lines import FORMAT, Renewed, read
 from dpsql.core.ledger.store import RESTORE, UNREADABLE, Lines
@@ -45,7 +45,7 @@ def open_ledger(
     """The ledger in this file; made anew, under these rules, where there is none.
 
     rules: None takes those of the file. anchor: an earlier `Ledger.anchor`, whose line has to be there still. within: a
-    smaller budget for what is charged here. All lines are read and their hashes checked. Raises LedgerError (a file
+    smaller budget for what is charged here. owner: looks, where there may be no right to write. All lines are read and their hashes checked. Raises LedgerError (a file
     that is damaged, was edited, has other rules, or cannot be written), InvalidPrivacyParameter (no rules and no file).
     """
     file = _file_of(path)
@@ -65,6 +65,8 @@ def open_ledger(
             _create(file, rules)
         store = FileStore(file)
     try:
+        if not owner:
+            _check_writable(file)
         held = store.rules
         _check_rules(file, store.current, rules)
         ledger = Ledger(held, store, analyst=analyst, owner=owner, within=within)
@@ -282,6 +284,14 @@ def _create(file: Path, rules: Rules) -> None:
         draft.unlink(missing_ok=True)
         draft.with_name(f"{draft.name}-journal").unlink(missing_ok=True)
     _sync_folder(file.parent)
+
+
+def _check_writable(file: Path) -> None:
+    """Raises LedgerError where nothing could be charged, before a question is thought about. What holds it up for a
+    while, as another process does, is met at the charge."""
+    effective = os.access in os.supports_effective_ids
+    if not all(os.access(each, os.W_OK, effective_ids=effective) for each in (file, file.parent)):
+        raise read_only(file)
 
 
 def _sync_folder(folder: Path) -> None:

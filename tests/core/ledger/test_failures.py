@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import dpsql
+from dpsql.accounting import read_ledger
 from dpsql.core.ledger import clock as ledger_clock
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.file import FileStore, open_ledger
@@ -151,6 +152,9 @@ def test_without_the_right_to_write(open_folder: Path, what: str):
     assert kind == "refused", said
     assert hint
     assert str(path) in said
+    assert _nobody(open_folder, lambda: _try(lambda: session(path)))[0] == "refused"  # at once, before a question
+    if what != "new":
+        assert _nobody(open_folder, lambda: _try(lambda: read_ledger(path)))[0] == "done"
     open_folder.chmod(0o777)
     if what != "new":
         path.chmod(0o666)

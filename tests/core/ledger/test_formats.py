@@ -81,7 +81,10 @@ def test_a_file_of_format_1_goes_on(tmp_path: Path, name: str):
         assert "each row is a unit of its own" in note
         told = asked.query(COUNT, epsilon=0.0625)
         assert note in told.warnings
-        assert note not in asked.query("SELECT AVG(age) FROM people", epsilon=0.0625).warnings
+        later = asked.query("SELECT AVG(age) FROM people", epsilon=0.0625)
+        assert [
+            each for each in later.warnings if not each.startswith("the noise hides where")
+        ] == []  # which is this answer's own
     after = checks.texts(path)
     assert after[: len(lines)] == lines
     assert [line["kind"] for line in after[len(lines) :]][:2] == ["format", "unit"]
