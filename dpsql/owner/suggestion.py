@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,12 @@ from dpsql.executors.base import engine_of
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.schema.columns import Type
 from dpsql.schema.declaration import Declaration, Stored
+from dpsql.schema.text_format import LINES_ENDINGS
 from dpsql.session.paths import table_at
 from dpsql.session.table import as_table
-from dpsql.sources.files import stem_of
-from dpsql.sources.stored import stored_files
+from dpsql.sources.files import kind_of, stem_of
+from dpsql.sources.json_lines import names_in
+from dpsql.sources.stored import DATABASE_ENDINGS, stored_files
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
@@ -51,6 +53,11 @@ neighbours = "unbounded"  # protects whether somebody is in the tables at all
 # TODO how much may all answers together tell about one person? Until it is said here, nothing is answered.
 # epsilon = ...
 # delta = ...
+"""
+
+
+_NAMES_TOO = """\
+# The names of these columns were read from the lines too: check each, and leave out what only some rows have.
 """
 
 
@@ -100,15 +107,36 @@ def _taken(target: Path) -> InvalidArgument:
 
 
 def _of_file(path: Path, folder: Path, name: str | None = None) -> str:
-    """The section of a data file's table; its path as it leads there from the folder."""
+    """The section of a data file's table, or those of a database; its path as it leads there from the folder."""
+    where = os.path.relpath(path.absolute(), folder.absolute())
+    if path.suffix.casefold() in DATABASE_ENDINGS:
+        return "\n".join(_of_database(path, where))
     stored = stored_files(path)
     if stored is not None:
         columns = [(each.name, each.type) for each in _columns_of(stored)]
     else:
-        frame, _, _ = table_at(path, Declaration())
+        named = names_in(path) if kind_of(path) in LINES_ENDINGS else []
+        frame, _, _ = table_at(path, Declaration.of(types=dict.fromkeys(named, "text")))
         columns = [(str(label), type_of_cells(frame[label])) for label in frame.columns]
-    where = os.path.relpath(path.absolute(), folder.absolute())
+        if named:
+            return _NAMES_TOO + _section(name or stem_of(path), where, columns)
     return _section(name or stem_of(path), where, columns)
+
+
+def _of_database(path: Path, where: str) -> Iterator[str]:
+    """A section for each table of a database. Raises InvalidSchema where there is none."""
+    from dpsql.executors.duckdb.catalogue import tables_in  # most files are no databases
+
+    tables = tables_in(path)
+    if not tables:
+        raise InvalidSchema(f"{path.name} has no table.")
+    names = [table.rpartition(".")[2].casefold() for table in tables]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidSchema(f'{path.name} has two tables "{twice}".', hint="Name one at a time in a file of your own.")
+    for table in tables:
+        columns = [(each.name, each.type) for each in _columns_of(stored_files(path, table))]
+        yield _section(table.rpartition(".")[2], where, columns, table)
 
 
 def _columns_of(source: object) -> Iterable[Stored]:
@@ -150,9 +178,10 @@ _RULES: Mapping[Type, Callable[[str], bool]] = {
 """The types that texts may be of, in the order in which they are tried."""
 
 
-def _section(name: str, path: str | None, columns: Sequence[tuple[str, Type]]) -> str:
+def _section(name: str, path: str | None, columns: Sequence[tuple[str, Type]], table: str | None = None) -> str:
     lines = [f"[tables.{_key(name)}]"]
     lines += [] if path is None else [f"path = {_text(path)}"]
+    lines += [] if table is None else [f"table = {_text(table)}"]
     lines.append('# version = "1"  # TODO name the data as they are, and anew when they change: answers are then kept')
     guesses = [column for column, kind in columns if kind is not Type.OTHER and _may_be_a_person(column)]
     lines += [f"# unit = {_text(each)}  # TODO whose row is it? Guessed by the name" for each in guesses]

@@ -6,6 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import duckdb
 import pandas as pd
 import pytest
 
@@ -128,3 +129,61 @@ def test_several_files_are_several_tables(tmp_path: Path):
     with pytest.raises(InvalidSchema):
         init([tmp_path / "nowhere.csv"])
     assert not (tmp_path / "nowhere.toml").exists()
+
+
+LINES = """{"person_id": 7, "age": 30, "city": "Lyon", "born": "1999-12-31", "tags": [1], "": 1, "nul\\u0000": 2}
+{"age": -5000000, "ok": true}
+no object
+"""
+
+
+def test_a_file_of_json_lines_is_begun_with_the_names_that_lines_have(tmp_path: Path):
+    (tmp_path / "people.jsonl").write_text(LINES)
+    target = init([tmp_path / "people.jsonl"])
+    text = target.read_text()
+    columns = tomllib.loads(text)["tables"]["people"]["columns"]
+    kinds = {"age": "integer", "born": "date", "city": "text", "ok": "boolean", "person_id": "integer", "tags": "text"}
+    assert {name: facts["type"] for name, facts in columns.items()} == kinds
+    assert list(columns) == sorted(columns)
+    assert "names of these columns were read from the lines" in text
+    assert not re.search("5000000|Lyon|1999", text)
+    assert check(target) == ()
+    session = dpsql.Session(schema=dpsql.Schema.from_toml(target), budget=dpsql.Budget(1))
+    session.query("SELECT COUNT(*) AS n FROM people WHERE city = 'x'", epsilon=1)
+    again = tmp_path / "again"
+    again.mkdir()
+    (again / "people.jsonl").write_text("".join(reversed(LINES.splitlines(keepends=True))) * 3)
+    assert init([again / "people.jsonl"]).read_text() == text
+
+
+def test_files_without_names_or_lines_are_refused(tmp_path: Path):
+    (tmp_path / "none.jsonl").write_text("[1]\n")
+    (tmp_path / "broken.jsonl.gz").write_bytes(b"no archive")
+    for name in ("none.jsonl", "broken.jsonl.gz", "absent.jsonl", "absent.duckdb"):
+        with pytest.raises(InvalidSchema) as raised:
+            init([tmp_path / name])
+        assert raised.value.__context__ is None
+        assert not list(tmp_path.glob("*.toml"))
+
+
+def test_a_database_is_begun_table_by_table(tmp_path: Path):
+    with duckdb.connect(tmp_path / "shop.duckdb") as made:
+        made.execute("CREATE TABLE orders AS SELECT 4711 AS order_id, 3.5 AS total")
+        made.execute("CREATE SCHEMA old; CREATE TABLE old.customers AS SELECT 'Zebulon' AS name")
+        made.execute("CREATE VIEW seen AS SELECT * FROM orders")
+    target = init([tmp_path / "shop.duckdb"])
+    text = target.read_text()
+    tables = tomllib.loads(text)["tables"]
+    assert {name: (each["path"], each["table"], list(each["columns"])) for name, each in tables.items()} == {
+        "orders": ("shop.duckdb", "orders", ["order_id", "total"]),
+        "customers": ("shop.duckdb", "old.customers", ["name"]),
+    }
+    assert not re.search("4711|Zebulon", text)
+    assert check(target) == ()
+
+
+def test_two_tables_of_one_name_are_refused(tmp_path: Path):
+    with duckdb.connect(tmp_path / "shop.duckdb") as made:
+        made.execute("CREATE TABLE t AS SELECT 1 AS a; CREATE SCHEMA s; CREATE TABLE s.T AS SELECT 1 AS a")
+    with pytest.raises(InvalidSchema, match='two tables "t"'):
+        init([tmp_path / "shop.duckdb"])

@@ -45,8 +45,9 @@ def open_ledger(
     """The ledger in this file; made anew, under these rules, where there is none.
 
     rules: None takes those of the file. anchor: an earlier `Ledger.anchor`, whose line has to be there still. within: a
-    smaller budget for what is charged here. owner: looks, where there may be no right to write. All lines are read and their hashes checked. Raises LedgerError (a file
-    that is damaged, was edited, has other rules, or cannot be written), InvalidPrivacyParameter (no rules and no file).
+    smaller budget for what is charged here. owner: who looks, perhaps without the right to write. All lines are read
+    and their hashes checked. Raises LedgerError (a file that is damaged, was edited, has other rules, or cannot be
+    written), InvalidPrivacyParameter (no rules and no file).
     """
     file = _file_of(path)
     if anchor is not None:

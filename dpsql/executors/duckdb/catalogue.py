@@ -1,0 +1,30 @@
+"""Which tables a database of DuckDB has. No row is read."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+from dpsql.errors import InvalidSchema
+from dpsql.executors.duckdb.files import reach
+from dpsql.executors.duckdb.instance import opened
+from dpsql.sources.stored import DatabaseTable
+
+_LISTED = """
+    SELECT table_schema, table_name FROM information_schema.tables
+    WHERE table_catalog = 'database0' AND table_type = 'BASE TABLE' ORDER BY table_schema, table_name
+"""
+
+
+def tables_in(file: Path) -> list[str]:
+    """The names of a database's tables, as an owner's file writes them, in alphabetical order; views are left out.
+    Raises InvalidSchema for a file that is no database."""
+    try:
+        with closing(opened(files=True)) as connection:
+            reach(connection, (DatabaseTable(file.absolute(), ""),))
+            listed = connection.execute(_LISTED).fetchall()
+    except Exception:  # noqa: BLE001 - its words could quote what a file holds
+        listed = None
+    if listed is None:
+        raise InvalidSchema(f"{file.name} cannot be read.", hint="It is no such file, or is damaged.")
+    return [str(name) if schema == "main" else f"{schema}.{name}" for schema, name in listed]
