@@ -21,12 +21,16 @@ from dpsql.sql.clauses import check_clauses
 from dpsql.sql.grammar import RULES, Rule
 from dpsql.sql.own_words import MOST, constant_of, own_word, worded
 from dpsql.sql.parse import Statement, span_of
+from dpsql.sql.pasted import is_list_of_any
+from dpsql.sql.pasted_tables import in_parentheses
 from dpsql.sql.refusals import CLAUSES, NAMED, WORDS
 
 _FREE = frozenset({"(", ")", ",", ";", "+", "ALL"})
 """Brackets and commas follow the words; +x is x, and ALL what SELECT does anyway."""
 _TYPES = frozenset(DuckDB.Parser.TYPE_TOKENS)
+_TEXTS = frozenset({TokenType.VARCHAR, TokenType.CHAR, TokenType.TEXT, TokenType.NCHAR, TokenType.NVARCHAR})
 _CALLS = (exp.Func, exp.Interval)
+_LISTS = (exp.Any, exp.Array)
 
 
 def check(statement: Statement) -> None:
@@ -40,9 +44,11 @@ def _check_nodes(statement: Statement) -> Counter[str]:
     words: Counter[str] = Counter()
     for node in statement.select.walk():
         rule = RULES.get(type(node))
-        if rule is None or (type(node) is exp.Ordered and isinstance(node.this, exp.Var)):
+        if rule is None or (type(node) in _LISTS and not is_list_of_any(node)):
             raise _node_refused(statement, node)
         for argument, value in node.args.items():
+            if type(node) is exp.Table and argument == "joins" and in_parentheses(node):
+                continue
             if argument not in rule.args and value is not None and value is not False and value != []:
                 raise _clause_refused(statement, node, argument, value)
         check_clauses(statement.sql, node)
@@ -56,6 +62,8 @@ def _words_of(node: exp.Expr, rule: Rule) -> Iterator[str]:
     is_function = kind is exp.If and node.arg_key != "ifs"  # IF(...) is written without WHEN and THEN
     if not is_function and (kind is not exp.Column or node.args.get("table") is not None):
         yield from rule.words
+    if kind is exp.Table:
+        yield from ("." for each in ("db", "catalog") if node.args.get(each))
     if kind is exp.StrPosition:
         yield _BARE_IN
     if node.arg_key == "unit" and isinstance(node.parent, _NAMING_UNITS):
@@ -114,10 +122,19 @@ def _is_known(statement: Statement, token: Token, words: Counter[str], *, opens:
     return taken is not None or _read_otherwise(statement, token, words)
 
 
+def _is_length_of_text(statement: Statement, token: Token) -> bool:
+    """Whether a number is the 10 of VARCHAR(10), which changes nothing: the parser leaves it out, as DuckDB does."""
+    place = statement.tokens.index(token)
+    before = [each.token_type for each in statement.tokens[max(0, place - 2) : place]]
+    return len(before) == 2 and before[0] in _TEXTS and before[1] is TokenType.L_PAREN and token.text.isdecimal()
+
+
 def _read_otherwise(statement: Statement, token: Token, words: Counter[str]) -> bool:
     """Words that come out of the parser in another form: numbers that begin with their point, '1 day', names of time
-    units inside text."""
+    units inside text, lengths of text types."""
     word = token.text.upper()
+    if token.token_type is TokenType.NUMBER and _is_length_of_text(statement, token):
+        return True
     if token.token_type is TokenType.NUMBER:  # .5 is 0.5, and the 1 of INTERVAL 1 DAY a text
         pointed = any(each.token_type is TokenType.DOT and each.end + 1 == token.start for each in statement.tokens)
         other = f"0.{word}" if pointed else f"'{word}"
@@ -145,8 +162,6 @@ def _read_otherwise(statement: Statement, token: Token, words: Counter[str]) -> 
 
 def _node_refused(statement: Statement, node: exp.Expr) -> UnsupportedSQL:
     sql = statement.sql
-    if isinstance(node, exp.Ordered):
-        return UnsupportedSQL("ORDER BY ALL is not supported. Name the columns.", span=_token(statement, "ORDER BY"))
     constant = constant_of(node, statement.tokens)
     if constant is not None:
         place = replace(constant, sql=sql)

@@ -18,6 +18,7 @@ from dpsql.sql.join_clauses import joined_by
 from dpsql.sql.options import read_options
 from dpsql.sql.parameters import Params, check_all_used
 from dpsql.sql.parse import Statement, span_of
+from dpsql.sql.pasted import plainly
 from dpsql.sql.private import PrivateSelect
 from dpsql.sql.released import ReleasedSelect, answered, unread
 from dpsql.sql.row_wise import RowWise
@@ -62,6 +63,7 @@ class _Common:
 def bind(statement: Statement, catalog: Catalog, params: Params = ()) -> Bound:
     """The plan of a statement. Raises a QueryRefused that names the place in the text."""
     check(statement)
+    statement = plainly(statement)
     binder = _Binder(statement, catalog, params)
     query = replace(binder.query(), computed_from=frozenset(binder.whole.computed_from))
     check_all_used(params, frozenset(binder.whole.used))

@@ -65,9 +65,16 @@ class PrivateGenerator(DuckDBGenerator):
         return self.func(f"{word}_{kind}", expression.this, expression.args.get("expression"))
 
 
+class PrivateTokenizer(DuckDB.Tokenizer):
+    """DuckDB's words, and names in backticks too, as BigQuery, MySQL and Spark write them."""
+
+    IDENTIFIERS: ClassVar[list[Any]] = ['"', "`"]
+
+
 class Private(DuckDB):
     """The dialect of the language."""
 
+    Tokenizer = PrivateTokenizer
     Parser = PrivateParser
     Generator = PrivateGenerator
 

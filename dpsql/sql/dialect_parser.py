@@ -34,6 +34,8 @@ class PrivateParser(DuckDBParser):
         name: build
         for name, build in DuckDBParser.FUNCTIONS.items()
         if name not in ("LIKE", "ILIKE", "GLOB", "LOG2", "LOG10")
+    } | {
+        "STD": exp.Stddev.from_arg_list,
     }
     # In CORR(DISTINCT y, x) all would be read as DISTINCT's own list.
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {

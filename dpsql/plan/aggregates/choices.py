@@ -28,7 +28,7 @@ AGGREGATES = (
     AggregateFunction(
         "QUANTILE", "quantile",
         (
-            "Median(this)", "Quantile(this, quantile)",
+            "Median(this)", "Quantile(this, quantile)", "ApproxQuantile(this, quantile)",
             "PercentileCont(this, expression) WITHIN GROUP", "PercentileDisc(this, expression) WITHIN GROUP",
         ),
         **_RANKED, half_name="MEDIAN",

@@ -1,0 +1,210 @@
+"""Words that other engines' texts bring along, said in the language's own: GROUP BY ALL as its keys, `= ANY([...])` as
+IN, SEMI JOIN as EXISTS, FETCH FIRST as LIMIT, tables in parentheses as the tables.
+
+Each is a rewriting of the parser's tree that keeps its meaning for all rows, done before anything is bound: what comes
+out is bound by the rules that hold for everything else. What is not understood here stays as it is, and is refused by
+the allow-list by its own name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import reduce
+
+from sqlglot import exp
+
+from dpsql.errors import UnsupportedSQL
+from dpsql.sql.parse import Statement, span_of
+from dpsql.sql.pasted_tables import check_names, flattened, semi_joins
+from dpsql.sql.select_list import aggregate_in, is_star, items_of
+
+_ONE = exp.Literal.number(1)
+MOST_BUCKETS = 10_000
+"""Of WIDTH_BUCKET: as many as derived groups."""
+
+
+def plainly(statement: Statement) -> Statement:
+    """The statement in the language's own words. Raises UnsupportedSQL."""
+    check_names(statement)
+    if not any(type(node) in _KINDS for node in statement.select.walk()):
+        return statement
+    select = statement.select.copy()
+    for kind, rewrite in _REWRITES.items():
+        for node in list(select.find_all(kind)):
+            instead = rewrite(statement, node)
+            if instead is not None and instead is not node:
+                node.replace(instead)
+    return replace(statement, select=select)
+
+
+def is_list_of_any(node: exp.Expr) -> bool:
+    """Whether a node is the ANY, or the list, of x = ANY([...]) and x <> ALL([...])."""
+    if isinstance(node, exp.Array):
+        inside = node.parent if isinstance(node.parent, exp.Paren) else node
+        return inside.parent is not None and is_list_of_any(inside.parent)
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).upper() == "ALL" and isinstance(node.parent, exp.NEQ) and len(node.expressions) == 1
+    return isinstance(node, exp.Any) and isinstance(node.parent, exp.EQ) and _listed(node) is not None
+
+
+def _listed(node: exp.Expr) -> list[exp.Expr] | None:
+    """The values of ANY([...]), ANY((a, b)) and ALL([...]); None for another operand."""
+    inner = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
+    while isinstance(inner, exp.Paren):
+        inner = inner.this
+    return list(inner.expressions) if isinstance(inner, exp.Array | exp.Tuple) else None
+
+
+def _membership(_statement: Statement, node: exp.Expr) -> exp.Expr | None:
+    """x = ANY([a, b]) is x IN (a, b), and x <> ALL([a, b]) is x NOT IN (a, b)."""
+    listed = node.args.get("expression")
+    if listed is None or not is_list_of_any(listed) or not (values := _listed(listed)):
+        return None
+    found = exp.In(this=node.this.copy(), expressions=[each.copy() for each in values])
+    return found if isinstance(node, exp.EQ) else exp.Not(this=found)
+
+
+def _rows_in(_statement: Statement, node: exp.Expr) -> exp.Expr | None:
+    """(a, b) IN ((1, 2), (3, 4)): one of the rows is equal in all columns, where NULL equals NULL as in DuckDB."""
+    row, rows = node.this, node.expressions
+    if not isinstance(row, exp.Tuple) or not rows or not all(isinstance(each, exp.Tuple) for each in rows):
+        return None
+    if any(len(each.expressions) != len(row.expressions) for each in rows):
+        return None
+    terms = [
+        _joined(exp.And, [exp.NullSafeEQ(this=one.copy(), expression=other.copy()) for one, other in
+                          zip(row.expressions, each.expressions, strict=True)])
+        for each in rows
+    ]  # fmt: skip
+    return exp.Paren(this=_joined(exp.Or, terms))
+
+
+def _joined(kind: type[exp.Connector], terms: list[exp.Expr]) -> exp.Expr:
+    return reduce(lambda left, right: kind(this=left, expression=right), terms)
+
+
+def _count(_statement: Statement, node: exp.Expr) -> exp.Expr | None:
+    """COUNT() is COUNT(*)."""
+    if node.this is None and not node.expressions:
+        node.set("this", exp.Star())
+    return None
+
+
+def _both_there(_statement: Statement, node: exp.Expr) -> exp.Expr:
+    """REGR_COUNT(y, x): rows in which neither is NULL."""
+    sides = [exp.Not(this=exp.Is(this=node.args[side].copy(), expression=exp.Null())) for side in ("this", "expression")]
+    arm = exp.If(this=_joined(exp.And, list(sides)), true=_ONE.copy())
+    return exp.Count(this=exp.Case(ifs=[arm]), big_int=True)
+
+
+def _bucket(statement: Statement, node: exp.Expr) -> exp.Expr:
+    """WIDTH_BUCKET(x, low, high, n): 0 below, n + 1 from the high end on, else the number of the piece from 1."""
+    written = [node.args.get(name) for name in ("min_value", "max_value", "num_buckets")]
+    low, high, count = [None if each is None else _number(each) for each in written]
+    if low is None or high is None or count is None or count < 1 or count > MOST_BUCKETS or low >= high or count % 1:
+        raise UnsupportedSQL(
+            "WIDTH_BUCKET takes a value, two constants of which the first is less, and a constant number of buckets.",
+            span=span_of(statement.sql, node),
+            hint=f"Write WIDTH_BUCKET(x, 0, 100, 10), with at most {MOST_BUCKETS:,} buckets.",
+        )
+    value, (least, most, pieces) = node.this, [each.copy() for each in written if each is not None]
+    part = exp.Div(
+        this=exp.Mul(this=exp.Paren(this=exp.Sub(this=value.copy(), expression=least.copy())), expression=pieces.copy()),
+        expression=exp.Paren(this=exp.Sub(this=most.copy(), expression=least.copy())),
+    )
+    whole = exp.cast(exp.Floor(this=part), "BIGINT")
+    within = exp.Anonymous(this="CLAMP", expressions=[whole, exp.Literal.number(0), exp.Literal.number(int(count) - 1)])
+    return exp.Case(
+        ifs=[
+            exp.If(this=exp.LT(this=value.copy(), expression=least.copy()), true=exp.Literal.number(0)),
+            exp.If(this=exp.GTE(this=value.copy(), expression=most.copy()), true=exp.Literal.number(int(count) + 1)),
+        ],
+        default=exp.Add(this=within, expression=_ONE.copy()),
+    )
+
+
+def _number(node: exp.Expr) -> float | None:
+    sign = -1.0 if isinstance(node, exp.Neg) else 1.0
+    inner = node.this if isinstance(node, exp.Neg) else node
+    if not isinstance(inner, exp.Literal) or inner.args.get("is_string"):
+        return None
+    try:
+        return sign * float(str(inner.this))
+    except ValueError:
+        return None
+
+
+# Clauses.
+
+
+def _grouped_by_all(statement: Statement, node: exp.Expr) -> exp.Expr | None:
+    """GROUP BY ALL: by every item of the SELECT list that holds no aggregate and is no constant."""
+    select = node.parent
+    if not node.args.get("all") or not isinstance(select, exp.Select):
+        return None
+    items = items_of(select)
+    stars = [item for item, _ in items if is_star(item)]
+    if stars:
+        raise UnsupportedSQL(
+            "GROUP BY ALL beside * is not supported. Name the columns.", span=span_of(statement.sql, stars[0])
+        )
+    aggregating: set[str] = set()
+    keys: list[exp.Expr] = []
+    for place, (item, alias) in enumerate(items, 1):
+        names = {each.name.casefold() for each in item.find_all(exp.Column) if not each.table}
+        if aggregate_in(item) is not None or names & aggregating:
+            aggregating.add(alias.casefold())
+        elif item.find(exp.Column) is not None:
+            keys.append(exp.Literal.number(place))
+    node.set("all", None)
+    node.set("expressions", keys)
+    if not keys:
+        select.set("group", None)
+    return None
+
+
+def _ordered_by_all(statement: Statement, node: exp.Expr) -> exp.Expr | None:
+    """ORDER BY ALL: by every item of the SELECT list, from the first."""
+    select = node.parent
+    terms = node.expressions
+    if len(terms) != 1 or not _is_all(terms[0]) or not isinstance(select, exp.Select):
+        return None
+    if any(is_star(item) for item, _ in items_of(select)):
+        raise UnsupportedSQL(
+            "ORDER BY ALL beside * is not supported. Name the columns.", span=span_of(statement.sql, select)
+        )
+    places = range(1, len(select.expressions) + 1)
+    node.set("expressions", [exp.Ordered(this=exp.Literal.number(place), **_how(terms[0])) for place in places])
+    return None
+
+
+def _is_all(term: exp.Expr) -> bool:
+    return isinstance(term, exp.Ordered) and isinstance(term.this, exp.Var) and term.this.name.upper() == "ALL"
+
+
+def _how(term: exp.Expr) -> dict[str, object]:
+    return {name: term.args.get(name) for name in ("desc", "nulls_first")}
+
+
+def _limit(_statement: Statement, node: exp.Expr) -> exp.Expr:
+    """FETCH FIRST n ROWS ONLY is LIMIT n, and LIMIT 1 without a number."""
+    count = node.args.get("count")
+    return exp.Limit(expression=_ONE.copy() if count is None else count.copy())
+
+
+_REWRITES: Mapping[type[exp.Expr], Callable[[Statement, exp.Expr], exp.Expr | None]] = {
+    exp.EQ: _membership,
+    exp.NEQ: _membership,
+    exp.In: _rows_in,
+    exp.Count: _count,
+    exp.RegrCount: _both_there,
+    exp.WidthBucket: _bucket,
+    exp.Group: _grouped_by_all,
+    exp.Order: _ordered_by_all,
+    exp.Fetch: _limit,
+    exp.From: flattened,
+    exp.Select: semi_joins,
+}
+_KINDS = frozenset(_REWRITES)
+"""Kinds of nodes that may have to be said otherwise."""

@@ -1,0 +1,144 @@
+"""FROM clauses as other engines write them: tables in parentheses, SEMI and ANTI JOIN, a database before a table."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dpsql.errors import UnsupportedSQL
+from dpsql.sql.parse import Statement, span_of
+
+
+def check_names(statement: Statement) -> None:
+    """Refuse a table that is named with two databases, or with one and as a CTE: which is meant? Raises
+    UnsupportedSQL."""
+    tables = list(statement.select.find_all(exp.Table))
+    if not any(table.args.get("db") for table in tables):
+        return
+    common = {each.alias.casefold() for each in statement.select.find_all(exp.CTE)}
+    seen: dict[str, str] = {}
+    for table in tables:
+        name = table.name.casefold()
+        where = ".".join(each.name.casefold() for each in (table.args.get("catalog"), table.args.get("db")) if each)
+        if seen.setdefault(name, where) != where or (where and name in common):
+            raise UnsupportedSQL(
+                f'two tables are named "{table.name}", in different databases.',
+                span=span_of(statement.sql, table.this),
+                hint="Tables are found by their last word alone: name them apart.",
+            )
+
+
+# Parentheses.
+
+
+def in_parentheses(node: exp.Expr) -> bool:
+    """Whether a table with joins of its own stands alone in parentheses, which have no name."""
+    return isinstance(node.parent, exp.Subquery) and not node.parent.args.get("alias")
+
+
+def flattened(statement: Statement, node: exp.Expr) -> exp.Expr | None:
+    """Tables and joins in parentheses, one after the other. Raises UnsupportedSQL where that would mean another."""
+    select = node.parent
+    if not isinstance(select, exp.Select):
+        return None
+    joins = select.args.get("joins") or []
+    first, own = _opened(node.this)
+    inside = [*own]
+    for join in joins:
+        table, more = _opened(join.this)
+        inside += _right_side(statement, join, table, more) if more else [_with_table(join, table)]
+    if first is not node.this or inside != joins:
+        node.set("this", first)
+        select.set("joins", inside)
+    return None
+
+
+def _opened(node: exp.Expr) -> tuple[exp.Expr, list[exp.Join]]:
+    """A table without the parentheses around it, and the joins that stood in them with it."""
+    if not isinstance(node, exp.Subquery) or isinstance(node.this, exp.Query) and not isinstance(node.this, exp.Subquery):
+        return node, []
+    inner, joins = _opened(node.this)
+    alias = node.args.get("alias")
+    if not isinstance(inner, exp.Table) or (alias is not None and (joins or inner.args.get("joins"))):
+        return node, []
+    inner = inner.copy()
+    own = [each.copy() for each in inner.args.get("joins") or []]
+    inner.set("joins", None)
+    if alias is not None:
+        inner.set("alias", alias.copy())
+    return inner, [*joins, *own]
+
+
+def _with_table(join: exp.Join, table: exp.Expr) -> exp.Join:
+    if table is not join.this:
+        join.set("this", table)
+    return join
+
+
+def _right_side(statement: Statement, join: exp.Join, table: exp.Expr, own: list[exp.Join]) -> list[exp.Join]:
+    """a JOIN (b JOIN c ON x) ON y: of inner joins all conditions hold of every row, in whatever order."""
+    every = [join, *own]
+    plain = all(_is_inner(each) and not each.args.get("using") for each in every)
+    if not plain:
+        raise UnsupportedSQL(
+            "on the right side of a join, parentheses hold inner joins with ON.",
+            span=span_of(statement.sql, join.this),
+            hint="Write the tables one after the other.",
+        )
+    conditions = [each.args["on"].copy() for each in every if each.args.get("on") is not None]
+    tables = [table, *(each.this.copy() for each in own)]
+    joins = [exp.Join(this=each) for each in tables]
+    if conditions:
+        joins[-1].set("on", exp.and_(*conditions, copy=False))
+    return joins
+
+
+def _is_inner(join: exp.Join) -> bool:
+    kind = str(join.args.get("kind") or "").upper()
+    return kind in ("", "INNER", "CROSS") and not join.args.get("side") and not join.args.get("method")
+
+
+# SEMI and ANTI JOIN.
+
+
+def semi_joins(statement: Statement, node: exp.Expr) -> exp.Expr | None:
+    """a SEMI JOIN b ON x: rows of a for which b has one, WHERE EXISTS (SELECT 1 FROM b WHERE x). Raises
+    UnsupportedSQL."""
+    joins = node.args.get("joins") or []
+    semi = [each for each in joins if _kind(each) in ("SEMI", "ANTI")]
+    if not semi or any(str(each.args.get("side") or "").upper() == "RIGHT" for each in joins):
+        return None
+    kept = [node.args["from_"].this, *(each.this for each in joins if each not in semi)]
+    conditions = [_asked(statement, each, kept) for each in semi]
+    node.set("joins", [each for each in joins if each not in semi])
+    where = node.args.get("where")
+    before = [] if where is None else [where.this.copy()]
+    node.set("where", exp.Where(this=exp.and_(*before, *conditions, copy=False)))
+    return None
+
+
+def _kind(join: exp.Join) -> str:
+    return str(join.args.get("kind") or "").upper()
+
+
+def _asked(statement: Statement, join: exp.Join, kept: list[exp.Expr]) -> exp.Expr:
+    """The condition that a SEMI or ANTI JOIN is. Which table a column is of has to be written: inside EXISTS a bare
+    name would be the inner table's first, where in ON it might be either's."""
+    right = join.this
+    name = right.alias_or_name
+    on, using = join.args.get("on"), join.args.get("using") or []
+    names = [each.alias_or_name.casefold() for each in kept]
+    if using and len(kept) == 1 and names[0] and name:
+        sides = [[exp.column(each.name, table, quoted=True) for table in (name, kept[0].alias_or_name)] for each in using]
+        on = exp.and_(*(exp.EQ(this=one, expression=other) for one, other in sides), copy=False)
+    bare = None if on is None else next((each for each in on.find_all(exp.Column) if not each.table), None)
+    if on is None or not name or name.casefold() in names or bare is not None or on.find(exp.Query) is not None:
+        raise UnsupportedSQL(
+            f"{_kind(join)} JOIN wants an ON whose columns are named with their tables.",
+            span=span_of(statement.sql, bare or join.this),
+            hint="Write a SEMI JOIN b ON a.key = b.key, or WHERE EXISTS (SELECT 1 FROM b WHERE a.key = b.key).",
+        )
+    select = exp.Select(
+        expressions=[exp.Literal.number(1)], from_=exp.From(this=right.copy()), where=exp.Where(this=on.copy())
+    )
+    exists = exp.Exists(this=select)
+    return exp.Not(this=exists) if _kind(join) == "ANTI" else exists
