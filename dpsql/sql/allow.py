@@ -18,7 +18,7 @@ from sqlglot.tokens import Token, TokenType
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.sql.clauses import check_clauses
-from dpsql.sql.grammar import RULES, Rule
+from dpsql.sql.grammar import LISTS, RULES, Rule
 from dpsql.sql.own_words import MOST, constant_of, own_word, worded
 from dpsql.sql.parse import Statement, span_of
 from dpsql.sql.pasted import is_list_of_any
@@ -30,7 +30,6 @@ _FREE = frozenset({"(", ")", ",", ";", "+", "ALL"})
 _TYPES = frozenset(DuckDB.Parser.TYPE_TOKENS)
 _TEXTS = frozenset({TokenType.VARCHAR, TokenType.CHAR, TokenType.TEXT, TokenType.NCHAR, TokenType.NVARCHAR})
 _CALLS = (exp.Func, exp.Interval)
-_LISTS = (exp.Any, exp.Array)
 
 
 def check(statement: Statement) -> None:
@@ -43,8 +42,8 @@ def _check_nodes(statement: Statement) -> Counter[str]:
     """How often each word may stand in the text; "()" counts the calls, "::" is also among the types."""
     words: Counter[str] = Counter()
     for node in statement.select.walk():
-        rule = RULES.get(type(node))
-        if rule is None or (type(node) in _LISTS and not is_list_of_any(node)):
+        rule = RULES.get(type(node)) or (LISTS.get(type(node)) if is_list_of_any(node) else None)
+        if rule is None:
             raise _node_refused(statement, node)
         for argument, value in node.args.items():
             if type(node) is exp.Table and argument == "joins" and in_parentheses(node):

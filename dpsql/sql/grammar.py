@@ -96,8 +96,6 @@ _OWN: dict[type[exp.Expr], Rule] = {
     exp.Offset: _rule("expression", "OFFSET ROW ROWS"),
     exp.Fetch: _rule("direction count limit_options", "FETCH FIRST NEXT"),
     exp.LimitOptions: _rule("rows", "ROW ROWS ONLY"),
-    exp.Any: _rule("this", "ANY"),
-    exp.Array: _rule("expressions", "ARRAY [ ]"),
     exp.WidthBucket: _rule("this min_value max_value num_buckets"),
     exp.RegrCount: _rule("this expression"),
     exp.Star: _rule("", "*"),
@@ -155,3 +153,8 @@ def _of_records() -> dict[type[exp.Expr], Rule]:
 
 
 RULES: Mapping[type[exp.Expr], Rule] = {**_of_records(), **_OWN}
+LISTS: Mapping[type[exp.Expr], Rule] = {
+    exp.Any: _rule("this", "ANY"),
+    exp.Array: _rule("expressions value_constructor", "ARRAY [ ]"),
+}
+"""Lists of values, which stand in x = ANY([...]) alone."""

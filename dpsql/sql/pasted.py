@@ -43,7 +43,7 @@ def is_list_of_any(node: exp.Expr) -> bool:
     if isinstance(node, exp.Array):
         inside = node.parent if isinstance(node.parent, exp.Paren) else node
         return inside.parent is not None and is_list_of_any(inside.parent)
-    if isinstance(node, exp.Anonymous):
+    if type(node) is exp.Anonymous:
         return str(node.this).upper() == "ALL" and isinstance(node.parent, exp.NEQ) and len(node.expressions) == 1
     return isinstance(node, exp.Any) and isinstance(node.parent, exp.EQ) and _listed(node) is not None
 

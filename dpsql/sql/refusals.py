@@ -22,7 +22,12 @@ _SET = "set operations ({}) are not supported."
 _REGEX = "regular expressions are not supported. LIKE, STARTS_WITH and CONTAINS are."
 _WINDOW = "window functions (... OVER ...) have no private version here."
 _STATISTIC = "{} is not supported. COUNT_IF and AVG of a condition are."
-CLOCK = "{} is not supported: an answer must not change with the clock. Write the day itself: DATE '2025-01-31'."
+CLOCK = (
+    "{} is not supported: an answer must not change with the clock. Write :today in its place, and pass "
+    'params={{"today": datetime.date.today()}}.'
+)
+_OWN_VALUE = "{} is not supported: it would be one person's own value. MODE, MEDIAN, MIN and MAX are chosen privately."
+_OWN_VALUES = "{} is not supported: it would be people's own values. GROUP BY the column shows which ones occur."
 
 _SCALAR = (
     "a sub-query as a value stands in WHERE, GROUP BY or an aggregate's argument, of people's rows. Write a value that "
@@ -65,17 +70,17 @@ NAMED: Mapping[type[exp.Expr], str] = {
     exp.Lambda: "lambda functions are not supported.",
     exp.Intersect: _SET.format("INTERSECT"),
     exp.Except: _SET.format("EXCEPT"),
-    exp.AnyValue: "ANY_VALUE is not supported: it would be one person's own value.",
-    exp.First: "FIRST is not supported: it would be one person's own value.",
-    exp.Last: "LAST is not supported: it would be one person's own value.",
-    exp.ArgMax: "ARG_MAX is not supported: it would be one person's own value.",
-    exp.ArgMin: "ARG_MIN is not supported: it would be one person's own value.",
-    exp.ArrayAgg: "LIST is not supported: it would be people's own values.",
-    exp.IgnoreNulls: "ANY_VALUE is not supported: it would show people's own values.",
+    exp.AnyValue: _OWN_VALUE.format("ANY_VALUE"),
+    exp.First: _OWN_VALUE.format("FIRST"),
+    exp.Last: _OWN_VALUE.format("LAST"),
+    exp.ArgMax: _OWN_VALUE.format("ARG_MAX"),
+    exp.ArgMin: _OWN_VALUE.format("ARG_MIN"),
+    exp.ArrayAgg: _OWN_VALUES.format("LIST"),
+    exp.IgnoreNulls: _OWN_VALUE.format("ANY_VALUE"),
     exp.RespectNulls: "RESPECT NULLS is not supported.",
     exp.LogicalAnd: _STATISTIC.format("BOOL_AND"),
     exp.LogicalOr: _STATISTIC.format("BOOL_OR"),
-    exp.GroupConcat: "STRING_AGG is not supported: it would be people's own values.",
+    exp.GroupConcat: _OWN_VALUES.format("STRING_AGG"),
     exp.TimeToStr: "STRFTIME is not supported. EXTRACT, DATE_TRUNC and CAST(... AS TEXT) are.",
     exp.StrToTime: "STRPTIME is not supported. CAST(... AS TIMESTAMP) reads ISO dates.",
     exp.AtTimeZone: "AT TIME ZONE is not supported: timestamps have no zone here.",
@@ -122,7 +127,7 @@ CLAUSES: Mapping[tuple[type[exp.Expr], str], str] = {
     (exp.DataType, "kind"): "there is no type of that name.",
     (exp.DataType, "nested"): "lists and structures are no types here.",
     (exp.DataType, "values"): "types of listed values (ENUM) are not supported.",
-    (exp.Table, "pivots"): "PIVOT and UNPIVOT are not supported.",
+    (exp.Table, "pivots"): "PIVOT and UNPIVOT are not supported. Write COUNT(*) FILTER (WHERE x = 'a') for each value, or GROUP BY x.",
     (exp.Table, "when"): "a table has no versions here (FOR SYSTEM_TIME, AT).",
     (exp.Table, "version"): "a table has no versions here (FOR SYSTEM_TIME, AT).",
     (exp.Select, "connect"): "CONNECT BY is not supported.",
