@@ -93,7 +93,9 @@ def _count(_statement: Statement, node: exp.Expr) -> exp.Expr | None:
 
 def _both_there(_statement: Statement, node: exp.Expr) -> exp.Expr:
     """REGR_COUNT(y, x): rows in which neither is NULL."""
-    sides = [exp.Not(this=exp.Is(this=node.args[side].copy(), expression=exp.Null())) for side in ("this", "expression")]
+    sides = [
+        exp.Not(this=exp.Is(this=node.args[side].copy(), expression=exp.Null())) for side in ("this", "expression")
+    ]
     arm = exp.If(this=_joined(exp.And, list(sides)), true=_ONE.copy())
     return exp.Count(this=exp.Case(ifs=[arm]), big_int=True)
 
@@ -110,7 +112,9 @@ def _bucket(statement: Statement, node: exp.Expr) -> exp.Expr:
         )
     value, (least, most, pieces) = node.this, [each.copy() for each in written if each is not None]
     part = exp.Div(
-        this=exp.Mul(this=exp.Paren(this=exp.Sub(this=value.copy(), expression=least.copy())), expression=pieces.copy()),
+        this=exp.Mul(
+            this=exp.Paren(this=exp.Sub(this=value.copy(), expression=least.copy())), expression=pieces.copy()
+        ),
         expression=exp.Paren(this=exp.Sub(this=most.copy(), expression=least.copy())),
     )
     whole = exp.cast(exp.Floor(this=part), "BIGINT")

@@ -54,7 +54,9 @@ def flattened(statement: Statement, node: exp.Expr) -> exp.Expr | None:
 
 def _opened(node: exp.Expr) -> tuple[exp.Expr, list[exp.Join]]:
     """A table without the parentheses around it, and the joins that stood in them with it."""
-    if not isinstance(node, exp.Subquery) or isinstance(node.this, exp.Query) and not isinstance(node.this, exp.Subquery):
+    if not isinstance(node, exp.Subquery) or (
+        isinstance(node.this, exp.Query) and not isinstance(node.this, exp.Subquery)
+    ):
         return node, []
     inner, joins = _opened(node.this)
     alias = node.args.get("alias")
@@ -128,7 +130,9 @@ def _asked(statement: Statement, join: exp.Join, kept: list[exp.Expr]) -> exp.Ex
     on, using = join.args.get("on"), join.args.get("using") or []
     names = [each.alias_or_name.casefold() for each in kept]
     if using and len(kept) == 1 and names[0] and name:
-        sides = [[exp.column(each.name, table, quoted=True) for table in (name, kept[0].alias_or_name)] for each in using]
+        sides = [
+            [exp.column(each.name, table, quoted=True) for table in (name, kept[0].alias_or_name)] for each in using
+        ]
         on = exp.and_(*(exp.EQ(this=one, expression=other) for one, other in sides), copy=False)
     bare = None if on is None else next((each for each in on.find_all(exp.Column) if not each.table), None)
     if on is None or not name or name.casefold() in names or bare is not None or on.find(exp.Query) is not None:

@@ -10,7 +10,6 @@ import pytest
 
 import dpsql
 from dpsql.errors import DPSQLError, UnsupportedSQL
-from tests.sql import join_queries
 from tests.sql.oracle import matched
 from tests.sql.people import LARGEST_EPSILON, ask, duck, frame
 
