@@ -125,24 +125,31 @@ def _kind(join: exp.Join) -> str:
 def _asked(statement: Statement, join: exp.Join, kept: list[exp.Expr]) -> exp.Expr:
     """The condition that a SEMI or ANTI JOIN is. Which table a column is of has to be written: inside EXISTS a bare
     name would be the inner table's first, where in ON it might be either's."""
-    right = join.this
-    name = right.alias_or_name
-    on, using = join.args.get("on"), join.args.get("using") or []
-    names = [each.alias_or_name.casefold() for each in kept]
-    if using and len(kept) == 1 and names[0] and name:
-        sides = [
-            [exp.column(each.name, table, quoted=True) for table in (name, kept[0].alias_or_name)] for each in using
-        ]
-        on = exp.and_(*(exp.EQ(this=one, expression=other) for one, other in sides), copy=False)
-    bare = None if on is None else next((each for each in on.find_all(exp.Column) if not each.table), None)
-    if on is None or not name or name.casefold() in names or bare is not None or on.find(exp.Query) is not None:
+    names = {each.alias_or_name.casefold() for each in kept}
+    name, on = join.this.alias_or_name, _condition(join, kept)
+    bare = [] if on is None else [each for each in on.find_all(exp.Column) if not each.table]
+    if on is None or bare or not name or name.casefold() in names or on.find(exp.Query) is not None:
         raise UnsupportedSQL(
             f"{_kind(join)} JOIN wants an ON whose columns are named with their tables.",
-            span=span_of(statement.sql, bare or join.this),
+            span=span_of(statement.sql, bare[0] if bare else join.this),
             hint="Write a SEMI JOIN b ON a.key = b.key, or WHERE EXISTS (SELECT 1 FROM b WHERE a.key = b.key).",
         )
     select = exp.Select(
-        expressions=[exp.Literal.number(1)], from_=exp.From(this=right.copy()), where=exp.Where(this=on.copy())
+        expressions=[exp.Literal.number(1)], from_=exp.From(this=join.this.copy()), where=exp.Where(this=on.copy())
     )
     exists = exp.Exists(this=select)
     return exp.Not(this=exists) if _kind(join) == "ANTI" else exists
+
+
+def _condition(join: exp.Join, kept: list[exp.Expr]) -> exp.Expr | None:
+    """ON, or the equalities of USING where one table alone stands before it; None where neither says all."""
+    using = join.args.get("using") or []
+    sides = [join.this.alias_or_name, kept[0].alias_or_name]
+    if not using or len(kept) > 1 or not all(sides):
+        on = join.args.get("on")
+        return on if isinstance(on, exp.Expr) else None
+    return exp.and_(*(_equal_in_both(each.name, *sides) for each in using), copy=False)
+
+
+def _equal_in_both(name: str, one: str, other: str) -> exp.Expr:
+    return exp.EQ(this=exp.column(name, one, quoted=True), expression=exp.column(name, other, quoted=True))
