@@ -10,9 +10,10 @@ from functools import lru_cache
 from dpsql.core.exact import NO_KEY, ExactPlan
 from dpsql.executors.duckdb.dialect import DUCKDB_SQL
 from dpsql.executors.duckdb.instance import lock, opened
-from dpsql.executors.sql.compile import Statement, compile_plan
+from dpsql.executors.sql.compile import compile_plan
 from dpsql.executors.sql.dialect import Lacking
 from dpsql.executors.sql.scans import tables_read
+from dpsql.executors.sql.statement import Statement
 from dpsql.schema.columns import ColumnSchema, Type
 
 _MOST_REMEMBERED = 256

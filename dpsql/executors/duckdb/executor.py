@@ -18,9 +18,11 @@ from dpsql.executors.duckdb.instance import folder_in, lock, opened
 from dpsql.executors.duckdb.passes import passes
 from dpsql.executors.duckdb.tables import FrameStore, FrameTable
 from dpsql.executors.resources import ITSELF, Resources
-from dpsql.executors.sql.answer import Answer, exact_answer
-from dpsql.executors.sql.compile import Section, Statement, compile_plan
+from dpsql.executors.sql.answer import exact_answer
+from dpsql.executors.sql.answers import Answer
+from dpsql.executors.sql.compile import compile_plan
 from dpsql.executors.sql.scans import tables_read
+from dpsql.executors.sql.statement import Section, Statement
 from dpsql.plan.domains import vector_of
 from dpsql.schema.columns import Key, Type
 from dpsql.sources.stored import ParquetFiles, SourceChanged, StoredFiles

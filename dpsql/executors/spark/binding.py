@@ -10,9 +10,10 @@ from typing import Any
 from dpsql.core.exact import NO_KEY, ExactPlan
 from dpsql.executors.spark.dialect import SPARK_SQL
 from dpsql.executors.spark.session import borrowed, taken_names
-from dpsql.executors.sql.compile import Statement, compile_plan
+from dpsql.executors.sql.compile import compile_plan
 from dpsql.executors.sql.dialect import Lacking
 from dpsql.executors.sql.scans import tables_read
+from dpsql.executors.sql.statement import Statement
 from dpsql.plan.nodes import scans_of
 from dpsql.schema.columns import ColumnSchema, Type
 

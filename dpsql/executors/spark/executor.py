@@ -13,8 +13,9 @@ from dpsql.executors.spark.dialect import SPARK_SQL
 from dpsql.executors.spark.session import borrowed
 from dpsql.executors.spark.stores import BroughtStore, BroughtTable, SparkStore, SparkTable
 from dpsql.executors.sql.answer import exact_table
-from dpsql.executors.sql.compile import Statement, compile_plan
+from dpsql.executors.sql.compile import compile_plan
 from dpsql.executors.sql.scans import tables_read
+from dpsql.executors.sql.statement import Statement
 from dpsql.plan.domains import vector_of
 from dpsql.schema.columns import Key, Type
 from dpsql.sources.stored import SourceChanged

@@ -11,25 +11,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsql.core.exact import ExactPlan, ExactTable, Grid
-from dpsql.executors.sql.compile import Section
+from dpsql.executors.sql.answers import Answer, Cells, joined
+from dpsql.executors.sql.statement import Section
 from dpsql.plan.domains import vector_of
 from dpsql.plan.expressions import DTYPES, Vector, blank
 from dpsql.plan.query import GroupKey
-from dpsql.schema.frozen import dataclass
 
 Row = Sequence[Any]
-Cells = NDArray[Any]
+Rows = NDArray[np.int64]
 _ROOM = 2**63
-
-
-@dataclass(frozen=True, repr=False)
-class Answer:
-    """The rows of a statement as columns: the number of a section; for each key its cells and whether they are no NULL
-    (None: all); whole numbers, int64 or Python's, anything where a section has fewer of them."""
-
-    sections: NDArray[np.int64]
-    keys: tuple[tuple[Cells, NDArray[np.bool_] | None], ...]
-    numbers: tuple[Cells, ...]
 
 
 def exact_table(plan: ExactPlan, sections: Sequence[Section], rows: Iterable[Row]) -> ExactTable:
@@ -51,46 +41,47 @@ def exact_table(plan: ExactPlan, sections: Sequence[Section], rows: Iterable[Row
 
 def exact_answer(plan: ExactPlan, sections: Sequence[Section], answers: Sequence[Answer]) -> ExactTable:
     """The exact integers, by group and part: the sums of answers over different units."""
-    answer = answers[0] if len(answers) == 1 else _joined(answers)
+    answer = answers[0] if len(answers) == 1 else joined(answers)
     where = [np.flatnonzero(answer.sections == number) for number in range(len(sections))]
+    vectors, groups, first = _groups(plan, answer, where[0])
+    in_groups = [(section, rows, first[rows]) for section, rows in zip(sections, where, strict=True)]
+    parts = _summed(np.zeros((len(plan.parts), groups), dtype=np.int64), answer, in_groups)
+    points, counts = answer.numbers[:2] if plan.grids else (first, first)
+    grids = [
+        _grid(of, points[rows].astype(np.int64), counts[rows].astype(np.int64))
+        for section, rows, of in in_groups
+        if section.grid is not None
+    ]
+    return ExactTable(vectors, parts, groups, tuple(grids))
+
+
+def _groups(
+    plan: ExactPlan, answer: Answer, of_rows: NDArray[np.int64]
+) -> tuple[tuple[Vector, ...], int, NDArray[np.int64]]:
+    """The keys of groups, how many there are, and in which each row of the answer is. of_rows: the rows of the first
+    section, which has each group once, or for each pass."""
     if plan.every_cell or not plan.keys:
-        first, vectors = _cells(plan, answer), _all_cells(plan)
-        groups = prod(len(key.values or ()) for key in plan.keys)
-    else:
-        codes = _codes(answer)
-        ordered, rows = np.unique(codes[where[0]], return_index=True)
-        first, groups = np.searchsorted(ordered, codes), len(ordered)
-        vectors = tuple(_vector(key, *cells, where[0][rows]) for key, cells in zip(plan.keys, answer.keys, strict=True))
+        return _all_cells(plan), prod(len(key.values or ()) for key in plan.keys), _cells(plan, answer)
+    codes = _codes(answer)
+    ordered, at = np.unique(codes[of_rows], return_index=True)
+    vectors = tuple(_vector(key, *cells, of_rows[at]) for key, cells in zip(plan.keys, answer.keys, strict=True))
+    return vectors, len(ordered), np.searchsorted(ordered, codes)
+
+
+def _summed(cells: NDArray[Any], answer: Answer, sections: Sequence[tuple[Section, Rows, Rows]]) -> NDArray[Any]:
+    """The integers of parts by group, added to cells of 0, of 64 bits where these do. sections: with where their rows
+    are, and in which group."""
     wide = any(each.dtype == object for each in answer.numbers)
-    parts: NDArray[Any] = np.zeros((len(plan.parts), groups), dtype=object if wide else np.int64)
-    grids: list[Grid] = []
-    for section, rows in zip(sections, where, strict=True):
+    parts = cells.astype(object) if wide else cells
+    for section, rows, groups in sections:
         if section.of_all:
             parts[section.parts[0]] = sum(answer.numbers[0][rows].tolist())
         elif section.grid is None:
             for part, numbers in zip(section.parts, answer.numbers, strict=False):
-                np.add.at(parts[part], first[rows], numbers[rows])
-        else:
-            grids.append(_grid(*(each[rows].astype(np.int64) for each in (first, *answer.numbers[:2]))))
+                np.add.at(parts[part], groups, numbers[rows])
     if wide and (not parts.size or max(abs(int(parts.max())), abs(int(parts.min()))) < _ROOM):
-        parts = parts.astype(np.int64)
-    return ExactTable(vectors, parts, groups, tuple(grids))
-
-
-def _joined(answers: Sequence[Answer]) -> Answer:
-    """The rows of all, with room for the sums of their integers."""
-    every = [each for answer in answers for each in answer.numbers]
-    narrow = all(each.dtype != object for each in every)
-    sizes = [max(int(each.max()), -int(each.min())) for each in every if narrow and each.size]
-    kind = np.int64 if narrow and max(sizes, default=0) < _ROOM // len(answers) else object
-    columns = zip(*(answer.numbers for answer in answers), strict=True)
-    numbers = [np.concatenate([each.astype(kind) for each in column]) for column in columns]
-    keys = []
-    for column in zip(*(answer.keys for answer in answers), strict=True):
-        cells = np.concatenate([each for each, _ in column])
-        valid = np.concatenate([np.ones(len(each), dtype=bool) if known is None else known for each, known in column])
-        keys.append((cells, None if valid.all() else valid))
-    return Answer(np.concatenate([answer.sections for answer in answers]), tuple(keys), tuple(numbers))
+        return parts.astype(np.int64)
+    return parts
 
 
 def _cells(plan: ExactPlan, answer: Answer) -> NDArray[np.int64]:

@@ -16,6 +16,7 @@ Name = tuple[str, str]
 """A column of the plan: its place in the query, and its own name."""
 MOST_NESTED = 24
 """So deep calls stand in one another's text; deeper ones become columns first."""
+MOST_KEY_CHARACTERS = 1_000
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,15 @@ class Writer:
             raise Lacking(f"{type(expr).__name__} over rows")
         return self.dialect.call(expr, [self.text(arg, rows) for arg in expr.args])
 
+    def key_text(self, expr: Expr, rows: Rows) -> str:
+        """A value to group by: of reals with one zero; a text that is made, and long, is NULL."""
+        text = self.text(expr, rows)
+        if expr.type is Type.REAL:
+            return f"({text} + 0.0e0)"
+        if expr.type is Type.TEXT and isinstance(expr, Call):
+            return f"CASE WHEN LENGTH({text}) <= {MOST_KEY_CHARACTERS} THEN {text} END"
+        return text
+
     def with_values(self, rows: Rows, exprs: Iterable[Expr]) -> tuple[Rows, list[str]]:
         """The rows with a column for each expression, and the names of these."""
         wanted = list(exprs)
@@ -91,6 +101,11 @@ class Writer:
         named = {expr: self.names.fresh() for expr in texts}
         listed = ", ".join(f"{text} AS {named[expr]}" for expr, text in texts.items())
         return replace(rows, text=self.select(f"*, {listed}", rows.text), values={**rows.values, **named})
+
+    def with_column(self, rows: Rows, text: str, letter: str) -> tuple[Rows, str]:
+        """The rows with one more column, and its name, which begins with a letter."""
+        name = self.names.fresh(letter)
+        return replace(rows, text=self.select(f"*, {text} AS {name}", rows.text)), name
 
     def select(self, listed: str, source: str, rest: str = "") -> str:
         """A SELECT as what stands after FROM."""

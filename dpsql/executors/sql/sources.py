@@ -16,11 +16,9 @@ from dpsql.executors.sql.rows import Name, Names, Rows, Writer
 from dpsql.executors.sql.scans import Scans
 from dpsql.executors.sql.whole_rows import WholeRows, joins_of_whole_units
 from dpsql.plan.aggregates import Aggregation
-from dpsql.plan.expressions import Call, Expr, columns, conjuncts
+from dpsql.plan.expressions import Expr, columns, conjuncts
 from dpsql.plan.nodes import Filter, Join, Mark, Pair, PerUnit, Scan, Source, Union, nodes_of, scans_of
 from dpsql.schema.columns import Type
-
-MOST_KEY_CHARACTERS = 1_000
 
 
 class Sources:
@@ -204,7 +202,7 @@ class Sources:
         rows = self.rows(node.input)
         arguments = [each.argument for each in node.aggregations if each.argument is not None]
         rows, _ = self.writer.with_values(rows, [*node.keys, *arguments])
-        keys = [self.key_text(key, rows) for key in node.keys]
+        keys = [self.writer.key_text(key, rows) for key in node.keys]
         named = {(column.table, column.name): self.names.fresh("c") for column in node.columns}
         idents = list(named.values())
         aggregates = [
@@ -230,16 +228,9 @@ class Sources:
     def _argument(self, each: Aggregation, rows: Rows) -> str | None:
         if each.argument is None:
             return None
-        return self.key_text(each.argument, rows) if each.kind.distinct else self.writer.text(each.argument, rows)
-
-    def key_text(self, expr: Expr, rows: Rows) -> str:
-        """A value to group by: of reals with one zero; a text that is made, and long, is NULL."""
-        text = self.writer.text(expr, rows)
-        if expr.type is Type.REAL:
-            return f"({text} + 0.0e0)"
-        if expr.type is Type.TEXT and isinstance(expr, Call):
-            return f"CASE WHEN LENGTH({text}) <= {MOST_KEY_CHARACTERS} THEN {text} END"
-        return text
+        return (
+            self.writer.key_text(each.argument, rows) if each.kind.distinct else self.writer.text(each.argument, rows)
+        )
 
 
 def read_columns(source: Source, exprs: Sequence[Expr]) -> frozenset[Name]:

@@ -1,0 +1,72 @@
+"""Which group each row is in: a column for each key of a plan, of a public list the place in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dpsql.core.exact import ExactPlan
+from dpsql.executors.keyed_hash import limbs_of_key
+from dpsql.executors.sql.dialect import Lacking
+from dpsql.executors.sql.limits import Hashed
+from dpsql.executors.sql.readings import Lists, with_code
+from dpsql.executors.sql.rows import Rows, Writer
+from dpsql.plan.expressions import Call, Expr, walk
+from dpsql.plan.nodes import Source
+from dpsql.plan.query import GroupKey
+from dpsql.plan.row_local import INEXACT
+from dpsql.schema.columns import Type
+from dpsql.sql.last_bits import inexact_in, made_of
+
+
+def keyed(plan: ExactPlan, rows: Rows, writer: Writer, lists: Lists) -> tuple[Rows, list[str]]:
+    """The rows that are in a group, with a column for each key, and the names of these."""
+    names: list[str] = []
+    for key in plan.keys:
+        rows, name = _key(key, plan.source, rows, writer, lists)
+        names.append(name)
+    listed = [name for name, key in zip(names, plan.keys, strict=True) if key.values is not None]
+    if listed:
+        inside = " AND ".join(f"{name} IS NOT NULL" for name in listed)
+        rows = replace(rows, text=writer.select("*", rows.text, f" WHERE {inside}"))
+    return rows, names
+
+
+def _key(key: GroupKey, source: Source, rows: Rows, writer: Writer, lists: Lists) -> tuple[Rows, str]:
+    if key.values is not None:
+        return placed(key, source, rows, writer, lists)
+    rows = writer.ready(rows, [key.expr])
+    name = writer.names.fresh("g")
+    text = writer.key_text(key.expr, rows)
+    if key.expr.type is Type.OTHER:
+        raise Lacking("groups of a type without values")
+    if key.expr.type in (Type.DATE, Type.TIMESTAMP):
+        text = writer.dialect.whole(text, key.expr.type)
+    return replace(rows, text=writer.select(f"*, {text} AS {name}", rows.text)), name
+
+
+def placed(key: GroupKey, source: Source, rows: Rows, writer: Writer, lists: Lists) -> tuple[Rows, str]:
+    """The rows with the place of a key in its public list, which was made by functions of another library."""
+    function = inexact_in(key.expr, made_of(source))
+    power = key.expr.type is Type.REAL and any(_is_power(each) for each in walk(key.expr))
+    if function is not None or power:
+        raise Lacking(f"groups by the last bits of {function or key.expr} (ROUND it)")
+    return with_code(key, rows, writer, lists)
+
+
+def hashed_keys(plan: ExactPlan, names: Sequence[str]) -> list[Hashed]:
+    """What the hash of a group is of."""
+    return [
+        (name, _as_held(key.expr.type) if key.values is None else Type.INTEGER, limbs_of_key(key))
+        for name, key in zip(names, plan.keys, strict=True)
+    ]
+
+
+def _is_power(expr: Expr) -> bool:
+    """Of whole exponents, too, two libraries may differ in the last bit."""
+    return isinstance(expr, Call) and expr.function.name in INEXACT
+
+
+def _as_held(kind: Type) -> Type:
+    """Dates and times of groups are numbers already."""
+    return Type.INTEGER if kind in (Type.DATE, Type.TIMESTAMP) else kind
