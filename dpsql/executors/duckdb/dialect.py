@@ -72,6 +72,7 @@ class DuckDBDialect:
         return f"({made} & 1073741823)", f"({made} >> 30)"
 
     wide = "HUGEINT"
+    counts_first = True
 
     def total(self, text: str, most: int, where: str = "") -> str:  # noqa: ARG002
         """SUM of BIGINT is a HUGEINT."""

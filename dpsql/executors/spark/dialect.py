@@ -19,6 +19,7 @@ _CHUNK = 64
 
 class SparkDialect:
     name = "spark"
+    counts_first = False
     wide = "DECIMAL(38, 0)"
 
     def type_name(self, kind: Type) -> str:

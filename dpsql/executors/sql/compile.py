@@ -17,7 +17,7 @@ from dpsql.executors.sql.contributions import Contributions, contributions
 from dpsql.executors.sql.dialect import Dialect, StoredTable
 from dpsql.executors.sql.early_groups import GROUPED, by_stored_keys, of_stored_keys, stored_keys
 from dpsql.executors.sql.groups import hashed_keys, keyed
-from dpsql.executors.sql.limits import kept_rows
+from dpsql.executors.sql.limits import Contributing, kept_rows
 from dpsql.executors.sql.readings import Lists
 from dpsql.executors.sql.rows import Names, Rows, Writer
 from dpsql.executors.sql.sections import SectionWriter, sections_of
@@ -77,8 +77,10 @@ class _Compiler:
         rows, columns = contributions(plan, rows, self.writer, self.lists)
         by_row = None
         if plan.limits is not None or plan.groups is not None:
-            hashed = hashed_keys(plan, keys), columns.hashed(plan)
-            kept = kept_rows(plan, rows, hashed, self.writer, self.key)
+            names = (*keys, *columns.names, str(rows.unit))
+            hashed = tuple(hashed_keys(plan, keys)), tuple(columns.hashed(plan))
+            given = Contributing(rows, tuple(dict.fromkeys(names)), *hashed, self.sources.named)
+            kept = kept_rows(plan, given, self.writer, self.key)
             rows, by_row = kept.rows, kept.by_row
         rows, sums = self._summed(rows, columns)
         sections = sections_of(plan)

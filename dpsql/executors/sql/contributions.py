@@ -36,6 +36,11 @@ class Contributions:
     places: Mapping[GridCounts, str]
     cells: Mapping[tuple[Expr, ...], str]
 
+    @property
+    def names(self) -> list[str]:
+        """All of these columns."""
+        return [name for each in (self.values, self.steps, self.places, self.cells) for name in each.values()]
+
     def hashed(self, plan: ExactPlan) -> list[Hashed]:
         """What the hash of a row is of, beside its group."""
         return [self._hashed(each) for each in contributed(plan)]

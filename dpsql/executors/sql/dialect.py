@@ -75,6 +75,10 @@ class Dialect(Protocol):
     def of_pass(self, unit: str) -> str | None:
         """The condition that a unit is one of those that this statement is of; None where it is of all."""
 
+    @property
+    def counts_first(self) -> bool:
+        """Whether rows of units are counted before they are hashed and sorted, which reads them twice."""
+
     def greatest_below(self, rows: str, edges: str, value: str, edge: str) -> str:
         """Rows, each beside the row of `edges` whose edge is the greatest that is less than its value; beside none
         where there is none, or the value is NULL."""

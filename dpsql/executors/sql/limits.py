@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from dpsql.core.exact import ExactPlan, of_units
 from dpsql.executors.keyed_hash import NULL_LIMB, PRIME, REAL_LIMIT, UNIT_LIMBS, Form, HashKey, Lane, Limbs, limbs_of
+from dpsql.executors.sql.above_limits import Limits
 from dpsql.executors.sql.dialect import Dialect
 from dpsql.executors.sql.readings import big, real
 from dpsql.executors.sql.rows import Rows, Writer
@@ -31,27 +32,51 @@ class Kept:
     by_row: str | None
 
 
-def kept_rows(
-    plan: ExactPlan, rows: Rows, hashed: tuple[Sequence[Hashed], Sequence[Hashed]], writer: Writer, key: HashKey
-) -> Kept:
-    """Bound what each unit contributes. hashed: the keys of groups, and what rows contribute beside them."""
-    keys, _ = hashed
-    any_of_units = any(map(of_units, plan.parts))
-    groups = plan.groups if any_of_units and keys else None
-    limits = plan.limits if plan.grids or not all(map(of_units, plan.parts)) else None
-    if groups is None and limits is None:
-        return Kept(rows, None)
-    limiter = _Limiter(rows, hashed, writer, key)
-    if groups is not None:
-        limiter.keep(limiter.least_groups(groups))
-    if limits is None:
-        return Kept(limiter.rows, None)
-    choose = limiter.mark if any_of_units else limiter.keep
-    if keys and limits.groups < limits.rows:
+@dataclass(frozen=True, repr=False)
+class Contributing:
+    """Rows of units with the columns that go on: the keys of groups, and what rows contribute beside them; of both what
+    is hashed. named: the SELECTs that the statement reads by name."""
+
+    rows: Rows
+    columns: tuple[str, ...]
+    keys: tuple[Hashed, ...]
+    parts: tuple[Hashed, ...]
+    named: dict[str, str]
+
+
+def kept_rows(plan: ExactPlan, given: Contributing, writer: Writer, key: HashKey) -> Kept:
+    """Bound what each unit contributes."""
+    limits = Limits.of(plan)
+    if not limits.any:
+        return Kept(given.rows, None)
+    if not writer.dialect.counts_first:
+        return _limited(plan, limits, given, writer, key)
+    names, rows = writer.names, given.rows
+    every, above, of = names.fresh("every"), names.fresh("above"), names.fresh("u")
+    unit = str(rows.unit)
+    given.named[every] = f"SELECT {', '.join(given.columns)} FROM {rows.text}"
+    of_units = limits.above(every, unit, [name for name, _, _ in given.keys], names)
+    given.named[above] = f"SELECT {unit} AS {of} FROM ({of_units}) AS {names.fresh('q')}"
+    many = writer.select("*", f"{every} SEMI JOIN {above} ON {unit} = {of}")
+    kept = _limited(plan, limits, replace(given, rows=replace(rows, text=many)), writer, key)
+    listed = ", ".join(given.columns)
+    both = f"SELECT {listed}{'' if kept.by_row is None else f', {kept.by_row}'} FROM {kept.rows.text}"
+    few = f"SELECT {listed}{'' if kept.by_row is None else ', TRUE'} FROM {every} ANTI JOIN {above} ON {unit} = {of}"
+    return Kept(replace(rows, text=f"({both} UNION ALL {few}) AS {names.fresh('q')}"), kept.by_row)
+
+
+def _limited(plan: ExactPlan, limits: Limits, given: Contributing, writer: Writer, key: HashKey) -> Kept:
+    """Each row hashed, and the least of each unit kept."""
+    limiter = _Limiter(given.rows, (given.keys, given.parts), writer, key)
+    if limits.of_units is not None:
+        limiter.keep(limiter.least_groups(limits.of_units))
+    choose = limiter.mark if any(map(of_units, plan.parts)) else limiter.keep
+    if limits.groups is not None:
         choose(limiter.least_groups(limits.groups))
-    if keys and limits.per_group < limits.rows:
+    if limits.per_group is not None:
         choose(limiter.least_rows(limits.per_group, by_group=True))
-    choose(limiter.least_rows(limits.rows if keys else limits.linf, by_group=False))
+    if limits.rows is not None:
+        choose(limiter.least_rows(limits.rows, by_group=False))
     return Kept(limiter.rows, limiter.marked)
 
 

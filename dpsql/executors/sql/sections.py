@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from dpsql.core.exact import AllUnits, ExactPlan, GridCounts, LatticeSum, of_units
 from dpsql.executors.sql.dialect import Lacking
@@ -52,13 +53,21 @@ class SectionWriter:
 
     def _of_units(self, parts: Sequence[int]) -> tuple[str, int]:
         """One number of each unit in each group, and their sums."""
-        unit, columns, dialect = self._some_unit(), self.sums.columns, self.sums.dialect
-        each = [number_of(self.plan.parts[part], columns.values, columns.steps, unit, dialect) for part in parts]
+        unit, dialect = self._some_unit(), self.sums.dialect
+        numbers = [
+            number_of(self.plan.parts[part], f"y{place}", self.sums.columns, unit, dialect)
+            for place, part in enumerate(parts)
+        ]
+        layers = [
+            [f"{text} AS {name}" for each in layer for name, text in each.items()]
+            for layer in zip_longest(*numbers, fillvalue={})
+        ]
+        inner = f"SELECT {', '.join([*self.keys, *layers[0]])} FROM {self.source}{self._by([*self.keys, unit])}"
+        for depth, layer in enumerate(layers[1:]):
+            inner = f"SELECT *, {', '.join(layer)} FROM ({inner}) AS of_units{depth}"
         sums = [dialect.total(f"y{place}", most_of_unit(self.plan.parts[part])) for place, part in enumerate(parts)]
-        inner = ", ".join([*self.keys, *(f"{text} AS y{place}" for place, text in enumerate(each))])
         outer = ", ".join([*self.keys, *(f"COALESCE({text}, 0) AS n{place}" for place, text in enumerate(sums))])
-        grouped = f"SELECT {inner} FROM {self.source}{self._by([*self.keys, unit])}"
-        return f"SELECT {outer} FROM ({grouped}) AS of_units{self._by(self.keys)}", len(each)
+        return f"SELECT {outer} FROM ({inner}) AS of_units{self._by(self.keys)}", len(numbers)
 
     def _of_all_units(self) -> tuple[str, int]:
         """How many units there are in any group."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from dpsql.core.exact import CountRows, CountUnits, LatticeSum, Part, UnitMean, UnitTotal, UnitWeights
+from dpsql.core.exact import CountRows, CountUnits, Part, UnitMean, UnitTotal, UnitWeights
+from dpsql.executors.sql.contributions import Contributions
 from dpsql.executors.sql.dialect import Dialect
 from dpsql.executors.sql.readings import big
-from dpsql.plan.expressions import Expr
 
 _WORD = 2**63
 
@@ -19,39 +17,44 @@ def most_of_unit(part: Part) -> int:
     return part.scale if isinstance(part, UnitWeights) else 1
 
 
-def number_of(
-    part: Part, values: Mapping[Expr, str], steps: Mapping[LatticeSum, str], unit: str, dialect: Dialect
-) -> str:
-    """What a unit adds to a group: nothing without a value there."""
+def number_of(part: Part, name: str, of: Contributions, unit: str, dialect: Dialect) -> list[dict[str, str]]:
+    """What a unit adds to a group, nothing without a value there, as columns: the first over its rows in the group,
+    others over those before them, the last of this name. What is divided is a column, so that it is done once."""
     if isinstance(part, CountUnits):
-        counted = "*" if part.present is None else values[part.present]
-        return f"CAST(COUNT({counted}) > 0 AS BIGINT)"
+        counted = "*" if part.present is None else of.values[part.present]
+        return [{name: f"CAST(COUNT({counted}) > 0 AS BIGINT)"}]
     if isinstance(part, UnitWeights):
-        return _weight(part.scale, unit, dialect)
+        return [{name: _weight(part.scale, unit, dialect)}]
     assert isinstance(part, UnitTotal | UnitMean)  # there is no other part of units
-    least, most = big(part.least), big(part.most)
+    total, count, number = f"{name}t", f"{name}c", f"{name}t"
     if isinstance(part.of, CountRows):
-        counted = "*" if part.of.present is None else values[part.of.present]
-        total = f"COUNT({counted})"
-        count = total
+        counted = "*" if part.of.present is None else of.values[part.of.present]
+        columns = [{total: f"COUNT({counted})", count: f"COUNT({counted})"}]
     else:
         most_of_row = max(abs(part.of.least), abs(part.of.most))
-        total, count = dialect.total(steps[part.of], most_of_row), f"COUNT({steps[part.of]})"
+        columns = [{total: dialect.total(of.steps[part.of], most_of_row), count: f"COUNT({of.steps[part.of]})"}]
     if isinstance(part, UnitMean):
-        total = _mean(total, count, dialect)
-    held = f"CASE WHEN {total} < {least} THEN {least} WHEN {total} > {most} THEN {most} ELSE {total} END"
+        number = f"{name}m"
+        columns += _mean(number, total, count, dialect)
+    least, most = big(part.least), big(part.most)
+    held = f"CASE WHEN {number} < {least} THEN {least} WHEN {number} > {most} THEN {most} ELSE {number} END"
     narrow = max(abs(part.least), abs(part.most)) < _WORD
     held = f"CAST({held} AS BIGINT)" if narrow else held
-    return f"CASE WHEN {count} > 0 THEN {held} ELSE 0 END"
+    return [*columns, {name: f"CASE WHEN {count} > 0 THEN {held} ELSE 0 END"}]
 
 
-def _mean(total: str, count: str, dialect: Dialect) -> str:
-    """The nearest whole number to a mean, of halves the even one; the quotient and % go towards zero."""
-    total = f"CAST({total} AS {dialect.wide})"
-    rest = f"((({total}) % {count} + {count}) % {count})"
-    floor = f"({dialect.quotient(f'({total} - {rest})', count)})"
-    up = f"2 * {rest} > {count} OR (2 * {rest} = {count} AND {floor} % 2 <> 0)"
-    return f"({floor} + CASE WHEN {up} THEN 1 ELSE 0 END)"
+def _mean(name: str, total: str, count: str, dialect: Dialect) -> list[dict[str, str]]:
+    """The nearest whole number to a mean, of halves the even one: the quotient towards 0, which is no larger than what
+    a row adds, or one further from 0."""
+    quotient, rest = f"{name}q", f"{name}r"
+    wide = f"CAST({total} AS {dialect.wide})"
+    further = f"2 * ABS({rest}) > {count} OR (2 * ABS({rest}) = {count} AND {quotient} % 2 <> 0)"
+    one = f"CASE WHEN {rest} < 0 THEN -1 ELSE 1 END"
+    return [
+        {quotient: f"CAST({dialect.quotient(wide, count)} AS BIGINT)"},
+        {rest: f"CAST({wide} - CAST({quotient} AS {dialect.wide}) * {count} AS BIGINT)"},
+        {name: f"{quotient} + CASE WHEN {further} THEN {one} ELSE 0 END"},
+    ]
 
 
 def _weight(scale: int, unit: str, dialect: Dialect) -> str:

@@ -9,6 +9,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,6 +17,8 @@ import pytest
 import dpsql
 from dpsql.executors.duckdb import dialect
 from dpsql.executors.sql import limits
+from dpsql.executors.sql.above_limits import Limits
+from dpsql.executors.sql.rows import Names
 from dpsql.testing import insecure_exact
 from tests.executors.contract import TERMS, difference, differences, session, several_tables_queries
 from tests.sql import join_queries
@@ -158,6 +161,45 @@ def test_a_key_that_is_not_unique_leads_to_the_least_unit():
     assert differences(session(tables, "duckdb"), session(tables, "pandas"), queries) == []
 
 
+SOME_ABOVE: list[dict[str, int]] = [
+    {"max_rows": 4, "max_groups": 4},
+    {"max_rows": 6, "max_groups": 1},
+    {"max_rows": 6, "max_groups": 6, "max_rows_per_group": 2},
+    {"max_rows": 5, "max_groups": 2, "max_rows_per_group": 3},
+]
+
+
+def some_above(place: int, engine: str) -> dpsql.Session:
+    """Units of every number of rows and groups around the limits: below, at and above each."""
+    frame = rows_of([*range(70)], 300).assign(g=lambda rows: np.where(rows.x.fillna(0) > 3, rows.g, "a"))
+    return session({"t": dpsql.Table(frame, **{**FACTS, **SOME_ABOVE[place]})}, engine)
+
+
+@pytest.mark.parametrize("place", range(len(SOME_ABOVE)))
+def test_units_below_their_limits_keep_all_rows(place: int):
+    assert differences(some_above(place, "duckdb"), some_above(place, "pandas"), QUERIES) == []
+
+
+def test_only_units_above_a_limit_are_sorted():
+    """By hand: of (unit, group) 1: a a b, 2: a b c, 3: a, those with more than the limits."""
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, 'a'), (1, 'a'), (1, 'b'), (2, 'a'), (2, 'b')) AS t(u, k)"
+    )
+    connection.execute("INSERT INTO t VALUES (2, 'c'), (3, 'a')")
+    for of, units in (
+        (Limits(None, None, None, 2), {1, 2}),
+        (Limits(None, None, None, 3), set()),
+        (Limits(2, None, None, None), {2}),
+        (Limits(None, 2, None, 9), {2}),
+        (Limits(3, 1, None, 9), {1, 2}),
+        (Limits(None, None, 1, 9), {1}),
+        (Limits(3, None, 2, 3), set()),
+    ):
+        found = connection.execute(of.above("t", "u", ["k"], Names())).fetchall()
+        assert {unit for (unit,) in found} == units, of
+
+
 # Rules that would be missed: each is broken, and the integers are no longer the same.
 
 
@@ -192,6 +234,22 @@ def take_other_bytes_of_texts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(dialect.DuckDBDialect, "text_limbs", lambda self, key, text: honest(self, key[::-1], text))
 
 
+def take_units_one_above_for_below(patch: pytest.MonkeyPatch) -> None:
+    honest = Limits.above
+    patch.setattr(Limits, "above", lambda self, *rest: honest(replace(self, rows=self.rows and self.rows + 1), *rest))
+
+
+def forget_the_limit_of_groups(patch: pytest.MonkeyPatch) -> None:
+    honest = Limits.above
+    patch.setattr(Limits, "above", lambda self, *rest: honest(replace(self, of_units=99, groups=99), *rest))
+
+
+def forget_the_limit_of_rows_in_a_group(patch: pytest.MonkeyPatch) -> None:
+    honest = Limits.above
+    patch.setattr(Limits, "above", lambda self, *rest: honest(replace(self, per_group=None), *rest))
+
+
+OF_SOME = {take_units_one_above_for_below: 0, forget_the_limit_of_groups: 1, forget_the_limit_of_rows_in_a_group: 2}
 LIES = [
     hash_other_limbs,
     keep_the_largest_hashes,
@@ -206,3 +264,10 @@ LIES = [
 def test_a_broken_rule_is_seen(lie: Any, monkeypatch: pytest.MonkeyPatch):
     lie(monkeypatch)
     assert differences(of_units("texts", "duckdb"), of_units("texts", "pandas"), QUERIES) != []
+
+
+@pytest.mark.parametrize("lie", OF_SOME, ids=lambda each: each.__name__)
+def test_a_unit_that_is_taken_for_one_below_is_seen(lie: Any, monkeypatch: pytest.MonkeyPatch):
+    lie(monkeypatch)
+    place = OF_SOME[lie]
+    assert differences(some_above(place, "duckdb"), some_above(place, "pandas"), QUERIES) != []
