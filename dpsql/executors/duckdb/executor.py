@@ -17,6 +17,7 @@ from dpsql.executors.duckdb.files import FileStore, FileTable, reach
 from dpsql.executors.duckdb.instance import folder_in, lock, opened
 from dpsql.executors.duckdb.passes import passes
 from dpsql.executors.duckdb.tables import FrameStore, FrameTable
+from dpsql.executors.duckdb.unique_keys import unique_keys
 from dpsql.executors.resources import ITSELF, Resources
 from dpsql.executors.sql.answer import exact_answer
 from dpsql.executors.sql.answers import Answer
@@ -60,7 +61,7 @@ class DuckDBExecutor:
         return exact_answer(plan, sections, answers)
 
     def _answers(
-        self, plan: ExactPlan, key: bytes, stores: Stores, stamps: object, *, early: bool
+        self, plan: ExactPlan, key: bytes, stores: Stores, stamps: tuple[object, ...], *, early: bool
     ) -> tuple[tuple[Section, ...], list[Answer]]:
         """What a plan comes to, one statement for each pass over units, and what the sections of these are."""
         sources = tuple(store.source for store in stores.values() if isinstance(store, FileStore))
@@ -75,9 +76,12 @@ class DuckDBExecutor:
             ) as connection,
         ):
             number = passes(connection, plan, list(stores.values()))
+            files = [(name, store) for name, store in stores.items() if isinstance(store, FileStore)]
+            stamped = {name: (store, at, stamps[at]) for at, (name, store) in enumerate(files)}
+            unique = unique_keys(connection, plan, stamped, number) if early else ()
             for place in range(number):
                 tables = {
-                    name: FrameTable(store, at) if isinstance(store, FrameStore) else FileTable(store, at)
+                    name: FrameTable(store, at) if isinstance(store, FrameStore) else FileTable(store, at, unique)
                     for at, (name, store) in enumerate(stores.items())
                 }
                 statement = compile_plan(plan, key, DuckDBDialect(place, number), tables, early=early)

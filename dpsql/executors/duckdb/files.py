@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -116,6 +117,8 @@ class FileStore:
         self.source = source
         self.schema = schema
         self.pool = Pool()
+        self.unique: dict[tuple[str, object], bool] = {}
+        """Whether each cell of a column, of files with these stamps, was the only one of its value."""
         for column in schema.columns:
             if cell_text(column.name, column.storage, column.type) is None:
                 raise InvalidSchema(
@@ -133,9 +136,10 @@ class FileTable:
 
     enforced = False
 
-    def __init__(self, store: FileStore, number: int) -> None:
+    def __init__(self, store: FileStore, number: int, unique: Collection[str] = ()) -> None:
         self.store = store
         self.number = number
+        self.unique = unique
         self.name = f"stored{number}"
         self._prefix = f"f{number}_"
         self._columns: dict[str, str] = {}
@@ -151,6 +155,9 @@ class FileTable:
     def identity(self, name: str) -> str:
         column = self.store.schema.by_name[name.casefold()]
         return self._named(identity_text(column.name, column.storage, column.type), "u")
+
+    def alone(self, name: str) -> bool:
+        return f"{self.store.schema.name}.{name}".casefold() in self.unique
 
     def kind(self, name: str) -> Type:
         return self.store.schema.by_name[name.casefold()].type

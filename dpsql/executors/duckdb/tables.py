@@ -142,6 +142,9 @@ class FrameTable:
         ident = self._identities.setdefault(name, f"{self._prefix}i{len(self._identities)}")
         return f"{ident}u"
 
+    def alone(self, name: str) -> bool:  # noqa: ARG002
+        return False
+
     def kind(self, name: str) -> Type:
         return self.schema.by_name[name.casefold()].type
 

@@ -78,8 +78,11 @@ class Scans:
         key, whose, left = self.names.fresh("k"), self.names.fresh("u"), self.names.fresh("k")
         keyed = self.writer.select(f"{there.identity(steps[0].key)} AS {key}, {unit} AS {whose}", source)
         # Where a key is not unique, though it is declared to be, it leads to the least unit.
-        present = f" WHERE {key} IS NOT NULL AND {whose} IS NOT NULL GROUP BY {key}"
-        least = self.writer.select(f"{key}, MIN({whose}) AS {whose}", keyed, present)
+        present = f" WHERE {key} IS NOT NULL AND {whose} IS NOT NULL"
+        if there.alone(steps[0].key):
+            least = self.writer.select("*", keyed, present)
+        else:
+            least = self.writer.select(f"{key}, MIN({whose}) AS {whose}", keyed, f"{present} GROUP BY {key}")
         mine = self.writer.select(f"*, {stored.identity(own)} AS {left}", stored.rows())
         return kind, whose, f"{mine} JOIN {least} ON {left} = {key}"
 
@@ -144,6 +147,11 @@ def default_value(column: ColumnSchema) -> Key:
 
 def tables_read(plan: ExactPlan) -> set[str]:
     """The tables that a plan reads, and those that paths to their units lead through; folded."""
-    scanned = [scan.table for scan in scans_of(plan.source)]
-    led = [step.table for table in scanned if table.unit is not None for step in table.unit.steps]
-    return {table.name.casefold() for table in scanned} | set(led)
+    scanned = {scan.table.name.casefold() for scan in scans_of(plan.source)}
+    return scanned | {step.table for step in lookups(plan)}
+
+
+def lookups(plan: ExactPlan) -> list[Lookup]:
+    """The steps of paths from the tables that a plan reads to their units."""
+    units = [scan.table.unit for scan in scans_of(plan.source)]
+    return list(dict.fromkeys(step for unit in units if unit is not None for step in unit.steps))
