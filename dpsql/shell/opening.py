@@ -10,6 +10,7 @@ from typing import Literal
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.loss import as_delta, as_epsilon
 from dpsql.errors import InvalidArgument, did_you_mean
+from dpsql.schema.columns import TableSchema, Type
 from dpsql.schema.declaration import Declaration
 from dpsql.schema.frozen import dataclass
 from dpsql.session.owner_file import Schema, TableEntry
@@ -73,14 +74,14 @@ def open_session(opening: Opening) -> tuple[Session, list[str]]:
         kept = schema.ledger or schema.default_ledger
         schema = schema if kept is not None and kept.exists() else replace(schema, ledger=None, file=None)
     budget = _budget(opening, schema)
-    tables, notes = {}, []
+    tables, undeclared = {}, []
     for name, file, entry in _named(opening, schema):
         if name in tables:
             raise InvalidArgument(f'two files give a table "{name}".', hint="Rename one of them.")
         known = entry or TableEntry(Declaration())
         tables[name] = Table.of(*table_at(file, known.declaration, known.text, known.table))
         if entry is None:
-            notes.append(_undeclared(name, opening, schema))
+            undeclared.append(name)
     session = Session(
         tables,
         schema=schema,
@@ -102,7 +103,10 @@ def open_session(opening: Opening) -> tuple[Session, list[str]]:
             f"{opening.schema} has no table with a path.",
             hint='Name a CSV file, or add path = "people.csv" to a table.',
         )
-    return session, [*notes, *session.notes]
+    return session, [
+        *(_undeclared(session.catalog.tables[name.casefold()], opening, schema) for name in undeclared),
+        *session.notes,
+    ]
 
 
 def _named(opening: Opening, schema: Schema | None) -> Iterator[tuple[str, Path, TableEntry | None]]:
@@ -117,8 +121,9 @@ def _named(opening: Opening, schema: Schema | None) -> Iterator[tuple[str, Path,
             yield name, file, schema.tables[name]
 
 
-def _undeclared(name: str, opening: Opening, schema: Schema | None) -> str:
-    lacks = f"every column of {name} is text, without bounds or keys"
+def _undeclared(table: TableSchema, opening: Opening, schema: Schema | None) -> str:
+    name, all_text = table.name, all(column.type is Type.TEXT for column in table.columns)
+    lacks = f"every column of {name} is {'text, ' if all_text else ''}without bounds or keys"
     if schema is None or opening.schema is None:
         return f"no schema: {lacks}. --schema FILE.toml declares them."
     return f"{opening.schema.name} has no [tables.{name}]: {lacks}.{did_you_mean(name, schema.tables)}"

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from dpsql.shell import cli
@@ -338,3 +339,10 @@ def test_a_full_disk_is_told_once():
     assert done.returncode == Exit.USAGE
     assert done.stderr.splitlines()[-1] == "The output cannot be written: No space left on device."
     assert "Traceback" not in done.stderr
+
+
+def test_a_file_with_types_keeps_them_undeclared(run: Runs, folder: Path):
+    pd.DataFrame({"age": [20, 30] * 50}).to_parquet(folder / "ages.parquet")
+    done = run("ages.parquet", "--budget", "3", "--epsilon", "1", "-c", "SELECT AVG(CLAMP(age, 0, 100)) FROM ages")
+    assert done.code == 0
+    assert done.err.startswith("note: no schema: every column of ages is without bounds or keys.")
