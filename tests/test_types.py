@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -57,3 +61,23 @@ def test_the_readmes_code_passes_and_answers_are_results(tmp_path: Path) -> None
 def test_the_package_says_that_it_has_types() -> None:
     assert (ROOT / "dpsql" / "py.typed").exists()
     assert re.search(r"^dpsql = .*py\.typed", (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+@pytest.mark.skipif(shutil.which("pyright") is None, reason="pyright is not on the path; it brings Node along")
+def test_pyright_sees_the_same(tmp_path: Path) -> None:
+    """Through what this Python imports, as an editable install is a plain path."""
+    program = tmp_path / "program.py"
+    program.write_text("\n".join(re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)) + REVEALED)
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [str(ROOT)]}))
+    run = subprocess.run(
+        ["pyright", "--project", str(tmp_path), "--pythonpath", sys.executable, "--outputjson"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    told = json.loads(run.stdout)["generalDiagnostics"]
+    revealed = [each["message"] for each in told if each["severity"] == "information"]
+    assert [re.findall(r'is "([\w.]+)', each)[0] for each in revealed] == ["Result", "Result", "Explanation", "Series"]
+    (error,) = [each["message"] for each in told if each["severity"] == "error"]
+    assert '"Literal[1]" is not assignable to "str"' in error

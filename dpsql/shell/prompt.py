@@ -13,6 +13,7 @@ from dpsql.shell.commands import COMMANDS
 from dpsql.shell.completion import Completer
 from dpsql.shell.describe import banner, tables_of
 from dpsql.shell.dialogue import Dialogue
+from dpsql.shell.folding import folded
 from dpsql.shell.history import History
 from dpsql.shell.plain import Plain
 from dpsql.shell.shell import Shell
@@ -43,7 +44,7 @@ class Prompt:
 
     def run(self) -> int:
         """Until the end; returns the exit code 0."""
-        say(banner(self._shell.asker.session, self._version))
+        say(folded(banner(self._shell.asker.session, self._version), sys.stdout))
         typed: list[str] = []
         while True:
             try:

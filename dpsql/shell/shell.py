@@ -12,6 +12,7 @@ from dpsql.answer.result import Result
 from dpsql.errors import DPSQLError, InvalidArgument
 from dpsql.shell.asker import Asker
 from dpsql.shell.colours import dim
+from dpsql.shell.folding import folded
 from dpsql.shell.listing import listing_of
 from dpsql.shell.modes import BOX, FOR_PEOPLE, PARQUET, Shown, checked_mode, written
 from dpsql.shell.pager import Pager
@@ -87,13 +88,13 @@ class Shell:
             self._write_to(target, shown)
         elif self.interactive and self.mode in FOR_PEOPLE:
             body = written(shown, self.mode, most_rows=self.most_rows).decode().removesuffix("\n")
-            self.pager.show(body, dim(notes, sys.stdout))
+            self.pager.show(body, dim(folded(notes, sys.stdout), sys.stdout))
             return
         else:
             say_bytes(written(shown, self.mode, first=not self._answers))
             self._answers += 1
         if notes:
-            say(dim(notes, sys.stderr), sys.stderr)
+            say(dim(folded(notes, sys.stderr), sys.stderr), sys.stderr)
 
     def _write_to(self, target: Target, shown: Shown) -> None:
         try:

@@ -164,6 +164,15 @@ def test_without_the_toolkit_lines_are_read_and_without_a_history_none_is_kept(t
     assert not (folder / "state").exists()
 
 
+def test_long_lines_are_broken_between_what_they_say(terminal: Terminals):
+    one = terminal(COLUMNS="60")
+    one.until("epsilon 30 left of 30")
+    answer = one.type("SELECT city, COUNT(*) AS n FROM people GROUP BY city;\r", "epsilon 29 left of 30")
+    lines = [line.rstrip() for line in answer.splitlines()]
+    assert "spent epsilon 1 · left epsilon 29 of 30" in lines[lines.index(next(x for x in lines if "spent" in x))]
+    assert any(line.startswith("  · ") and "more queries like this" in line for line in lines)
+
+
 def test_no_color_means_none(terminal: Terminals):
     one = terminal(NO_COLOR="1")
     one.until("epsilon 30 left of 30")
