@@ -30,6 +30,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from types import TracebackType
+from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,9 @@ _WIDEST_LINE = 160
 class DPSQLError(Exception):
     """What went wrong (`message`), where (`span`), why, and what to do instead (`hint`). `about`: what callers decide
     by and make other hints of, by name; texts are for people."""
+
+    remedy: ClassVar[str] = "Catch this one for all of them; the error's own hint says more."
+    """What to do about errors of this kind, for manuals: the hint of each is about the case."""
 
     def __init__(
         self, message: str, *, span: Span | None = None, hint: str = "", about: Mapping[str, str] | None = None
@@ -128,73 +132,111 @@ def _rebuild(
 class QueryRefused(DPSQLError):
     """The question cannot be answered as it stands; nothing was read and nothing was charged."""
 
+    remedy = "Change the text as the error says; a refusal costs nothing."
+
 
 class SQLSyntaxError(QueryRefused):
     """The text is not a query."""
+
+    remedy = "Mend the text at the caret."
 
 
 class UnsupportedSQL(QueryRefused):
     """The text is SQL, but no rule here knows what it would do to neighbouring tables."""
 
+    remedy = "Write it as the error says, or another way: docs/sql.md lists what there is."
+
 
 class UnknownTable(QueryRefused):
     """No table of that name."""
+
+    remedy = "Use a name that SHOW TABLES lists, or add the table to the session."
 
 
 class UnknownColumn(QueryRefused):
     """No column of that name."""
 
+    remedy = "Use a name that DESCRIBE lists; one with a hyphen or a blank stands in double quotes."
+
 
 class AmbiguousColumn(QueryRefused):
     """The name could mean two columns."""
+
+    remedy = "Write the table's name or alias before the column: people.age."
 
 
 class TypeMismatch(QueryRefused):
     """An operation on values of a type that it has no meaning for."""
 
+    remedy = "CAST the value, declare the type of the column, or use a function that takes it."
+
 
 class RawColumn(QueryRefused):
     """A column outside an aggregate: the answer would be people's own values."""
+
+    remedy = "Put the column into an aggregate, or into GROUP BY."
 
 
 class InvalidParameter(QueryRefused):
     """A `:name` of the text without a value, or a value that is no scalar."""
 
+    remedy = "Give each :name of the text a number, text, date, moment or truth value, and no other."
+
 
 class MissingBounds(QueryRefused):
     """A sum over values that nobody has bounded: one person could change it without limit."""
+
+    remedy = (
+        'Declare bounds from what is known beforehand, write CLAMP(x, low, high), or let "auto" choose some privately.'
+    )
 
 
 class UnknownGroups(QueryRefused):
     """The values of a GROUP BY column are private, and no delta was given to hide the rare ones."""
 
+    remedy = "Declare the keys of the column, or give a delta that hides rare groups."
+
 
 class BudgetExceeded(DPSQLError):
     """The query costs more than is left; nothing was run and nothing was charged."""
+
+    remedy = "Ask with less epsilon or delta, use an answer that was paid for, or ask the owner for more."
 
 
 class ConfirmationRequired(DPSQLError):
     """A large spend that nobody has confirmed; nothing was run and nothing was charged."""
 
+    remedy = "Say that it is meant (--yes, --yes-up-to, y at the prompt), or ask for less."
+
 
 class InvalidPrivacyParameter(DPSQLError):
     """An epsilon or delta that is no privacy parameter."""
+
+    remedy = "Give a finite number above 0 (a delta below 1), no more than one query may spend here."
 
 
 class InvalidSchema(DPSQLError):
     """A declaration that contradicts itself or the table."""
 
+    remedy = "Mend the declaration or the owner's file; dpsql check tells all of its mistakes at once."
+
 
 class InvalidArgument(DPSQLError):
     """An argument that is none of the words it may be."""
+
+    remedy = "Use one of the words that the error lists; for a file, look at its path and rights."
 
 
 class LedgerError(DPSQLError):
     """The ledger cannot vouch for what was spent; no answer was released."""
 
+    remedy = "Look at the file and its folder: rights, room, other programs; of a damaged one take the last good copy."
+
 
 class InternalError(DPSQLError):
     """A promise of the code itself was broken. Please report it."""
+
+    remedy = "Please report it, with the query and what is declared, without data. What was charged stays spent."
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

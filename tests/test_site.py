@@ -70,4 +70,17 @@ def test_what_code_fills_in_is_whole() -> None:
     assert "--no-ledger" in command
     assert all(f"| `{each.name}" in command for each in COMMANDS)
     kinds = [name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)]
-    assert all(f"- `{kind}`: " in tree for kind in kinds)
+    rows = {
+        kind: line.split(" | ") for line in tree.splitlines() for kind in re.findall(r"^\| (?:&emsp;)*`(\w+)`", line)
+    }
+    assert sorted(rows) == sorted(kinds)
+    codes = {kind: int(row[2]) for kind, row in rows.items()}
+    assert codes == dict.fromkeys(kinds, 1) | {"BudgetExceeded": 3, "ConfirmationRequired": 4}
+    assert all(len(row) == 4 for row in rows.values())
+
+
+def test_every_error_has_a_remedy_of_its_own() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
+    remedies = [vars(kind)["remedy"] for kind in kinds]
+    assert len(set(remedies)) == len(kinds)
+    assert all(len(remedy.split()) > 4 and remedy.endswith(".") for remedy in remedies)

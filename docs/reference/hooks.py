@@ -76,15 +76,18 @@ def prompt() -> str:
 
 
 def errors() -> str:
-    """The tree of errors, each with what it says of itself."""
+    """The tree of errors: what each means, the command's exit code where a statement meets it, and what to do."""
     from dpsql.errors import DPSQLError
+    from dpsql.shell.cli import code_of
 
-    def lines(kind: type[DPSQLError], depth: int) -> list[str]:
-        word = " ".join((kind.__doc__ or "").split())
-        inner = [line for each in kind.__subclasses__() for line in lines(each, depth + 1)]
-        return [f"{'    ' * depth}- `{kind.__name__}`: {word}", *inner]
+    def rows(kind: type[DPSQLError], depth: int) -> list[str]:
+        meaning = " ".join((kind.__doc__ or "").split())
+        cells = (f"{'&emsp;' * depth}`{kind.__name__}`", meaning, str(int(code_of(kind("")))), kind.remedy)
+        row = "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+        return [row, *(line for each in kind.__subclasses__() for line in rows(each, depth + 1))]
 
-    return "\n".join(lines(DPSQLError, 0))
+    head = ["| Error | What it means | Exit | What to do |", "|---|---|---|---|"]
+    return "\n".join([*head, *rows(DPSQLError, 0)])
 
 
 MADE: dict[str, Callable[[], str]] = {"command": command, "prompt": prompt, "errors": errors}
