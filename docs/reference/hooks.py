@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
-from collections.abc import Callable
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).resolve().parents[2]
 _FENCE = re.compile(r"^```(\w+) [^\n`]*$", re.MULTILINE)
+_COLOURS = re.compile(r"\x1b\[[\d;]*m")
 _MARK = re.compile(r"<!-- made by code: (\w+) -->")
 
 
@@ -21,12 +26,13 @@ def on_page_markdown(markdown: str, **_page: Any) -> str:
 
 
 GROUPS = {
+    "Tutorial": ("tutorial.md",),
     "Asking": ("shell.md", "notebook.md", "results.md", "sql.md"),
     "Owning": ("owners", "units.md", "text-files.md", "engines.md", "accounting.md"),
     "Privacy": ("privacy",),
     "Accuracy": ("accuracy", "k-norm.md"),
     "Proofs": ("proofs",),
-    "Reference": ("reference", "public.md", "changelog.md"),
+    "Reference": ("reference", "public.md", "compatibility.md", "changelog.md"),
     "Contributing": ("contributing.md", "decisions"),
 }
 """Pages, and folders with all their pages; what is named nowhere comes last."""
@@ -90,4 +96,44 @@ def errors() -> str:
     return "\n".join([*head, *rows(DPSQLError, 0)])
 
 
-MADE: dict[str, Callable[[], str]] = {"command": command, "prompt": prompt, "errors": errors}
+def tutorial() -> str:
+    """The tutorial's notebook, run in a kernel beside a copy of the sample, with what its cells give."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    notebook = nbformat.read(ROOT / "docs" / "tutorial.ipynb", as_version=4)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("adult.csv", "adult.toml"):
+            shutil.copy(ROOT / "adult_sample" / name, folder)
+        place = {"metadata": {"path": folder}}
+        client = NotebookClient(notebook, kernel_name="python3", timeout=300, resources=place)
+        client.execute(env={**os.environ, "PYTHONPATH": str(ROOT)})
+    return "\n\n".join(part for cell in notebook.cells for part in _parts(cell))
+
+
+def _parts(cell: Any) -> Iterator[str]:
+    """A cell as Markdown: its text, or its code and what came of it."""
+    if cell.cell_type == "markdown":
+        yield cell.source
+        return
+    yield f"```python\n{cell.source}\n```"
+    for output in cell.outputs:
+        if output.output_type == "stream":
+            yield _as_text(output.text)
+        elif output.output_type == "error":
+            yield _as_text("\n".join(output.traceback))
+        elif "image/png" in output.data:
+            picture = "".join(output.data["image/png"].split())
+            yield f'<img alt="The answer as a picture" src="data:image/png;base64,{picture}">'
+        elif "text/html" in output.data:
+            lines = output.data["text/html"].splitlines()
+            yield f"<div>{'&#10;'.join(lines)}</div>"  # on one line, so that nothing in it is read as Markdown
+        else:
+            yield _as_text(output.data["text/plain"])
+
+
+def _as_text(text: str) -> str:
+    return f"```text\n{_COLOURS.sub('', text).rstrip()}\n```"
+
+
+MADE: dict[str, Callable[[], str]] = {"command": command, "prompt": prompt, "errors": errors, "tutorial": tutorial}
