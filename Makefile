@@ -1,6 +1,7 @@
 # make demo   three private answers about the sample data, from the installed command line; again and again, free
 # make test   everything that must hold, in an environment of its own (what CI runs)
 # make check  the same
+# make serve  the shop of the examples on a local server, with two analysts; prints where to look
 # make spark  every plan and function on Spark, which needs Java 17
 # make slow   the tests that take long: distributions, exhaustive neighbours
 # make bench  speed and accuracy
@@ -17,7 +18,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 USER_STAMP := $(VENV)/.installed
 TEST_STAMP := $(VENV)/.installed-test
 
-.PHONY: demo test check slow bench look docs clean
+.PHONY: demo serve test check slow bench look docs clean
 .DELETE_ON_ERROR:
 
 demo: $(USER_STAMP)
@@ -25,6 +26,10 @@ demo: $(USER_STAMP)
 	  -c "SELECT COUNT(*) AS n FROM adult WHERE age >= 40" \
 	  -c "SELECT AVG(age) AS avg_age FROM adult" \
 	  -c "SELECT sex, COUNT(*) AS n, AVG(\"hours-per-week\") AS avg_hours FROM adult GROUP BY sex"
+
+serve: $(USER_STAMP)
+	$(INSTALL) --editable ".[server]"
+	$(BIN)/python examples/serve_shop.py
 
 test: check
 

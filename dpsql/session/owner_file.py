@@ -20,9 +20,10 @@ from dpsql.schema.frozen import dataclass
 from dpsql.schema.table_words import TABLE_WORDS
 from dpsql.schema.text_format import TEXT_WORDS, TextFormat
 from dpsql.schema.words import about
+from dpsql.session.server_words import ServerWords
 
 _RESOURCES = ("memory", "threads", "spill")
-_TOP = ("budget", "neighbours", "engine", *_RESOURCES, "tables")
+_TOP = ("budget", "neighbours", "engine", *_RESOURCES, "server", "tables")
 _BUDGET = ("epsilon", "delta", "accountant", "conversion_delta", "ledger", "analysts")
 _SHARE = ("epsilon", "delta", "conversion_delta")
 _TABLE = ("path", "table", "neighbours", "columns", *TEXT_WORDS, *TABLE_WORDS)
@@ -52,6 +53,7 @@ class Schema:
     ledger: Path | None = None
     engine: str = AUTO
     resources: Resources = ITSELF
+    server: ServerWords = field(default_factory=ServerWords)
     file: Path | None = None
     """Where it was read from, links followed."""
 
@@ -98,7 +100,8 @@ class Schema:
         if isinstance(said["spill"], str) and said["spill"]:
             said["spill"] = folder / said["spill"]
         resources = Resources.of(**said)
-        return cls(tables, _budget(section), relation, accountant, file, engine, resources)
+        server = ServerWords.of(_section("server", content))
+        return cls(tables, _budget(section), relation, accountant, file, engine, resources, server)
 
 
 def _budget(section: Mapping[str, Any]) -> Budget | None:

@@ -41,10 +41,20 @@ class Replay:
     """The answers that a session has given, and those that its ledger keeps for all sessions.
 
     session: a name for this session alone. Analysts are kept apart: what one has paid for is new to another.
+
+    run: a name that several sessions have, each in a process of its own, over the same tables: the ledger keeps all of
+    their answers, and what it cannot keep is shown to nobody.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
-        self.session = fresh_key().hex()
+    hidden: frozenset[str] = frozenset()
+    """Questions whose answers count as not given."""
+    charge: int | None = None
+    """The charge whose own answer is to be recalled, whatever was answered since."""
+
+    def __init__(self, ledger: Ledger, run: str | None = None) -> None:
+        self.session = fresh_key().hex() if run is None else run
+        self.met: list[str] = []  # keys of questions, for who clears it
+        self._shared = run is not None
         self._ledger = ledger
         self._answers: dict[str, Released] = {}
         self._unkept: set[str] = set()
@@ -65,16 +75,21 @@ class Replay:
         read = [*(scan.table for scan in scans), *on_the_way]
         unversioned = tuple(dict.fromkeys(table.name for table in read if table.version in (None, CONTENT)))
         key = canonical(release, self._ledger.analyst, self.session if unversioned else None, *on_the_way, *parts)
+        if self._shared:
+            question = Question(key or f"once {fresh_key().hex()}", lasting=True)
+            self.met.append(question.key)
+            return question
         return None if key is None else Question(key, not unversioned, unversioned)
 
     def recall(self, question: Question | None, release: Release) -> Released | None:
         """The answer given before, if there was one. Raises LedgerError."""
         self._ledger.check_process()
-        if question is None:
+        if question is None or (question.key in self.hidden and self.charge is None):
             return None
         if not question.lasting or question.key in self._unkept:
             return self._answers.get(question.key)
-        payload = self._ledger.recall(question.key)
+        own = None if self.charge is None else self._ledger.recall_paid(self.charge)
+        payload = self._ledger.recall(question.key) if own is None else own
         if payload is None:
             return None
         try:
@@ -98,6 +113,8 @@ class Replay:
         try:
             kept = self._ledger.keep(question.key, to_bytes(released), charge, claimed=claimed)
         except LedgerError as error:
+            if self._shared:
+                raise
             self._answers[question.key] = released
             self._unkept.add(question.key)
             if claimed:

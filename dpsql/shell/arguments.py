@@ -29,8 +29,8 @@ exit codes:
   is left, that --yes or --yes-up-to did not confirm
   130 Ctrl-C     141 the reader of the output went away
 
-dpsql demo, init, check, ledger, access, explain, cost, rehearse are commands, each with a --help of
-its own; a file of such a name is written ./init"""
+dpsql demo, init, check, ledger, access, serve, explain, cost, rehearse are commands, each with a
+--help of its own; a file of such a name is written ./init"""
 
 
 class Arguments(argparse.Namespace):

@@ -23,7 +23,7 @@ from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.exceeded import ASKED, Asked, exceeded
 from dpsql.core.ledger.filters import NOTHING, Remaining, Spent
 from dpsql.core.ledger.lines import FORMAT, Answer, Claim, Dropped, Entry, From, Note, Renewed, UnitOf
-from dpsql.core.ledger.sharing import SharedBook
+from dpsql.core.ledger.sharing import NothingCharged, SharedBook
 from dpsql.core.ledger.state import HeldClaim
 from dpsql.core.ledger.store import RESTORE, MemoryStore, Store
 from dpsql.core.ledger.text import Rules
@@ -189,7 +189,7 @@ class Ledger(SharedBook):
                 with self._writing():
                     if key in self._state.answers:
                         return None
-                    if not self._claimed(key):
+                    if self.dry or not self._claimed(key):
                         return self._charge(entry, asked, units, key)
                 self._wait(key)
         except BaseException:
@@ -242,8 +242,16 @@ class Ledger(SharedBook):
     def recall(self, key: str) -> bytes | None:
         """The last answer kept under a key, None where there is none. Raises LedgerError for one that was changed."""
         with self._current():
-            number, digest = self._state.answers.get(key, (0, ""))
-            payload = self._store.payload(number) if number else None
+            return self._payload(*self._state.answers.get(key, (0, "")))
+
+    def recall_paid(self, charge: int) -> bytes | None:
+        """The answer that a charge paid for, None where it has none. Raises LedgerError for one that was changed."""
+        with self._current():
+            return self._payload(*self._state.paid.get(charge, (0, "")))
+
+    def _payload(self, number: int, digest: str) -> bytes | None:
+        """The answer kept with that line; none for 0. Raises LedgerError."""
+        payload = self._store.payload(number) if number else None
         if number and (payload is None or ledger_text.digest_of(payload) != digest):
             raise LedgerError("an answer that the ledger keeps was changed after it was given.", hint=RESTORE)
         return payload
@@ -310,6 +318,8 @@ class Ledger(SharedBook):
             raise exceeded(entry.cost, self._state.watches, entry.parts, asked)
         if before is None:
             self._check_runs(entry.analyst)
+        if self.dry:
+            raise NothingCharged("this would be charged.")
         now = self._now()
         for unit in units:
             if unit.table not in self._state.units:

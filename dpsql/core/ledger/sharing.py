@@ -38,11 +38,17 @@ class ShareReport(NamedTuple):
     failures: int
 
 
+class NothingCharged(LedgerError):
+    """What would have been charged, and is not here."""
+
+
 class SharedBook(Book):
     """A book with shares."""
 
     request: Request | None = None
     """What the next charges are for; each is entered with its key, once."""
+    dry: bool = False
+    """Charges are refused as ever, and what is admitted is not entered: NothingCharged says so."""
     most_runs: int | None = None
     """How many charges an analyst may have, over the life of a share."""
 
@@ -62,6 +68,11 @@ class SharedBook(Book):
         """The share of an analyst, if there was ever one."""
         with self._current():
             return self._state.shares.holdings.get(analyst)
+
+    def failures(self, analyst: str) -> int:
+        """How many runs of an analyst came to no answer since he was last allowed to ask."""
+        with self._current():
+            return self._state.shares.failures.get(analyst, 0)
 
     def may_ask(self, analyst: str) -> None:
         """Raises LedgerError for whoever has no share to spend, or was stopped; where nothing is shared out, for

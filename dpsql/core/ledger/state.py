@@ -72,7 +72,7 @@ class State:
         self.shares = Shares()
         self.charges = Charges()
         self.answers: dict[str, tuple[int, str]] = {}
-        self.paid: set[int] = set()  # charges that have their answer
+        self.paid: dict[int, tuple[int, str]] = {}  # charges that have their answer: its line and hash
         self.claims: dict[str, HeldClaim] = {}  # those that have no answer yet
         self.units: dict[str, TableUnit] = {}
         self.last = Last(0, ledger_text.first_hash(rules.text), rules.format)
@@ -155,7 +155,7 @@ class State:
                 self.answers[line.key] = (number, line.digest)
                 self.claims.pop(line.key, None)
                 if line.charge is not None:
-                    self.paid.add(line.charge)
+                    self.paid[line.charge] = (number, line.digest)
             elif isinstance(line, Dropped):
                 late_first = reversed(self.claims.items())  # it is a late one mostly
                 dropped = next((key for key, held in late_first if held.number == line.claim), None)

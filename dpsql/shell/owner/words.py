@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 
-COMMANDS = ("init", "check", "explain", "cost", "rehearse", "ledger", "access")
+COMMANDS = ("init", "check", "explain", "cost", "rehearse", "ledger", "access", "serve")
 """A file of such a name is written ./ledger."""
 
 

@@ -1,0 +1,1 @@
+"""Questions over a connection: a server that holds the data, and a client that holds none."""

@@ -1,0 +1,1 @@
+"""The server: the owner keeps the data, analysts ask over HTTP."""

@@ -1,0 +1,210 @@
+"""The routes of the server, as records from which its description is made too."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from dpsql.core.ledger.ledger import Ledger
+from dpsql.core.ledger.shares import MOST_FAILURES
+from dpsql.errors import LedgerError
+from dpsql.owner.access import Grant
+from dpsql.remote.server import requests
+from dpsql.remote.server.crew import Crew, Ended, Halted
+from dpsql.remote.server.doors import Door
+from dpsql.remote.server.guard import body_of, response_of
+from dpsql.remote.server.jobs import Job, Jobs
+from dpsql.remote.server.journal import Journal
+from dpsql.remote.server.openapi import description
+from dpsql.remote.server.problems import STOPPED, Problem
+from dpsql.remote.server.worker import FAILED, OK, REFUSED
+from dpsql.schema.frozen import dataclass
+
+MOST_FREE = 8
+"""Requests of one analyst at once that cost nothing."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """What the routes work with."""
+
+    door: Door
+    crew: Crew
+    jobs: Jobs
+    ledger: Ledger
+    journal: Journal
+    secret: bytes
+    run: str
+    free: Counter[str]
+
+
+Act = Callable[[Service, Request, Grant], Awaitable[Response]]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One route: what it does, what its body is ("" for none), and what it may say beside what all routes may."""
+
+    method: str
+    path: str
+    act: Act
+    purpose: str
+    body: str = ""
+    statuses: tuple[int, ...] = (200,)
+
+
+def _hashed(secret: bytes, *parts: str) -> str:
+    """A hash that only this ledger's server can make."""
+    text = json.dumps(parts).encode("utf-8", "surrogatepass")
+    return hmac.new(secret, b"dpsql server\n" + text, hashlib.sha256).hexdigest()
+
+
+async def ask(service: Service, request: Request, grant: Grant) -> Response:
+    """Charge and answer a query, once for each key."""
+    key = requests.key_of(request.headers.getlist("idempotency-key"))
+    wait = requests.wait_of(request.headers.getlist("prefer"))
+    terms = requests.terms_of(await body_of(request))
+    await _may_pay(service, grant)
+    said = json.dumps(terms, sort_keys=True, default=repr)
+    key_hash = _hashed(service.secret, "key", grant.analyst, key)
+    body_hash = _hashed(service.secret, "body", grant.analyst, said)
+    message = {**_whose(grant), "terms": terms, "request": (key_hash, body_hash, service.run)}
+    job = await service.jobs.submit(grant.analyst, key_hash, body_hash, message)
+    with suppress(TimeoutError):
+        await asyncio.wait_for(job.seen.wait(), wait)
+    return _shown(job)
+
+
+async def look(service: Service, request: Request, grant: Grant) -> Response:
+    """The answer of a query, when it may be seen."""
+    job = service.jobs.find(grant.analyst, request.path_params["id"])
+    if job is None:
+        raise Problem(404)
+    return _shown(job)
+
+
+def _shown(job: Job) -> Response:
+    if not job.seen.is_set():
+        headers = {"Location": f"/v1/queries/{job.id}", "Retry-After": "1"}
+        return JSONResponse({"id": job.id, "state": "accepted"}, 202, headers=headers)
+    kind = "application/json" if job.status == 200 else "application/problem+json"
+    return Response(job.content, job.status, media_type=kind)
+
+
+async def _may_pay(service: Service, grant: Grant) -> None:
+    """Raises Problem for one whose runs came to nothing too often."""
+    shares = await asyncio.to_thread(service.ledger.failures, grant.analyst)
+    if shares >= MOST_FAILURES:
+        raise Problem(403, detail=STOPPED)
+
+
+def _free(operation: str, read: Callable[[bytes], Any] | None, word: str = "terms") -> Act:
+    """What the planner answers at once."""
+
+    async def act(service: Service, request: Request, grant: Grant) -> Response:
+        message = {**_whose(grant), "operation": operation, "hidden": service.jobs.unseen(grant.analyst)}
+        if read is not None:
+            message[word] = read(await body_of(request))
+        if service.free[grant.analyst] >= MOST_FREE:
+            raise Problem(429, headers={"Retry-After": "1"})
+        service.free[grant.analyst] += 1
+        try:
+            reply = await service.crew.plan(message)
+        except (Ended, Halted) as error:
+            service.journal.event("unavailable", analyst=grant.analyst, error=type(error).__name__)
+            raise Problem(503, hint="Ask again.") from None
+        finally:
+            service.free[grant.analyst] -= 1
+        if reply["outcome"] == OK:
+            return JSONResponse(reply["body"])
+        if reply["outcome"] == REFUSED:
+            return JSONResponse(reply["body"], reply["body"]["status"], media_type="application/problem+json")
+        service.journal.event("unavailable", analyst=grant.analyst, error=reply["class"])
+        raise Problem(500 if reply["outcome"] == FAILED else 503, hint="Ask again, or tell the data owner.")
+
+    return act
+
+
+def _whose(grant: Grant) -> dict[str, Any]:
+    return {"analyst": grant.analyst, "tables": list(grant.tables)}
+
+
+OPERATIONS = (
+    Operation("POST", "/v1/queries", ask, "Ask a query, and pay for it once", "query", (200, 202, 409, 422)),
+    Operation("GET", "/v1/queries/{id}", look, "The answer to a query of one's own", "", (200, 202, 404, 422)),
+    Operation("POST", "/v1/explanations", _free("explain", requests.terms_of), "What a query would do; free", "query"),
+    Operation("POST", "/v1/prices", _free("prices", requests.batch_of, "batch"), "What queries would cost", "batch"),
+    Operation(
+        "POST", "/v1/remaining", _free("remaining", requests.terms_of), "How many more of a query there may be", "query"
+    ),
+    Operation(
+        "POST", "/v1/rehearsals", _free("rehearse", requests.terms_of), "An answer over made-up rows; free", "query"
+    ),
+    Operation("GET", "/v1/tables", _free("tables", None), "What is declared of one's tables"),
+    Operation("GET", "/v1/budget", _free("budget", None), "One's share, what is spent of it and left"),
+    Operation("GET", "/v1/answers", _free("answers", None), "What one has paid for"),
+)
+
+
+def application(service: Service) -> Starlette:
+    """The routes. Who has no token learns nothing but that, that it lives, and what is in the description."""
+    pages = description([(each.method, each.path, each.purpose, each.body, each.statuses) for each in OPERATIONS])
+
+    async def alive(_request: Request) -> Response:
+        return JSONResponse({"status": "halted" if service.crew.files.changed else "ok"})
+
+    async def described(_request: Request) -> Response:
+        return JSONResponse(pages)
+
+    by_path: dict[str, dict[str, Operation]] = {}
+    for each in OPERATIONS:
+        by_path.setdefault(each.path, {})[each.method] = each
+    methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD", "TRACE"]
+    routes = [Route("/healthz", alive, methods=["GET"]), Route("/openapi.json", described, methods=["GET"])]
+    routes += [Route(path, _endpoint(service, acts), methods=methods) for path, acts in by_path.items()]
+
+    async def refused(request: Request, error: Exception) -> Response:
+        if isinstance(error, Problem):
+            return response_of(error)
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        if status in (404, 405) and request.url.path not in ("/healthz", "/openapi.json"):
+            try:
+                await service.door.opened(request)
+            except Problem as refusal:
+                return response_of(refusal)
+        if status == 500:
+            service.journal.event("error", error=type(error).__name__)
+        return response_of(Problem(status if status in (404, 405) else 500))
+
+    return Starlette(routes=routes, exception_handlers=dict.fromkeys((Problem, HTTPException, Exception), refused))
+
+
+def _endpoint(service: Service, acts: dict[str, Operation]) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        grant = await service.door.opened(request)
+        operation = acts.get(request.method)
+        if operation is None:
+            raise Problem(405, headers={"Allow": ", ".join(sorted(acts))})
+        if not requests.takes_json(request.headers.getlist("accept")):
+            raise Problem(406)
+        if service.crew.files.changed:
+            raise Problem(503, detail="The data files have changed, so that nothing is served until a restart.")
+        try:
+            return await operation.act(service, request, grant)
+        except LedgerError as error:
+            service.journal.event("unavailable", analyst=grant.analyst, error=type(error).__name__)
+            raise Problem(503) from None
+
+    return endpoint

@@ -1,0 +1,157 @@
+"""The server's side of its workers: one process that plans, some that run; each is started anew where it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+from dpsql.errors import DPSQLError, InvalidSchema, LedgerError
+from dpsql.remote.server.worker import OK, UNAVAILABLE, Config, Message, Reply, main
+
+PLANNING = 5.0
+"""Seconds that planning, which reads no row, may take."""
+_STARTING = 600.0
+
+
+class Ended(Exception):
+    """A worker ended over a message: `reason` is "died" or "deadline"."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Halted(Exception):
+    """Data files are not those that serving began with."""
+
+
+class Files:
+    """What the data files were like when serving began."""
+
+    def __init__(self) -> None:
+        self._stamps: Any = None
+        self.changed = False
+
+    def check(self, stamps: Any) -> None:
+        """Raises Halted where files have changed since, now and from then on."""
+        if self._stamps is None:
+            self._stamps = stamps
+        self.changed = self.changed or stamps != self._stamps
+        if self.changed:
+            raise Halted
+
+
+class Worker:
+    """One process, and a thread that talks to it."""
+
+    def __init__(self, config: Config, files: Files) -> None:
+        self._config, self._files = config, files
+        self._thread = ThreadPoolExecutor(1)
+        self._process: Any = None
+        self._connection: Any = None
+
+    async def start(self) -> None:
+        """Raises DPSQLError where the tables cannot be read."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._started)
+
+    async def call(self, message: Message, deadline: float) -> Reply:
+        """The reply. Raises Ended, Halted."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._exchange, message, deadline)
+
+    def stop(self) -> None:
+        self._thread.submit(self._kill).result()
+        self._thread.shutdown()
+
+    def _started(self) -> None:
+        if self._process is not None and self._process.is_alive():
+            return
+        context = multiprocessing.get_context("spawn")
+        here, there = context.Pipe()
+        process = context.Process(target=main, args=(there, self._config), daemon=True)
+        process.start()
+        there.close()
+        self._process, self._connection = process, here
+        ready = self._received(_STARTING)
+        if ready["outcome"] == UNAVAILABLE and isinstance(ready.get("error"), DPSQLError):
+            raise ready["error"]
+        if ready["outcome"] != OK:
+            raise InvalidSchema(f"the tables cannot be loaded ({ready['class']}).")
+        self._files.check(ready["stamps"])
+
+    def _exchange(self, message: Message, deadline: float) -> Reply:
+        try:
+            self._started()
+        except DPSQLError:
+            raise Ended("died") from None
+        try:
+            self._connection.send(message)
+        except OSError:
+            self._kill()
+            raise Ended("died") from None
+        return self._received(deadline)
+
+    def _received(self, deadline: float) -> Reply:
+        try:
+            if not self._connection.poll(deadline):
+                self._kill()
+                raise Ended("deadline")
+            reply: Reply = self._connection.recv()
+        except (EOFError, OSError):
+            self._kill()
+            raise Ended("died") from None
+        return reply
+
+    def _kill(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.join()
+        with suppress(OSError, AttributeError):
+            self._connection.close()
+
+
+class Crew:
+    """A planner, and runners in turn. Requests come to them in the order in which they were made."""
+
+    def __init__(self, config: Config, *, runners: int, deadline: float) -> None:
+        self.files = Files()
+        self._planner = Worker(config, self.files)
+        self._runners = [Worker(config, self.files) for _ in range(runners)]
+        self._idle: asyncio.Queue[Worker] = asyncio.Queue()
+        self._deadline = deadline
+
+    async def start(self) -> None:
+        """Raises DPSQLError."""
+        try:
+            await asyncio.gather(*(each.start() for each in self._all))
+        except Ended:
+            raise LedgerError("a worker ended while it was loading the tables.") from None
+        for each in self._runners:
+            self._idle.put_nowait(each)
+
+    @property
+    def _all(self) -> list[Worker]:
+        return [self._planner, *self._runners]
+
+    async def plan(self, message: Message) -> Reply:
+        """What needs no row. Raises Ended, Halted."""
+        if self.files.changed:
+            raise Halted
+        return await self._planner.call(message, PLANNING)
+
+    async def run(self, message: Message) -> Reply:
+        """What is paid for. Raises Ended, Halted."""
+        worker = await self._idle.get()
+        try:
+            if self.files.changed:
+                raise Halted
+            return await worker.call(message, self._deadline)
+        finally:
+            self._idle.put_nowait(worker)
+
+    def stop(self) -> None:
+        for each in self._all:
+            each.stop()

@@ -1,0 +1,167 @@
+"""Answers, explanations, prices and errors as JSON: what a library would have said, in types that JSON has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from datetime import date, datetime
+from typing import Any
+
+from dpsql.answer.explain import Explanation
+from dpsql.answer.result import Result
+from dpsql.core.cost import Cost
+from dpsql.core.ledger.filters import Remaining, Spent
+from dpsql.core.ledger.lines import Entry
+from dpsql.errors import DPSQLError
+from dpsql.schema.columns import TableSchema
+from dpsql.schema.intervals import Interval
+from dpsql.session.quote import Quote
+
+LEVEL = 0.95
+"""Of the intervals that an answer carries."""
+_EXACT = 2**53
+
+
+def cell_in_json(cell: Any) -> Any:
+    """Whole numbers beyond 2^53, infinite ones, dates and timestamps as texts."""
+    if isinstance(cell, bool) or cell is None or isinstance(cell, str):
+        return cell
+    if isinstance(cell, datetime):
+        return cell.isoformat(" ")
+    if isinstance(cell, date):
+        return cell.isoformat()
+    if isinstance(cell, int):
+        return cell if abs(cell) <= _EXACT else str(cell)
+    return float(cell) if math.isfinite(cell) else repr(float(cell))
+
+
+def cells_in_json(cells: Iterable[Any]) -> list[Any]:
+    return [cell_in_json(cell) for cell in cells]
+
+
+def result_in_json(result: Result) -> dict[str, Any]:
+    """An answer: its columns with the ends of their intervals, the table as it prints, and what is said below it."""
+    own = {column.name for column in result.travelling(None)}
+    words = result.in_words(LEVEL)
+    _, panels = result.parts_to_draw(LEVEL)
+    return {
+        "columns": [
+            {
+                "name": each.name,
+                "type": str(each.kind),
+                "end": each.name not in own,
+                "values": cells_in_json(each.cells),
+            }
+            for each in result.travelling(LEVEL)
+        ],
+        "drawn": [panel.name for panel in panels],
+        "table": {
+            "heads": words.heads,
+            "rows": words.rows,
+            "numeric": words.numeric,
+            "limits": sorted(words.limits),
+            "spans": [
+                [span.place, cells_in_json(span.values), cells_in_json(span.low), cells_in_json(span.high)]
+                for span in words.spans
+            ],
+        },
+        "level": LEVEL,
+        "notes": list(result.notes),
+        "warnings": list(result.warnings),
+        "footer": result.footer,
+        "heading": result.heading,
+        "replayed": result.replayed,
+        "price": result.price,
+        "loss": cost_in_json(result.loss),
+        "bounds": {name: cells_in_json(pair) for name, pair in result.bounds.items()},
+    }
+
+
+def explanation_in_json(explanation: Explanation) -> dict[str, Any]:
+    """How a query would be answered: as it prints with what would be left, and without; and for machines."""
+    return {
+        "text": str(explanation),
+        "text_without_budget": str(Explanation(explanation.release)),
+        "plan": explanation.plan,
+        "explanation": plain(explanation.to_dict()),
+        "left": None if explanation.left is None else remaining_in_json(explanation.left),
+    }
+
+
+def plain(value: Any) -> Any:
+    """A value of dictionaries, lists and numbers, none of them infinite."""
+    if isinstance(value, dict):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return cell_in_json(value.item() if hasattr(value, "item") else value)
+
+
+def quote_in_json(quote: Quote) -> dict[str, Any]:
+    """A price."""
+    return {
+        "cost": cost_in_json(quote.cost),
+        "left": remaining_in_json(quote.left),
+        "admitted": quote.admitted,
+        "most": quote.most,
+        "conversion": None if quote.conversion is None else str(quote.conversion),
+        "replayed": quote.replayed,
+    }
+
+
+def cost_in_json(cost: Cost) -> dict[str, Any]:
+    """Exact fractions."""
+    epsilon = None if cost.epsilon is None else str(cost.epsilon)
+    return {"epsilon": epsilon, "delta": str(cost.delta), "rho": str(cost.rho), "hidden": str(cost.hidden)}
+
+
+def remaining_in_json(left: Remaining) -> dict[str, Any]:
+    rho = None if left.rho is None else str(left.rho)
+    return {"epsilon": str(left.epsilon), "delta": str(left.delta), "rho": rho}
+
+
+def spent_in_json(spent: Spent) -> dict[str, Any]:
+    return {"epsilon": str(spent.epsilon), "delta": str(spent.delta), "rho": str(spent.rho)}
+
+
+def entry_in_json(entry: Entry) -> dict[str, Any]:
+    """A charge of the analyst's own."""
+    return {"time": entry.time, "sql": entry.label, "cost": cost_in_json(entry.cost)}
+
+
+def table_in_json(table: TableSchema) -> dict[str, Any]:
+    """What is declared of a table."""
+    return {
+        "name": table.name,
+        "public": table.public,
+        "columns": [
+            {
+                "name": each.name,
+                "type": str(each.type),
+                "nullable": each.nullable,
+                "bounds": _ends(each.bounds),
+                "keys": None if each.keys is None else cells_in_json(each.keys),
+            }
+            for each in table.columns
+        ],
+    }
+
+
+def _ends(bounds: Interval | None) -> list[Any] | None:
+    return None if bounds is None else cells_in_json((bounds.lower, bounds.upper))
+
+
+def error_in_json(error: DPSQLError, status: int, *, charged: bool = False) -> dict[str, Any]:
+    """A problem of RFC 9457, with what a library's error holds."""
+    span = error.span
+    return {
+        "type": "about:blank",
+        "title": type(error).__name__,
+        "status": status,
+        "detail": error.message,
+        "caret": None if span is None else span.caret(),
+        "span": None if span is None else [span.start, span.end],
+        "hint": error.hint,
+        "about": error.about,
+        "charged": charged,
+    }

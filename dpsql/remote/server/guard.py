@@ -1,0 +1,93 @@
+"""What every request passes first: names of the server, sizes and shapes of headers; and what every answer carries."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+from dpsql.remote.server.problems import Problem
+
+MOST_HEADER, MOST_BODY, ARRIVAL = 16_384, 65_536, 10.0
+"""Bytes, and seconds in which a body has to be here."""
+_HEADERS = [
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"),
+    (b"referrer-policy", b"same-origin"),
+]
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+
+
+class Guard:
+    """An application of ASGI around another. hosts: the names, with ports, by which the server may be asked."""
+
+    def __init__(self, app: Callable[..., Awaitable[None]], hosts: frozenset[str], scheme: str) -> None:
+        self._app, self._hosts, self._scheme = app, hosts, scheme
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def sent(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", ()), *_HEADERS]}
+            await send(message)
+
+        try:
+            self._check(scope["headers"])
+        except Problem as refusal:
+            await response_of(refusal)(scope, receive, sent)
+            return
+        await self._app(scope, receive, sent)
+
+    def _check(self, headers: list[tuple[bytes, bytes]]) -> None:
+        """Raises Problem."""
+        if sum(len(name) + len(value) + 4 for name, value in headers) > MOST_HEADER:
+            raise Problem(431, headers={"Connection": "close"})
+        names = [name for name, _ in headers]
+        if names.count(b"content-length") > 1 or (b"content-length" in names and b"transfer-encoding" in names):
+            raise Problem(400, detail="A body has one length.", headers={"Connection": "close"})
+        hosts = [value.decode("latin-1").lower() for name, value in headers if name == b"host"]
+        if len(hosts) != 1 or hosts[0] not in self._hosts:
+            raise Problem(421, headers={"Connection": "close"})
+        for name, value in headers:
+            if name == b"origin":
+                scheme, _, host = value.decode("latin-1").lower().partition("://")
+                if scheme != self._scheme or host not in self._hosts:
+                    raise Problem(403, detail="A page of another server asks.")
+
+
+def response_of(refusal: Problem) -> Response:
+    """A problem as an answer."""
+    return JSONResponse(refusal.body, refusal.status, headers=refusal.headers, media_type="application/problem+json")
+
+
+async def body_of(request: Request) -> bytes:
+    """The body, which is counted while it arrives. Raises Problem."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Problem(415, headers={"Connection": "close"})
+    parts, size = [], 0
+    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise Problem(415, detail="Bodies are not compressed.", headers={"Connection": "close"})
+    length = request.headers.get("content-length", "0")
+    if not length.isdecimal() or len(length) > 6 or int(length) > MOST_BODY:
+        raise Problem(413, headers={"Connection": "close"})
+    try:
+        async with asyncio.timeout(ARRIVAL):
+            async for part in request.stream():
+                size += len(part)
+                if size > MOST_BODY:
+                    raise Problem(413, headers={"Connection": "close"})
+                parts.append(part)
+    except (TimeoutError, ClientDisconnect):
+        raise Problem(408, headers={"Connection": "close"}) from None
+    return b"".join(parts)

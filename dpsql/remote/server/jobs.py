@@ -1,0 +1,214 @@
+"""Queries from their arrival to the moment at which their answers may be seen.
+
+An answer appears at a point of a grid in time that begins with its arrival (250 ms, 500, 1 s, 2 s, ... after it), since
+how long a run took may tell something of rows. Until then it is visible nowhere, and holds its place among the two that
+an analyst may have at work. What is refused, or was answered before and has been seen, reads no row and leaves at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter, OrderedDict, defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpsql.core.ledger.ledger import Ledger
+from dpsql.core.samplers import fresh_key
+from dpsql.errors import LedgerError
+from dpsql.remote.server.crew import Crew, Ended, Halted
+from dpsql.remote.server.journal import Journal
+from dpsql.remote.server.problems import CHARGED_FOR_GOOD, CHARGED_SO_FAR, Problem, problem
+from dpsql.remote.server.worker import FAILED, HIDDEN, OK, REFUSED, Message, Reply
+
+AT_ONCE, WAITING = 2, 16
+"""Queries of one analyst at work, and those that wait for that."""
+_MOST_KEPT, _MOST_BYTES = 2_000, 64 * 2**20
+"""Answers that can be looked up by their ids; older ones are there for their keys."""
+
+
+@dataclass(eq=False)
+class Job:
+    """One query. arrived: by the loop's clock; key, body: hashes."""
+
+    analyst: str
+    key: str
+    body: str
+    message: Message
+    arrived: float
+    id: str = field(default_factory=lambda: fresh_key().hex()[:32])
+    seen: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when its answer may be seen."""
+    status: int = 0
+    content: bytes = b""
+
+
+class Jobs:
+    """All queries of one run of the server."""
+
+    def __init__(self, crew: Crew, ledger: Ledger, journal: Journal, *, grid: float | None, limits: bool) -> None:
+        self._crew, self._ledger, self._journal = crew, ledger, journal
+        self._grid, self._limits = grid, limits
+        self._by_key: dict[tuple[str, str], Job] = {}
+        self._by_id: OrderedDict[str, Job] = OrderedDict()
+        self._bytes = 0
+        self._open: Counter[str] = Counter()  # by analyst
+        self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_ONCE))
+        self._unseen: defaultdict[tuple[str, str], list[Job]] = defaultdict(list)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def submit(self, analyst: str, key: str, body: str, message: Message) -> Job:
+        """The query of this key: a new one, or the one that it is already. Raises Problem."""
+        job = self._by_key.get((analyst, key))
+        if job is None:
+            asked = await asyncio.to_thread(self._ledger.asked, key)
+            job = self._by_key.get((analyst, key))  # another may have come meanwhile
+            if asked is not None and (asked.analyst, asked.body) != (analyst, body):
+                raise Problem(409)
+        if job is None:
+            if self._limits and self._open[analyst] >= AT_ONCE + WAITING:
+                raise Problem(429, headers={"Retry-After": "1"})
+            job = Job(analyst, key, body, message, asyncio.get_running_loop().time())
+            self._by_key[analyst, key] = self._by_id[job.id] = job
+            self._open[analyst] += 1
+            task = asyncio.create_task(self._live(job))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        if job.body != body:
+            raise Problem(409)
+        return job
+
+    def find(self, analyst: str, name: str) -> Job | None:
+        """The query of an id, for whoever asked it alone."""
+        job = self._by_id.get(name)
+        return job if job is not None and job.analyst == analyst else None
+
+    def unseen(self, analyst: str) -> list[str]:
+        """The questions whose answers are not to be seen yet."""
+        return [question for whose, question in self._unseen if whose == analyst]
+
+    async def ended(self) -> None:
+        """When all that was begun has come to its end."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _live(self, job: Job) -> None:
+        try:
+            await self._answer(job)
+        except Exception as error:  # noqa: BLE001 - whoever asked is told so, and the owner what kind
+            self._finish(job, 500, problem(500), error=type(error).__name__)
+        finally:
+            self._open[job.analyst] -= 1
+
+    async def _answer(self, job: Job) -> None:
+        try:
+            reply = await self._planned(job)
+        except (Ended, Halted, LedgerError) as error:
+            await self._came_to_nothing(job, error, grid=False)
+            return
+        if reply["outcome"] != HIDDEN:
+            await self._told(job, reply, grid=False)
+            return
+        questions = [(job.analyst, each) for each in reply["questions"]]
+        for each in questions:
+            self._unseen[each].append(job)
+        try:
+            async with self._turn(job.analyst):
+                try:
+                    reply = await self._crew.run({**job.message, "operation": "query"})
+                except (Ended, Halted) as error:
+                    await self._came_to_nothing(job, error, grid=True)
+                    return
+                await self._told(job, reply, grid=True)
+        finally:
+            for each in questions:
+                self._unseen[each].remove(job)
+                if not self._unseen[each]:
+                    del self._unseen[each]
+
+    async def _planned(self, job: Job) -> Reply:
+        """A refusal, an answer that was given before, or the questions that are to be run. A question that is at work,
+        or has an answer that is not to be seen yet, is waited for; not where a fresh draw is asked for."""
+        while True:
+            message = {**job.message, "operation": "plan", "hidden": self.unseen(job.analyst)}
+            reply = await self._crew.plan(message)
+            if reply["outcome"] != HIDDEN or job.message["terms"].get("fresh"):
+                return reply
+            others = [other for each in reply["questions"] for other in self._unseen.get((job.analyst, each), ())]
+            if not others:
+                return reply
+            await others[0].seen.wait()
+            await asyncio.sleep(0)  # so that it is taken out of those that are not seen
+
+    def _turn(self, analyst: str) -> asyncio.Semaphore:
+        return self._turns[analyst] if self._limits else asyncio.Semaphore()
+
+    async def _told(self, job: Job, reply: Reply, *, grid: bool) -> None:
+        """What a worker replied, to be seen at once or at a point of the grid."""
+        outcome = reply["outcome"]
+        if outcome == REFUSED:
+            self._finish(job, int(reply["body"]["status"]), reply["body"])
+        elif outcome == OK:
+            if grid:
+                await self._until_seen(job)
+            self._finish(job, 200, {"id": job.id, **reply["body"]}, replayed=bool(reply["replayed"]))
+        else:
+            await self._came_to_nothing(job, LedgerError(outcome), grid=grid, reply=reply)
+
+    async def _came_to_nothing(
+        self, job: Job, error: Exception, *, grid: bool, reply: Reply | None = None, again: bool = True
+    ) -> None:
+        """A run, or planning, that gave no reply to show: what the ledger says of the charge decides."""
+        kind = str((reply or {}).get("class", type(error).__name__))
+        asked = await asyncio.to_thread(self._ledger.asked, job.key)
+        if asked is None:
+            status = 500 if reply is not None and reply["outcome"] == FAILED else 503
+            detail = "The server failed. Nothing was charged." if status == 500 else ""
+            self._finish(job, status, problem(status, detail=detail), error=kind)
+            return
+        final = reply is not None and reply["outcome"] == FAILED
+        reason = error.reason if isinstance(error, Ended) else "error"
+        if grid and (final or isinstance(error, Ended)):
+            failed = await asyncio.to_thread(self._ledger.fail, asked.charge, reason)
+        else:
+            failed = bool(await asyncio.to_thread(self._ledger.failure, asked.charge))
+        if grid:
+            await self._until_seen(job)
+        if failed:
+            self._finish(job, 500, problem(500, detail=CHARGED_FOR_GOOD, charged=True), error=kind)
+            return
+        if again:  # it may have been kept before the worker ended
+            try:
+                known = await self._crew.plan({**job.message, "operation": "plan", "hidden": []})
+            except (Ended, Halted):
+                known = {"outcome": ""}
+            if known["outcome"] == OK:
+                await self._told(job, known, grid=False)
+                return
+        self._finish(job, 503, problem(503, detail=CHARGED_SO_FAR, charged=True), error=kind)
+
+    async def _until_seen(self, job: Job) -> None:
+        """The next point of the grid, counted from the arrival."""
+        if self._grid is not None:
+            loop = asyncio.get_running_loop()
+            point, elapsed = self._grid, loop.time() - job.arrived
+            while point < elapsed:
+                point *= 2
+            await asyncio.sleep(job.arrived + point - loop.time())
+
+    def _finish(self, job: Job, status: int, body: dict[str, Any], *, replayed: bool = False, error: str = "") -> None:
+        job.status, job.content = status, json.dumps(body, separators=(",", ":")).encode()
+        final = status == 200 or (status == 500 and bool(body.get("charged")))
+        if not final:  # nothing was charged, or not for good: the key may try again
+            self._by_key.pop((job.analyst, job.key), None)
+        job.seen.set()
+        loss = body.get("loss") if status == 200 and not replayed else None
+        self._journal.query(job.analyst, job.body, status, loss=loss, replayed=replayed, id=body.get("id"), error=error)
+        self._bytes += len(job.content)
+        while len(self._by_id) > _MOST_KEPT or self._bytes > _MOST_BYTES:
+            oldest = next((each for each in self._by_id.values() if each.seen.is_set()), None)
+            if oldest is None or oldest is job:
+                break
+            del self._by_id[oldest.id]
+            self._by_key.pop((oldest.analyst, oldest.key), None)
+            self._bytes -= len(oldest.content)

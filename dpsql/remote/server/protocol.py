@@ -1,0 +1,81 @@
+"""HTTP/1.1 as uvicorn speaks it, with limits to how long a header may be and take, and of connections an address."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import Counter
+from typing import Any, ClassVar
+
+import h11
+from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
+
+from dpsql.remote.server.guard import ARRIVAL
+
+MOST_CONNECTIONS = 64
+"""Of one address."""
+
+
+class LimitedProtocol(H11Protocol):
+    """One connection."""
+
+    limits = True
+    addresses: ClassVar[Counter[str]] = Counter()
+    _timer: asyncio.TimerHandle | None = None
+    _address: str | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        address = self.client[0] if self.client else ""
+        if self.limits and self.addresses[address] >= MOST_CONNECTIONS:
+            transport.abort()
+            return
+        self._address = address
+        self.addresses[address] += 1
+        self._wait_for_header()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        if self._address is not None:
+            self.addresses[self._address] -= 1
+            if not self.addresses[self._address]:
+                del self.addresses[self._address]
+            self._address = None
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._stop_waiting()
+        elif self._timer is None and not self.transport.is_closing():
+            self._wait_for_header()
+
+    def send_400_response(self, msg: str) -> None:
+        """As uvicorn, in no words of the request; 431 for a header that is too long."""
+        error = sys.exc_info()[1]
+        status = 431 if getattr(error, "error_status_hint", 400) == 431 else 400
+        body = msg.encode("ascii")
+        headers = [
+            (b"content-type", b"text/plain; charset=utf-8"),
+            (b"content-length", str(len(body)).encode()),
+            (b"connection", b"close"),
+        ]
+        for event in (
+            h11.Response(status_code=status, headers=headers, reason=STATUS_PHRASES[status]),
+            h11.Data(data=body),
+            h11.EndOfMessage(),
+        ):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def _wait_for_header(self) -> None:
+        self._timer = self.loop.call_later(ARRIVAL, self._too_slow)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _too_slow(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.abort()

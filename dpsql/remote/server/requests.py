@@ -1,0 +1,141 @@
+"""What analysts send, read strictly: bodies of JSON with known fields of known types."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Any, NoReturn
+
+from dpsql.remote.server.problems import Problem
+from dpsql.remote.server.worker import MOST_PRICES
+
+_NUMBER, _TEXT, _FLAG = (int, float), (str,), (bool,)
+TERMS: dict[str, tuple[type, ...]] = {
+    "sql": _TEXT,
+    "epsilon": _NUMBER,
+    "delta": _NUMBER,
+    "rho": _NUMBER,
+    "error": _NUMBER,
+    "confidence": _NUMBER,
+    "mechanism": _TEXT,
+    "strategy": _TEXT,
+    "fresh": _FLAG,
+}
+"""The fields of a query, beside params, and their types."""
+LONGEST_KEY = 64
+LONGEST_WAIT, USUAL_WAIT = 60.0, 10.0
+
+
+def terms_of(body: bytes) -> dict[str, Any]:
+    """A query with its terms, as `Session.query` takes them. Raises Problem."""
+    return _terms(_object(_parsed(body), {*TERMS, "params"}))
+
+
+def batch_of(body: bytes) -> list[dict[str, Any]]:
+    """The queries of a request for prices. Raises Problem."""
+    said = _object(_parsed(body), {"queries"}).get("queries")
+    if not isinstance(said, list) or not 0 < len(said) <= MOST_PRICES:
+        _bad(f"queries is a list of 1 to {MOST_PRICES} queries.")
+    return [_terms(_object(each, {*TERMS, "params"})) for each in said]
+
+
+def _terms(said: Mapping[str, Any]) -> dict[str, Any]:
+    terms: dict[str, Any] = {}
+    for name, kinds in TERMS.items():
+        value = said.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not _FLAG):
+            _bad(f"{name} is of another type.")
+        terms[name] = value
+    if "sql" not in terms:
+        _bad("sql is missing.")
+    params = said.get("params")
+    if params is not None:
+        if not isinstance(params, dict):
+            _bad("params is an object of names and values.")
+        terms["params"] = {name: _parameter(value) for name, value in params.items()}
+    return terms
+
+
+def _parameter(value: Any) -> Any:
+    """A number, text, truth value, null, or {"date": ISO text} or {"timestamp": ISO text}."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, dict) and len(value) == 1:
+        ((kind, text),) = value.items()
+        if kind in ("date", "timestamp") and isinstance(text, str):
+            try:
+                return date.fromisoformat(text) if kind == "date" else datetime.fromisoformat(text)
+            except ValueError:
+                pass
+    return _bad('A parameter is a number, a text, true, false, null, {"date": "2026-01-31"} or {"timestamp": ...}.')
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return json.loads(body, parse_constant=_no_constant, object_pairs_hook=_unique)
+    except (ValueError, RecursionError):
+        return _bad("The body is not JSON.")
+
+
+def _no_constant(_word: str) -> NoReturn:
+    raise ValueError("no number of JSON")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = dict(pairs)
+    if len(names) < len(pairs):
+        raise ValueError("a name twice")
+    return names
+
+
+def _object(said: Any, known: set[str]) -> Mapping[str, Any]:
+    if not isinstance(said, dict):
+        _bad("The body is not an object.")
+    if set(said) - known:
+        _bad(f"There is a field that is not known. Known: {', '.join(sorted(known))}.")
+    return said
+
+
+def _bad(detail: str) -> NoReturn:
+    raise Problem(400, detail=detail)
+
+
+def key_of(values: list[str]) -> str:
+    """The idempotency key of its headers. Raises Problem."""
+    if len(values) != 1 or not re.fullmatch(rf"[!-~]{{1,{LONGEST_KEY}}}", values[0]):
+        raise Problem(
+            400,
+            detail=f"One Idempotency-Key of 1 to {LONGEST_KEY} printable characters is needed.",
+            hint="Take a new random one for each question, and the same again to ask for its answer.",
+        )
+    return values[0]
+
+
+def wait_of(values: list[str]) -> float:
+    """Seconds to wait for an answer, by Prefer."""
+    found = re.search(r"(?:^|[,;\s])wait\s*=\s*([0-9]{1,6})(?:$|[,;\s])", ", ".join(values))
+    return min(float(found[1]), LONGEST_WAIT) if found else USUAL_WAIT
+
+
+def token_of(values: list[str]) -> str:
+    """The token of a header. Raises Problem."""
+    if len(values) == 1:
+        scheme, _, token = values[0].partition(" ")
+        if scheme.lower() == "bearer" and re.fullmatch("[!-~]{1,128}", token):
+            return token
+    raise Problem(401, headers={"WWW-Authenticate": "Bearer"})
+
+
+def takes_json(accept: list[str]) -> bool:
+    """Whether one of the types that are asked for is JSON."""
+    if not accept:
+        return True
+    for each in ",".join(accept).split(","):
+        kind, *more = (part.strip().lower() for part in each.split(";"))
+        if kind in ("*/*", "application/*", "application/json", "application/problem+json"):
+            return not any(re.fullmatch(r"q\s*=\s*0(\.0*)?", part) for part in more)
+    return False

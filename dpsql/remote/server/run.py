@@ -1,0 +1,156 @@
+"""A server from an owner's file to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from dpsql.core.samplers import fresh_key
+from dpsql.errors import InvalidArgument
+from dpsql.owner.access import access_file, ledger_of
+from dpsql.schema.frozen import dataclass
+from dpsql.session.owner_file import Schema
+from dpsql.session.server_words import ServerWords
+
+
+@dataclass(frozen=True)
+class Serving:
+    """What is served, and where. Raises InvalidArgument for plain HTTP, or with what must be on there, on an address
+    that others can reach."""
+
+    schema: Path
+    host: str = "127.0.0.1"
+    port: int = 8443
+    certificate: Path | None = None
+    key: Path | None = None
+
+    @property
+    def scheme(self) -> str:
+        return "http" if self.certificate is None else "https"
+
+    @property
+    def local(self) -> bool:
+        """Whether nobody but this machine can reach it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def check(self, words: ServerWords) -> None:
+        if (self.certificate is None) != (self.key is None):
+            raise InvalidArgument("--tls-cert and --tls-key go together.")
+        if self.certificate is None and not self.local:
+            raise InvalidArgument(
+                f"{self.host} can be reached by others, so HTTPS is needed.",
+                hint="Name --tls-cert and --tls-key, or serve on 127.0.0.1 behind a program that does TLS.",
+            )
+        if words.open_handed and not self.local:
+            raise InvalidArgument(f"[server] {words.open_handed}: off is for 127.0.0.1 alone.")
+
+    def names(self, port: int, words: ServerWords) -> frozenset[str]:
+        """By which names it may be asked: those of the owner's list, or on this machine alone its own."""
+        if words.hosts:
+            return frozenset(words.hosts)
+        if not self.local:
+            raise InvalidArgument(
+                "a server that others reach needs [server] hosts.", hint='hosts = ["data.example:8443"]'
+            )
+        shown = f"[{self.host}]" if ":" in self.host else self.host
+        return frozenset({f"{name}:{port}" for name in (shown, "localhost", "127.0.0.1")})
+
+
+def serve(serving: Serving) -> None:
+    """Serve until SIGINT or SIGTERM; queries that run then come to their end. Raises DPSQLError before it has begun."""
+    schema = Schema.from_toml(serving.schema)
+    serving.check(schema.server)
+    try:
+        import uvicorn  # an extra
+
+        from dpsql.remote.server.protocol import LimitedProtocol
+    except ImportError:
+        raise InvalidArgument("a server needs more libraries.", hint='pip install "dpsql[server]"') from None
+    access_file(schema)
+    ledger_of(schema).close()  # made, or refused, before anything is begun
+    LimitedProtocol.limits = schema.server.limits
+    asyncio.run(_serve(serving, schema, uvicorn))
+
+
+async def _serve(serving: Serving, schema: Schema, uvicorn: Any) -> None:
+    import signal
+    import socket
+
+    from dpsql.remote.server.guard import MOST_HEADER, Guard
+    from dpsql.remote.server.protocol import LimitedProtocol
+
+    family = socket.AF_INET6 if ":" in serving.host else socket.AF_INET
+    with socket.socket(family) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((serving.host, serving.port))
+        except OSError:
+            raise InvalidArgument(f"{serving.host}:{serving.port} is taken or not of this machine.") from None
+        port = listening.getsockname()[1]
+        names = serving.names(port, schema.server)
+        async with _service(schema) as (app, journal, jobs):
+            config = uvicorn.Config(
+                Guard(app, names, serving.scheme),
+                http=LimitedProtocol,
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=5,
+                timeout_graceful_shutdown=60,
+                h11_max_incomplete_event_size=MOST_HEADER,
+                ssl_certfile=serving.certificate,
+                ssl_keyfile=serving.key,
+            )
+            shown = f"[{serving.host}]" if ":" in serving.host else serving.host
+            journal.event("serving", address=f"{serving.scheme}://{shown}:{port}", off=schema.server.open_handed)
+            _silence()
+            for each in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them once more when it has ended by them
+                signal.signal(each, lambda *_: None)
+            await uvicorn.Server(config).serve([listening])
+            await jobs.ended()
+            journal.event("stopped")
+
+
+def _silence() -> None:
+    """Nothing of uvicorn's and of asyncio's own logs: a traceback there can hold what somebody wrote."""
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate, logger.disabled = [logging.NullHandler()], False, True
+
+
+@contextlib.asynccontextmanager
+async def _service(schema: Schema) -> AsyncIterator[tuple[Any, Any, Any]]:
+    """The application with its workers and its ledger."""
+    from dpsql.remote.server.app import Service, application
+    from dpsql.remote.server.crew import Crew
+    from dpsql.remote.server.doors import Door
+    from dpsql.remote.server.jobs import Jobs
+    from dpsql.remote.server.journal import Journal
+    from dpsql.remote.server.worker import Config
+
+    words, journal, run = schema.server, Journal(), fresh_key().hex()
+    ledger = ledger_of(schema)
+    crew = Crew(Config(str(schema.file), run), runners=words.workers, deadline=words.deadline)
+    try:
+        await crew.start()
+        door = Door(access_file(schema), ledger, journal)
+        jobs = Jobs(crew, ledger, journal, grid=words.grid, limits=words.limits)
+        service = Service(door, crew, jobs, ledger, journal, ledger.content_key, run, Counter())
+        yield application(service), journal, jobs
+    finally:
+        await asyncio.to_thread(crew.stop)
+        ledger.close()

@@ -1,0 +1,251 @@
+"""A process that holds the tables and answers one message after another. What it sends back is ready to be shown to the
+analyst who asked, or says that nothing may be shown."""
+
+from __future__ import annotations
+
+import signal
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from typing import Any
+
+import pandas as pd
+
+from dpsql.core.ledger.budget import Budget
+from dpsql.core.ledger.sharing import Request
+from dpsql.errors import (
+    BudgetExceeded,
+    DPSQLError,
+    InternalError,
+    InvalidArgument,
+    InvalidPrivacyParameter,
+    QueryRefused,
+    UnsupportedSQL,
+)
+from dpsql.owner.rehearsal import HEADING, Rehearsal, rehearse
+from dpsql.remote.server import encoding
+from dpsql.schema.frozen import dataclass
+from dpsql.session.owner_file import Schema
+from dpsql.session.served import ServedSession
+from dpsql.session.session import Session
+from dpsql.session.table import Table
+from dpsql.session.tables import all_tables
+from dpsql.sources.stored import Origin, files_in, stamps_of
+
+_MOST_SESSIONS = 32
+MOST_PRICES = 20
+"""Queries in one request for prices."""
+
+OK, REFUSED, UNAVAILABLE, FAILED, HIDDEN = "ok", "refused", "unavailable", "failed", "hidden"
+"""An answer; the analyst's own mistake, in words; nothing happened, for a reason of the server's; a run that came to
+nothing; the question is at work or its answer not to be seen yet."""
+Reply = dict[str, Any]
+Message = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a worker is started with."""
+
+    schema: str
+    run: str
+
+
+class Work:
+    """The tables, and a session for each analyst."""
+
+    def __init__(self, config: Config) -> None:
+        self._schema, self._run = Schema.from_toml(config.schema), config.run
+        self._tables = all_tables({}, self._schema, ())
+        self._sessions: OrderedDict[tuple[str, tuple[str, ...]], ServedSession] = OrderedDict()
+        self._rehearsals: OrderedDict[tuple[str, ...], Rehearsal] = OrderedDict()
+        _warm_up()
+
+    @property
+    def stamps(self) -> dict[str, Any]:
+        """What tells that the files are those that were read: of each table its files, and what they were like."""
+        return {name: _stamped(table) for name, table in self._tables.items()}
+
+    def session(self, message: Message) -> ServedSession:
+        """The analyst's session over his tables."""
+        key = (str(message["analyst"]), tuple(message["tables"]))
+        session = self._sessions.pop(key, None)
+        if session is None:
+            words = self._schema.server
+            tables = {name: table for name, table in self._tables.items() if name in key[1]}
+            session = ServedSession(
+                tables,
+                self._schema,
+                key[0],
+                run=self._run,
+                min_epsilon=words.min_epsilon,
+                max_runs=words.max_runs,
+            )
+            if len(self._sessions) >= _MOST_SESSIONS:
+                self._sessions.popitem(last=False)[1].close()
+        self._sessions[key] = session
+        session.may_ask()
+        return session
+
+    def plan(self, message: Message) -> Reply:
+        """Whether a query would be charged: its refusal; its answer, where it was answered before and that may be seen;
+        else the questions that it is, to be run."""
+        session, terms = self.session(message), dict(message["terms"])
+        with (
+            session.not_seen_yet(frozenset(message["hidden"])) as met,
+            session.asked_under(_request(message)) as answered,
+        ):
+            terms["fresh"] = terms.get("fresh", False) and not answered
+            quote = session.quote(**terms)
+            if quote.cost.free and quote.question is None:
+                raise UnsupportedSQL(
+                    "EXPLAIN PRIVACY is asked elsewhere.", hint="POST /v1/explanations", about={"ask": "explain"}
+                )
+            if quote.replayed:
+                return {"outcome": OK, "body": encoding.result_in_json(session.query(**terms)), "replayed": True}
+            questions = list(dict.fromkeys(met))
+            if not set(questions) & set(message["hidden"]):
+                session.check_charge(**terms)
+            return {"outcome": HIDDEN, "questions": questions}
+
+    def query(self, message: Message) -> Reply:
+        """Charge, draw, keep: then the answer."""
+        session, terms = self.session(message), dict(message["terms"])
+        with session.asked_under(_request(message)) as answered:
+            terms["fresh"] = terms.get("fresh", False) and not answered
+            result = session.query(**terms)
+            return {"outcome": OK, "body": encoding.result_in_json(result), "replayed": result.replayed}
+
+    def explain(self, message: Message) -> Reply:
+        explanation = self.session(message).explain(**_without_fresh(message["terms"]))
+        return {"outcome": OK, "body": encoding.explanation_in_json(explanation)}
+
+    def prices(self, message: Message) -> Reply:
+        """Each query as if it were the next one."""
+        session = self.session(message)
+        with session.not_seen_yet(frozenset(message["hidden"])):
+            quotes = [session.quote(**terms) for terms in message["batch"]]
+        return {"outcome": OK, "body": {"prices": [encoding.quote_in_json(each) for each in quotes]}}
+
+    def remaining(self, message: Message) -> Reply:
+        most = self.session(message).remaining_queries(**_without_fresh(message["terms"]))
+        return {"outcome": OK, "body": {"queries": None if most == float("inf") else int(most)}}
+
+    def rehearse(self, message: Message) -> Reply:
+        """An answer over made-up rows of the analyst's tables; free."""
+        self.session(message)
+        names = tuple(message["tables"])
+        rehearsal = self._rehearsals.pop(names, None)
+        if rehearsal is None:
+            entries = {name: entry for name, entry in self._schema.tables.items() if name in names}
+            rehearsal = rehearse(_schema_of(self._schema, entries))
+            if len(self._rehearsals) >= _MOST_SESSIONS:
+                self._rehearsals.popitem(last=False)
+        self._rehearsals[names] = rehearsal
+        terms = {**_without_fresh(message["terms"]), "fresh": True}
+        body = encoding.result_in_json(rehearsal.query(**terms))
+        return {"outcome": OK, "body": {**body, "heading": HEADING}}
+
+    def tables(self, message: Message) -> Reply:
+        tables = self.session(message).catalog.tables.values()
+        return {"outcome": OK, "body": {"tables": [encoding.table_in_json(each) for each in tables]}}
+
+    def budget(self, message: Message) -> Reply:
+        """The analyst's own share: nothing of others."""
+        session = self.session(message)
+        share = session.share
+        body = {
+            "analyst": str(message["analyst"]),
+            "epsilon": str(share.epsilon),
+            "delta": str(share.delta),
+            "accountant": session.accountant,
+            "neighbours": str(session.neighbours),
+            "spent": encoding.spent_in_json(session.spent),
+            "remaining": encoding.remaining_in_json(session.remaining),
+        }
+        return {"outcome": OK, "body": body}
+
+    def answers(self, message: Message) -> Reply:
+        """What the analyst has paid for, the newest last."""
+        entries = self.session(message).own_entries
+        return {"outcome": OK, "body": {"answers": [encoding.entry_in_json(each) for each in entries]}}
+
+
+def _warm_up() -> None:
+    """Load what a first question loads, before anybody waits for it."""
+    frame = pd.DataFrame({"g": ["a", "b"], "x": [1.0, 2.0]})
+    with Session({"t": Table(frame, bounds={"x": (0, 1)}, keys={"g": ["a", "b"]})}, budget=Budget(1)) as session:
+        sql = "SELECT g, COUNT(*) AS n, AVG(x) AS x FROM t GROUP BY g"
+        encoding.explanation_in_json(session.explain(sql, epsilon=1))
+        encoding.result_in_json(session.query(sql, epsilon=1))
+
+
+def _request(message: Message) -> Request:
+    return Request(*message["request"])
+
+
+def _without_fresh(terms: Mapping[str, Any]) -> dict[str, Any]:
+    return {word: value for word, value in terms.items() if word != "fresh"}
+
+
+def _schema_of(schema: Schema, entries: Mapping[str, Any]) -> Schema:
+    return replace(schema, tables=entries, ledger=None, file=None)
+
+
+def _stamped(table: Table) -> Any:
+    origin = table.origin
+    if origin is None:
+        return None
+    stamps = origin.stamps if isinstance(origin, Origin) else stamps_of(files_in(origin))
+    files = origin.files if isinstance(origin, Origin) else files_in(origin)
+    return [(str(file), *stamp) for file, stamp in zip(files, stamps, strict=True)]
+
+
+OPERATIONS: dict[str, Callable[[Work, Message], Reply]] = {
+    "plan": Work.plan,
+    "query": Work.query,
+    "explain": Work.explain,
+    "prices": Work.prices,
+    "remaining": Work.remaining,
+    "rehearse": Work.rehearse,
+    "tables": Work.tables,
+    "budget": Work.budget,
+    "answers": Work.answers,
+}
+
+
+def answered(work: Work, message: Message) -> Reply:
+    """The reply to a message; whatever goes wrong is one too, and its words are passed on where they follow from what
+    the analyst wrote alone."""
+    try:
+        return OPERATIONS[message["operation"]](work, message)
+    except BudgetExceeded as error:
+        return {"outcome": REFUSED, "body": encoding.error_in_json(error, 422)}
+    except (QueryRefused, InvalidPrivacyParameter, InvalidArgument) as error:
+        return {"outcome": REFUSED, "body": encoding.error_in_json(error, 400)}
+    except InternalError as error:
+        return {"outcome": FAILED, "class": type(error).__name__}
+    except DPSQLError as error:
+        return {"outcome": UNAVAILABLE, "class": type(error).__name__}
+    except Exception as error:  # noqa: BLE001 - it may hold anything, so nothing of it goes further than its class
+        return {"outcome": FAILED, "class": type(error).__name__}
+
+
+def main(connection: Connection, config: Config) -> None:
+    """The life of a worker: until the connection ends, which it does with the server."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)  # the server lets it end when it has no more to do
+    with suppress(EOFError, OSError):
+        try:
+            work = Work(config)
+        except DPSQLError as error:
+            connection.send({"outcome": UNAVAILABLE, "error": error})
+            return
+        except Exception as error:  # noqa: BLE001 - it may hold cells of a file
+            connection.send({"outcome": FAILED, "class": type(error).__name__})
+            return
+        connection.send({"outcome": OK, "stamps": work.stamps})
+        while True:
+            connection.send(answered(work, connection.recv()))

@@ -1,0 +1,36 @@
+"""dpsql serve: answer analysts' questions over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dpsql.remote.server.run import Serving, serve
+from dpsql.shell.parser import Parser, options_of
+
+_DESCRIPTION = """\
+Serve an owner's file to those whom dpsql access has given tokens: the data stay here, and
+an analyst gets what a release shows. Plain HTTP on this machine alone, else HTTPS. A line of
+JSON to standard error for each query; SIGTERM lets running queries end."""
+
+_EPILOG = """\
+example:
+  dpsql access add alice --schema shop.toml --epsilon 1 --tables orders,customers
+  dpsql serve shop.toml
+
+exit codes:
+  0 stopped     2 command line, schema or files"""
+
+
+def run(argv: Sequence[str]) -> int:
+    """The command."""
+    parser = Parser.of("dpsql serve", _DESCRIPTION, _EPILOG)
+    add = parser.add_argument
+    add("schema", type=Path, metavar="SCHEMA", help="the owner's file, with [budget]; [server] has more words")
+    add("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen (default: this machine alone)")
+    add("--port", type=int, default=8443, metavar="N", help="the port (default 8443; 0: a free one)")
+    add("--tls-cert", type=Path, metavar="FILE", help="a certificate, for HTTPS")
+    add("--tls-key", type=Path, metavar="FILE", help="its key")
+    said = options_of(parser, argv)
+    serve(Serving(said.schema, said.host, said.port, said.tls_cert, said.tls_key))
+    return 0

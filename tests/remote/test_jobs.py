@@ -1,0 +1,370 @@
+"""Queries from arrival to answer, with workers that do as a test says: the grid of time, keys, what a death leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Awaitable, Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from dpsql.core.cost import Cost
+from dpsql.core.ledger.budget import Budget
+from dpsql.core.ledger.ledger import Ledger
+from dpsql.core.ledger.sharing import Request
+from dpsql.core.ledger.text import Rules
+from dpsql.core.loss import PrivacyLoss
+from dpsql.errors import LedgerError
+from dpsql.remote.server import jobs as jobs_module
+from dpsql.remote.server.crew import Ended, Halted
+from dpsql.remote.server.jobs import AT_ONCE, WAITING, Job, Jobs
+from dpsql.remote.server.journal import Journal
+from dpsql.remote.server.problems import Problem
+from tests.lies import assert_caught
+
+GRID = 0.2  # so long that a busy machine stays within a point of it
+KEY, OTHER, BODY, RUN = "a" * 64, "d" * 64, "b" * 64, "c" * 64
+Reply = dict[str, Any]
+DONE: Reply = {"outcome": "ok", "body": {"n": 1}, "replayed": False}
+AGAIN: Reply = {"outcome": "ok", "body": {"n": 1}, "replayed": True}
+
+
+def to_run(question: str = "q") -> Reply:
+    return {"outcome": "hidden", "questions": [question]}
+
+
+class Fake:
+    """Workers in this process, over one ledger in memory: as real ones they charge, keep and die."""
+
+    def __init__(self, run: Callable[[Fake, Any], Awaitable[Reply]]) -> None:
+        self.owner = Ledger(Rules(Budget(10)), owner=True)
+        self.owner.give_share("ann", PrivacyLoss(Fraction(5), Fraction(0)), anew=True)
+        self.ledger = Ledger(self.owner.rules, self.owner._store, analyst="ann")
+        self.planned: list[Any] = []
+        self.running = self.most_running = 0
+        self._run = run
+        self.lines: list[str] = []
+        self.plan_reply: Callable[[Any], Reply] | None = None
+
+    def jobs(self, *, grid: float | None = GRID, limits: bool = True) -> Jobs:
+        return Jobs(self, self.owner, Journal(self.lines.append), grid=grid, limits=limits)  # type: ignore[arg-type]
+
+    async def plan(self, message: Any) -> Reply:
+        self.planned.append(message)
+        if self.plan_reply is not None:
+            return self.plan_reply(message)
+        question = message["terms"]["sql"]
+        if question in message["hidden"] or not self.kept(message):
+            return to_run(question)
+        return AGAIN
+
+    async def run(self, message: Any) -> Reply:
+        self.running += 1
+        self.most_running = max(self.running, self.most_running)
+        try:
+            return await self._run(self, message)
+        finally:
+            self.running -= 1
+
+    def charge(self, message: Any) -> Any:
+        self.ledger.request = Request(*message["request"])
+        return self.ledger.charge(Cost.of(Fraction(1, 10)), message["terms"]["sql"])
+
+    def keep(self, message: Any, charge: Any) -> None:
+        self.ledger.keep(message["terms"]["sql"], b"{}", charge)
+
+    def kept(self, message: Any) -> bool:
+        return self.ledger.recall(message["terms"]["sql"]) is not None
+
+
+def message(sql: str = "q", key: str = KEY, **terms: Any) -> Any:
+    return {"analyst": "ann", "tables": [], "terms": {"sql": sql, **terms}, "request": (key, BODY, RUN)}
+
+
+def taking(seconds: float) -> Callable[[Fake, Any], Awaitable[Reply]]:
+    """A run that takes so long."""
+
+    async def run(fake: Fake, asked: Any) -> Reply:
+        charge = fake.charge(asked)
+        await asyncio.sleep(seconds)
+        fake.keep(asked, charge)
+        return DONE
+
+    return run
+
+
+async def timed(jobs: Jobs, key: str = KEY, **more: Any) -> tuple[Job, float]:
+    start = asyncio.get_running_loop().time()
+    job = await jobs.submit("ann", key, BODY, message(key=key, **more))
+    await job.seen.wait()
+    return job, asyncio.get_running_loop().time() - start
+
+
+def slots_of(elapsed: float) -> float:
+    """Which point of the grid that is, as a power of two."""
+    return math.log2(elapsed / GRID)
+
+
+def check_answers_appear_on_the_grid() -> None:
+    async def look() -> list[float]:
+        times = []
+        for seconds in (0.0, 0.08, 0.24, 0.44):
+            _, elapsed = await timed(Fake(taking(seconds)).jobs())
+            times.append(elapsed)
+        return times
+
+    times = asyncio.run(look())
+    for elapsed, point in zip(times, (1, 1, 2, 4), strict=True):
+        assert -0.001 <= elapsed - GRID * point < 0.15, times
+
+
+def test_answers_appear_on_the_grid():
+    check_answers_appear_on_the_grid()
+
+
+def test_answers_that_leave_when_they_are_ready_are_caught():
+    def at_once(patch: pytest.MonkeyPatch) -> None:
+        async def no_wait(*_: object) -> None: ...
+
+        patch.setattr(Jobs, "_until_seen", no_wait)
+
+    assert_caught(at_once, check_answers_appear_on_the_grid, honest=False)
+
+
+def test_a_failure_after_the_charge_appears_on_the_grid_too():
+    async def fails(fake: Fake, asked: Any) -> Reply:
+        fake.charge(asked)
+        return {"outcome": "failed", "class": "InternalError"}
+
+    async def look() -> tuple[Job, float]:
+        return await timed(Fake(fails).jobs())
+
+    job, elapsed = asyncio.run(look())
+    assert abs(slots_of(elapsed)) < 0.7
+    assert (job.status, json.loads(job.content)["charged"]) == (500, True)
+
+
+def check_a_second_who_asks_the_same_learns_no_more() -> None:
+    """Another key, the same question: its answer is there no sooner than the first one's, and prices do not tell."""
+
+    async def look() -> tuple[float, float, bool]:
+        jobs = Fake(taking(0.24)).jobs()
+        start = asyncio.get_running_loop().time()
+        first = asyncio.create_task(timed(jobs))
+        await asyncio.sleep(0.005)
+        second = await jobs.submit("ann", OTHER, BODY, message(key=OTHER))
+        hidden = []
+        while not first.done():
+            hidden.append("q" in jobs.unseen("ann"))
+            await asyncio.sleep(0.002)
+        seen_first = asyncio.get_running_loop().time() - start
+        await second.seen.wait()
+        return seen_first, asyncio.get_running_loop().time() - start, all(hidden[2:])
+
+    first, second, hidden = asyncio.run(look())
+    assert hidden
+    assert 2 * GRID - 0.002 <= first <= second + 0.003
+    assert second < 2 * GRID + 0.15
+
+
+def test_a_second_who_asks_the_same_learns_no_more():
+    check_a_second_who_asks_the_same_learns_no_more()
+
+
+def test_a_question_that_is_seen_while_it_runs_is_caught():
+    def seen(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(Jobs, "unseen", lambda *_: [])
+
+    assert_caught(seen, check_a_second_who_asks_the_same_learns_no_more, honest=False)
+
+
+def test_two_at_once_and_sixteen_wait():
+    async def look() -> tuple[int, int]:
+        fake = Fake(taking(0.01))
+        jobs = fake.jobs()
+        keys = [f"{number:064}" for number in range(AT_ONCE + WAITING)]
+        waiting = [await jobs.submit("ann", key, BODY, message(key, key)) for key in keys]
+        with pytest.raises(Problem) as caught:
+            await jobs.submit("ann", OTHER, BODY, message("more", OTHER))
+        for each in waiting[:2]:
+            await each.seen.wait()
+        return fake.most_running, caught.value.status
+
+    assert asyncio.run(look()) == (AT_ONCE, 429)
+
+
+def test_a_place_is_held_until_the_answer_is_seen():
+    """What has run and is not to be seen yet still counts among the two."""
+
+    async def look() -> float:
+        jobs = Fake(taking(0)).jobs()
+        start = asyncio.get_running_loop().time()
+        keys = [f"{number:064}" for number in range(AT_ONCE + 1)]
+        tasks = [await jobs.submit("ann", key, BODY, message(key, key)) for key in keys]
+        await tasks[-1].seen.wait()
+        return asyncio.get_running_loop().time() - start
+
+    assert asyncio.run(look()) > 1.9 * GRID
+
+
+def test_a_key_is_one_query_and_its_answer_stays():
+    async def look() -> tuple[Job, Job, int]:
+        fake = Fake(taking(0))
+        jobs = fake.jobs()
+        one, _ = await timed(jobs)
+        other, _ = await timed(jobs)
+        with pytest.raises(Problem) as caught:
+            await jobs.submit("ann", KEY, "e" * 64, message())
+        restarted = fake.jobs()
+        with pytest.raises(Problem) as later:
+            await restarted.submit("ann", KEY, "e" * 64, message())
+        assert (caught.value.status, later.value.status) == (409, 409)
+        after, _ = await timed(restarted)
+        return one, after, len(fake.ledger.entries) if one is other else 0
+
+    one, after, charges = asyncio.run(look())
+    assert (one.status, after.status, charges) == (200, 200, 1)
+
+
+@pytest.mark.parametrize("reason", ["died", "deadline"])
+def test_a_worker_that_ends_after_the_charge_is_final(reason: str):
+    async def dies(fake: Fake, asked: Any) -> Reply:
+        fake.charge(asked)
+        raise Ended(reason)
+
+    async def look() -> None:
+        fake = Fake(dies)
+        jobs = fake.jobs()
+        job, _ = await timed(jobs)
+        assert (job.status, json.loads(job.content)["charged"]) == (500, True)
+        assert fake.owner.failures("ann") == 1
+        asked = fake.owner.asked(KEY)
+        assert asked is not None
+        assert fake.owner.failure(asked.charge) == reason
+        again, _ = await timed(jobs)
+        assert again.content == job.content
+        restarted = fake.jobs()
+        fake.plan_reply = lambda _: {"outcome": "unavailable", "class": "LedgerError"}
+        later, _ = await timed(restarted)
+        assert (later.status, json.loads(later.content)["charged"]) == (500, True)
+        assert len(fake.ledger.entries) == 1
+
+    asyncio.run(look())
+
+
+def test_a_worker_that_ends_before_the_charge_costs_nothing_and_leaves_the_key_free():
+    deaths = iter([True, False])
+
+    async def dies_once(fake: Fake, asked: Any) -> Reply:
+        if next(deaths):
+            raise Ended("died")
+        return await taking(0)(fake, asked)
+
+    async def look() -> None:
+        fake = Fake(dies_once)
+        jobs = fake.jobs()
+        job, _ = await timed(jobs)
+        assert (job.status, json.loads(job.content)["charged"]) == (503, False)
+        again, _ = await timed(jobs)
+        assert again.status == 200
+        assert fake.owner.failures("ann") == 0
+
+    asyncio.run(look())
+
+
+def test_a_worker_that_ends_after_it_has_kept_its_answer_loses_nothing():
+    async def dies(fake: Fake, asked: Any) -> Reply:
+        fake.keep(asked, fake.charge(asked))
+        raise Ended("died")
+
+    async def look() -> None:
+        fake = Fake(dies)
+        job, _ = await timed(fake.jobs())
+        assert job.status == 200
+        assert fake.owner.failures("ann") == 0
+
+    asyncio.run(look())
+
+
+def test_an_answer_that_cannot_be_kept_is_not_sent_and_its_key_tries_again():
+    full = iter([True, False])
+
+    async def disk(fake: Fake, asked: Any) -> Reply:
+        charge = fake.charge(asked)
+        if next(full):
+            return {"outcome": "unavailable", "class": "LedgerError"}
+        fake.keep(asked, charge)
+        return DONE
+
+    async def look() -> None:
+        fake = Fake(disk)
+        jobs = fake.jobs()
+        job, _ = await timed(jobs)
+        assert (job.status, json.loads(job.content)["charged"]) == (503, True)
+        again, _ = await timed(jobs)
+        assert again.status == 200
+        assert len(fake.ledger.entries) == 1, "one key pays once"
+
+    asyncio.run(look())
+
+
+@pytest.mark.parametrize("error", [Ended("deadline"), Halted(), LedgerError("disk")])
+def test_planning_that_ends_costs_nothing(error: Exception):
+    async def look() -> None:
+        fake = Fake(taking(0))
+
+        def plan(_: Any) -> Reply:
+            raise error
+
+        fake.plan_reply = plan
+        job, _ = await timed(fake.jobs())
+        assert (job.status, json.loads(job.content)["charged"]) == (503, False)
+        assert not fake.ledger.entries
+
+    asyncio.run(look())
+
+
+def test_refusals_leave_at_once_and_leave_the_key_free():
+    async def look() -> None:
+        fake = Fake(taking(0))
+        fake.plan_reply = lambda _: {"outcome": "refused", "body": {"status": 400, "charged": False}}
+        jobs = fake.jobs()
+        job, elapsed = await timed(jobs)
+        assert (job.status, elapsed < GRID / 2) == (400, True)
+        fake.plan_reply = None
+        again, _ = await timed(jobs)
+        assert again.status == 200
+
+    asyncio.run(look())
+
+
+def test_a_fault_of_the_servers_own_is_told_and_ends_nobody():
+    async def look() -> None:
+        fake = Fake(taking(0))
+        fake.plan_reply = lambda _: {}
+        jobs = fake.jobs()
+        job, _ = await timed(jobs)
+        assert (job.status, json.loads(job.content)["title"]) == (500, "InternalError")
+        assert "KeyError" in fake.lines[-1]
+
+    asyncio.run(look())
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch):
+    async def look() -> None:
+        monkeypatch.setattr(jobs_module, "_MOST_KEPT", 5)
+        fake = Fake(taking(0))
+        jobs = fake.jobs(grid=None)
+        for number in range(20):
+            await timed(jobs, f"{number:064}", sql=f"q{number}")
+        await jobs.ended()
+        assert len(jobs._by_id) == len(jobs._by_key) == 5
+        assert not jobs._unseen
+        first, _ = await timed(jobs, f"{0:064}", sql="q0")
+        assert first.status == 200
+        assert len(fake.ledger.entries) == 20
+
+    asyncio.run(look())
