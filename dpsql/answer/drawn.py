@@ -54,7 +54,7 @@ def _gaps(partial: list[Chosen], released: Released | None) -> Gaps | None:
     found = [_distances(each, released) for each in partial]
     least, most = min(float(each.min()) for each in found), max(float(each.max()) for each in found)
     kind = partial[0].kind
-    if kind is Type.INTEGER and most <= 1:  # each whole number is one
+    if not most or (kind is Type.INTEGER and most <= 1):  # one value, or each whole number is one
         return None
     given = released is not None
     return Gaps(most if given else least, most, kind, near=given and partial[0].points is not None)
@@ -67,6 +67,8 @@ def _distances(chosen: Chosen, released: Released | None) -> NDArray[np.float64]
     if chosen.points is None:
         return np.array([float(chosen.step)])
     gaps = np.diff(chosen.points.values.astype(np.float64))
+    if not len(gaps):  # a range of one value
+        return np.zeros(1)
     if released is None or not released.groups:
         return gaps
     drawn = released.values[chosen.place].astype(np.int64)

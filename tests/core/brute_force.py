@@ -80,12 +80,13 @@ def worth(noise: Any, differences: Sequence[tuple[int, ...]], *, most: int) -> t
     """(epsilon, rho) of a law whose vectors differ so, group by group. `most`: how many coordinates there are."""
     if isinstance(noise, AcrossLaplace):
         return _worth_across(noise, differences, most=most), F(0)
-    assert noise.dimension == most, "noise of another dimension"
+    assert isinstance(noise, Staircase) or noise.dimension == most, "noise of another dimension"
     if isinstance(noise, GaussianNoise):
         return F(0), F(sum(step * step for each in differences for step in each)) / (2 * noise.variance)
     if isinstance(noise, SplitLaplace):
         return F(sum(abs(step) for each in differences for step in each)) / noise.exact_scale, F(0)
     if isinstance(noise, Staircase):  # one integer, which goes down each stair that its change begins
+        assert most == 1, "stairs for several numbers"
         steps = [abs(step) for each in differences for step in each if step]
         assert len(steps) <= 1, "stairs for several changes at once"
         return F(sum(-(-step // noise.width) for step in steps)) / noise.exact_scale, F(0)
@@ -220,18 +221,20 @@ def check_draw(draw: Draw, plan: ExactPlan, one: Integers, other: Integers, wher
         one_way, both = q in (0, 1), draw.bounded
         step = F(1) if one_way else 2 * max(q, 1 - q)
         each = (F(1) if one_way else F(2)) if both and not plan.keys else step * (2 if both else 1)
-        draws, part = F(1), F(1)
+        draws, squares, part = F(1), F(1), F(1)
         if draw.tree is not None:
             assert draw.tree.along(1) <= 1, where
-            draws, part = draw.tree.along(1) / draw.tree.part, draw.tree.part
+            part = draw.tree.part
+            draws, squares = draw.tree.along(1) / part, draw.tree.along(2) / part**2
         epsilon = draw.epsilon * part / (draw.rows * each) * spread
-        if draw.tree is not None and draw.cost.epsilon is None:
-            draws = draw.tree.along(2) / part**2
     else:
-        draws = F(len(draw.places))
+        draws = squares = F(len(draw.places))
         epsilon = draw.rate * spread
-    if draw.mechanism == "exponential" and draw.cost.epsilon is None:
-        assert draws * epsilon**2 / 8 <= draw.cost.rho, f"worth {float(epsilon)} {draws} times: {draw.cost}: {where}"
+    if draw.mechanism == "exponential":  # log ratios lie in an interval of length epsilon
+        assert squares * epsilon**2 / 8 <= draw.cost.rho, (
+            f"worth {float(epsilon)} {squares} times: {draw.cost}: {where}"
+        )
+        assert draw.cost.epsilon is None or draws * epsilon <= draw.cost.epsilon, f"worth {draws * epsilon}: {where}"
     else:
         pays(draw.cost, draws * epsilon, F(0), where)
     return None

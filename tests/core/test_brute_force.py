@@ -42,6 +42,12 @@ def test_neighbours_are_worth_what_is_charged(part: int) -> None:
     assert met.pairs > 10
 
 
+@pytest.mark.parametrize("seed", [23115032, 23114546, 23113236])
+def test_worlds_that_once_failed(seed: int) -> None:
+    """A range of one value in unknown groups; choices that are charged an eighth, also where epsilon is paid."""
+    assert ask_at_random(seed, 1).asked
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(10, 40))
 def test_many_neighbours_are_worth_what_is_charged(part: int) -> None:
