@@ -9,6 +9,7 @@ from functools import singledispatchmethod
 
 from dpsql.executors.pandas.database import fan_outs_above
 from dpsql.executors.pandas.pairing import most_pairs
+from dpsql.executors.sql.asked_rows import Asked, asked
 from dpsql.executors.sql.bare_conditions import of_stored_cells
 from dpsql.executors.sql.dialect import Dialect, Lacking, StoredTable
 from dpsql.executors.sql.inner_aggregates import aggregate_text
@@ -35,6 +36,8 @@ class Sources:
         self.named: dict[str, str] = {}
         """Table expressions that are read twice, by name, each over those before it."""
         self.whole = WholeRows(self.writer, self.named)
+        self.crowds: dict[tuple[str, ...], str] = {}
+        """Units that may make many pairs, by the names of two sides and what is many."""
 
     def all_rows(self, source: Source) -> Rows:
         """The rows of the whole source of a plan."""
@@ -58,14 +61,36 @@ class Sources:
 
     @_made.register
     def _(self, node: Filter) -> Rows:
-        rows = self.rows(node.input)
-        read = [(each, of_stored_cells(each, rows)) for each in conjuncts(node.predicate)]
+        parts = asked(node) if self.dialect.counts_first else None
+        return self._filtered(conjuncts(node.predicate), self.rows(node.input)) if parts is None else self._asked(parts)
+
+    def _filtered(self, predicates: Sequence[Expr], rows: Rows) -> Rows:
+        if not predicates:
+            return rows
+        read = [(each, of_stored_cells(each, rows)) for each in predicates]
         conditions = [self.writer.text(each, stored) for each, stored in read if stored is not rows]
         rest = [each for each, stored in read if stored is rows]
         rows = self.writer.ready(rows, rest)
         conditions += [self.writer.text(each, rows) for each in rest]
         where = " AND ".join(f"({each})" for each in conditions)
         return replace(rows, text=self.writer.select("*", rows.text, f" WHERE {where}"))
+
+    def _asked(self, parts: Asked) -> Rows:
+        """The rows that are left, other predicates first; which units would make too many pairs is asked of all."""
+        rows = self.writer.ready(self.rows(parts.source), [one for mark, _ in parts.marks for one, _ in mark.keys])
+        joins: list[tuple[Mark, str, Rows, list[tuple[str, str]]]] = []
+        for mark, keep in parts.marks:
+            rows, inner, pairs = self._beside(mark, rows)
+            joins.append((mark, "SEMI" if keep else "ANTI", inner, pairs))
+        rows = self._filtered(parts.rest, rows)
+        for mark, word, inner, pairs in joins:
+            on = " AND ".join(self._alike(mark, rows, inner, pairs)) or "TRUE"
+            name = self.names.fresh("c")
+            listed = f"*, {'TRUE' if word == 'SEMI' else 'FALSE'} AS {name}"
+            text = self.writer.select(listed, f"{rows.text} {word} JOIN {inner.text} ON {on}")
+            columns = {**rows.columns, (mark.column.table, mark.column.name): name}
+            rows = replace(rows, text=text, columns=columns)
+        return rows
 
     @_made.register
     def _(self, node: Join) -> Rows:
@@ -106,11 +131,11 @@ class Sources:
         """The sides of a node, the right one without the rows of units that would make more pairs than one unit may,
         and than it has rows on the left: it follows from the unit's own rows. Both become names of the statement, for
         they are read twice."""
-        counted, sides = [], []
-        for rows, letter, place in ((left, "n", 0), (right, "m", 1)):
-            side = self.names.fresh("side")
-            self.named[side] = f"SELECT * FROM {rows.text}"
-            sides.append(replace(rows, text=side))
+        most = most_pairs(self.fan_outs.get(id(node), 1))
+        sides = [replace(rows, text=self.whole.as_name(rows)) for rows in (left, right)]
+        crowded = [self._crowded(rows, sides, most) for rows in sides]
+        counted = []
+        for rows, side, letter, place in ((left, crowded[0], "n", 0), (right, crowded[1], "m", 1)):
             keys = "".join(f", {pair[place]} AS {letter}k{number}" for number, pair in enumerate(pairs))
             by = ", ".join(str(each) for each in range(1, len(pairs) + 2))
             listed = f"{rows.unit} AS {letter}u{keys}, COUNT(*) AS {letter}"
@@ -118,13 +143,33 @@ class Sources:
         alike = " AND ".join(["nu = mu", *(f"nk{number} = mk{number}" for number in range(len(pairs)))])
         joined = f"{counted[0]} JOIN {counted[1]} ON {alike}"
         of_units = self.writer.select(f"nu, SUM(CAST(n AS {self.dialect.wide}) * m) AS made", joined, " GROUP BY nu")
-        own = self.writer.select(f"{left.unit} AS own, COUNT(*) AS rows_of", sides[0].text, " GROUP BY 1")
-        most = most_pairs(self.fan_outs.get(id(node), 1))
+        own = self.writer.select(f"{left.unit} AS own, COUNT(*) AS rows_of", crowded[0], " GROUP BY 1")
         heavy = self.writer.select(
             "nu AS heavy", f"{of_units} JOIN {own} ON nu = own", f" WHERE made > {most} AND made > rows_of"
         )
         light = self.writer.select("*", f"{sides[1].text} ANTI JOIN {heavy} ON {right.unit} = heavy")
         return sides[0], replace(sides[1], text=light)
+
+    def _crowded(self, rows: Rows, sides: Sequence[Rows], most: int) -> str:
+        """Rows of units that may make more pairs than so many: of n rows and m there are n m at most. Most often there
+        are none, and nothing is counted by key."""
+        if not self.dialect.counts_first:
+            return rows.text
+        pair = (*(each.text for each in sides), str(most))
+        if pair not in self.crowds:
+            n, m = (self.names.fresh(letter) for letter in "nm")
+            counts = [
+                self.writer.select(f"{each.unit} AS {name}u, COUNT(*) AS {name}", each.text, " GROUP BY 1")
+                for each, name in zip(sides, (n, m), strict=True)
+            ]
+            crowd = self.names.fresh("crowd")
+            self.named[crowd] = (
+                f"SELECT {n}u AS of_{crowd} FROM {counts[0]} JOIN {counts[1]} ON {n}u = {m}u "
+                f"WHERE CAST({n} AS {self.dialect.wide}) * {m} > {most}"
+            )
+            self.crowds[pair] = crowd
+        crowd = self.crowds[pair]
+        return f"{rows.text} SEMI JOIN {crowd} ON {rows.unit} = of_{crowd}"
 
     def _equal(self, pair: Pair, left: Rows, right: Rows) -> tuple[str, str]:
         """The equality of an integer and a real is that of numbers, not of doubles."""
@@ -142,16 +187,8 @@ class Sources:
     @_made.register
     def _(self, node: Mark) -> Rows:
         rows = self.writer.ready(self.rows(node.input), [one for one, _ in node.keys])
-        inner = self.writer.ready(self.rows(node.inner), [other for _, other in node.keys])
-        both = rows.unit is not None and inner.unit is not None
-        pairs = [self._equal(pair, rows, inner) for pair in node.keys]
-        if both and node.condition is not None:
-            rows, inner = self._without_heavy_units(node, rows, inner, pairs)
-        conditions = [f"{rows.unit} = {inner.unit}"] if both else []
-        conditions += [f"{one} = {other}" for one, other in pairs]
-        if node.condition is not None:
-            beside = replace(inner, columns={**rows.columns, **inner.columns}, values={**rows.values, **inner.values})
-            conditions.append(f"({self.writer.text(node.condition, beside)})")
+        rows, inner, pairs = self._beside(node, rows)
+        conditions = self._alike(node, rows, inner, pairs)
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         mark = f"EXISTS (SELECT 1 FROM {inner.text}{where})"
         if node.of_list:
@@ -160,6 +197,24 @@ class Sources:
         text = self.writer.select(f"*, {mark} AS {name}", rows.text)
         columns = {**rows.columns, (node.column.table, node.column.name): name}
         return replace(rows, text=text, columns=columns)
+
+    def _beside(self, node: Mark, rows: Rows) -> tuple[Rows, Rows, list[tuple[str, str]]]:
+        """The rows that are marked, those that they are marked by, and which columns of both are equal."""
+        inner = self.writer.ready(self.rows(node.inner), [other for _, other in node.keys])
+        pairs = [self._equal(pair, rows, inner) for pair in node.keys]
+        if rows.unit is not None and inner.unit is not None and node.condition is not None:
+            rows, inner = self._without_heavy_units(node, rows, inner, pairs)
+        return rows, inner, pairs
+
+    def _alike(self, node: Mark, rows: Rows, inner: Rows, pairs: Sequence[tuple[str, str]]) -> list[str]:
+        """When a row marks another."""
+        both = rows.unit is not None and inner.unit is not None
+        conditions = [f"{rows.unit} = {inner.unit}"] if both else []
+        conditions += [f"{one} = {other}" for one, other in pairs]
+        if node.condition is not None:
+            beside = replace(inner, columns={**rows.columns, **inner.columns}, values={**rows.values, **inner.values})
+            conditions.append(f"({self.writer.text(node.condition, beside)})")
+        return conditions
 
     def _of_list(self, node: Mark, mark: str, rows: Rows, inner: Rows) -> str:
         """As x IN (...). Of people's rows neither whether there are any nor their NULLs are asked: that could be

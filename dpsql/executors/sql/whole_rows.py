@@ -49,12 +49,19 @@ class WholeRows:
         """By their identity."""
         self._left_out: list[str] = []
 
+    def as_name(self, rows: Rows) -> str:
+        """The rows as a name of the statement, for they are read twice."""
+        if rows.text in self.named:
+            return rows.text
+        side = self.writer.names.fresh("side")
+        self.named[side] = f"SELECT * FROM {rows.text}"
+        return side
+
     def counted(self, left: Rows, right: Rows, pairs: Sequence[tuple[str, str]]) -> tuple[Rows, Rows]:
         """The sides of a join, whose pairs are counted for each unit; both are names now, for they are read twice."""
         sides, counts = [], []
         for rows, place in ((left, 0), (right, 1)):
-            side = self.writer.names.fresh("side")
-            self.named[side] = f"SELECT * FROM {rows.text}"
+            side = self.as_name(rows)
             sides.append(replace(rows, text=side))
             letter = "nm"[place]
             cells = [f"{rows.unit} AS {letter}u"] if rows.unit is not None else []
