@@ -233,6 +233,18 @@ class LedgerError(DPSQLError):
     remedy = "Look at the file and its folder: rights, room, other programs; of a damaged one take the last good copy."
 
 
+class NotComputed(DPSQLError):
+    """What a statement computes of its answers failed on what they showed. They are paid for: `answers` holds each."""
+
+    answers: tuple[object, ...] = ()
+
+    def with_answers(self, answers: tuple[object, ...], hint: str) -> NotComputed:
+        """The same failure, with what was paid for."""
+        error = type(self)(self.message, span=self.span, hint=hint)
+        error.answers = answers
+        return error
+
+
 class InternalError(DPSQLError):
     """A promise of the code itself was broken. Please report it."""
 

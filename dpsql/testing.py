@@ -19,6 +19,7 @@ from typing import Any
 
 import pandas as pd
 
+from dpsql.answer.program import ProgramExplanation
 from dpsql.core.exact import ExactPlan, ExactTable
 from dpsql.errors import InternalError, InvalidArgument, as_written
 from dpsql.executors.base import executor_of
@@ -63,7 +64,7 @@ def insecure_exact(session: Session, sql: str, key: bytes, **terms: Any) -> Inte
     if not isinstance(key, bytes) or len(key) != _KEY_BYTES:
         got = f"{len(key)} bytes" if isinstance(key, bytes) else type(key).__name__
         raise InvalidArgument(f"key must be {_KEY_BYTES} bytes, got {got}.", hint="bytes(32) is one.")
-    release = session.explain(sql, **terms).release
+    release = _one_release(session, sql, terms)
     plan = release.plans[0]
     return _integers(plan, _executed(session, plan, key))
 
@@ -83,11 +84,19 @@ def insecure_draws(session: Session, sql: str, runs: int, **terms: Any) -> pd.Da
     _check_owner(session, "insecure_draws")
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
         raise InvalidArgument(f"runs must be a whole number from 1 on, got {as_written(runs)}.")
-    release: Release = session.explain(sql, **terms).release
+    release = _one_release(session, sql, terms)
     answers = [
         finished(release, run(release, session._stores, session._engine, paid=False), "").df for _ in range(runs)
     ]
     return pd.concat(answers, keys=range(runs), names=["run", "row"])
+
+
+def _one_release(session: Session, sql: str, terms: dict[str, Any]) -> Release:
+    """The release of a query of one step. Raises InvalidArgument."""
+    explanation = session.explain(sql, **terms)
+    if isinstance(explanation, ProgramExplanation):
+        raise InvalidArgument("this query is of several steps, and an audit is of one release.", hint="Audit each.")
+    return explanation.release
 
 
 def _check_owner(session: object, name: str) -> None:

@@ -17,7 +17,7 @@ FLOORS = (  # folders of dpsql/ and files of its root, lowest floor first; rooms
     ("errors", "version"),
     ("schema",),
     ("plan",),
-    ("core",),
+    ("core", "postprocess"),
     ("sql", "sources", "accuracy"),
     ("executors", "accounting"),
     ("release",),
@@ -39,7 +39,7 @@ GUESTS = {  # a name from outside, and the rooms or modules that may use it
         *("executors", "sources", "accounting", "answer", "session", "owner", "remote", "shell", "testing", "__init__"),
     ),
     "sqlglot": ("sql",),
-    "duckdb": ("executors.duckdb.*",),
+    "duckdb": ("executors.duckdb.*", "postprocess.*"),
     "pyspark": ("executors.spark.*",),
     "numpy": tuple(room for floor in FLOORS[1:] for room in floor),
     "os.urandom": ("core.samplers",),
@@ -214,6 +214,15 @@ def test_core_rests_on_little():
     assert libraries == CORE_LIBRARIES
 
 
+def test_what_runs_over_answers_has_no_way_to_a_row():
+    """SQL over answers is run by a room that meets, by all it imports, nothing that reads a row or runs a plan."""
+    reached = reached_from("postprocess")
+    rooms = {place[1] for module in reached if (place := place_of(module)) and module.startswith("dpsql.")}
+    assert rooms == {"postprocess", "plan", "schema", "errors"}
+    libraries = {module for module in reached if not module.startswith("dpsql")} - set(sys.stdlib_module_names)
+    assert libraries == {"numpy", "duckdb"}
+
+
 def test_the_house_grows_by_decision_alone():
     entries = [path for path in (ROOT / "dpsql").iterdir() if path.name not in ("__pycache__", ".mypy_cache")]
     code, prose = lines_of("core")
@@ -239,6 +248,9 @@ def test_the_house_grows_by_decision_alone():
         ("dpsql.plan.facts", "from dpsql.core.unit import Neighbours", "import core of floor 3"),
         ("dpsql.core.stability", "from dpsql.executors.base import Executor", "import executors of floor 5"),
         ("dpsql.sources.frames", "from dpsql.executors import base", "import executors of floor 5"),
+        ("dpsql.postprocess.machine", "from dpsql.executors import base", "import executors of floor 5"),
+        ("dpsql.postprocess.machine", "from dpsql.sources import frames", "import sources of floor 4"),
+        ("dpsql.postprocess.machine", "from dpsql.core import samplers", "import core of floor 3"),
         ("dpsql.release.release", "from dpsql.executors.pandas.executor import executed", "names an engine"),
         ("dpsql.answer.result", "from dpsql.executors.pandas import columns", "names an engine"),
         ("dpsql.shell.cli", "import dpsql", "import __init__ of floor 12"),

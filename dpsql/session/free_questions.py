@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpsql.answer.explain import Explanation
 from dpsql.core.cost import FREE
@@ -17,8 +17,11 @@ from dpsql.release.release import Release
 from dpsql.session.contents import Contents, check_unchanged, parts_reached
 from dpsql.session.prepare import Prepared
 from dpsql.session.quote import Quote
-from dpsql.session.replay import Replay
+from dpsql.session.replay import Question, Replay
 from dpsql.sql.catalog import Catalog
+
+if TYPE_CHECKING:
+    from dpsql.session.program import PreparedProgram
 
 
 class FreeQuestions(ABC):
@@ -30,7 +33,7 @@ class FreeQuestions(ABC):
     _contents: Contents
 
     @abstractmethod
-    def _prepare(self, sql: str, asked: tuple[float | None, ...], **how: Any) -> Prepared:
+    def _prepare(self, sql: str, asked: tuple[float | None, ...], **how: Any) -> Prepared | PreparedProgram:
         """A query made ready, or refused."""
 
     @abstractmethod
@@ -95,20 +98,25 @@ class FreeQuestions(ABC):
             if not quote.admitted:
                 return
             if not quote.cost.free:
-                trial.charge(quote.cost, sql, parts=self._parts(prepared.release))
-            if quote.question is not None:
-                asked.add(quote.question.key)
+                trial.charge(quote.cost, sql, parts=self._parts_of(prepared.releases))
+            asked |= {each.key for each in quote.questions}
 
-    def _quote(self, prepared: Prepared, ledger: Ledger, *, fresh: bool = False, asked: Collection[str] = ()) -> Quote:
+    def _quote(
+        self, prepared: Prepared | PreparedProgram, ledger: Ledger, *, fresh: bool = False, asked: Collection[str] = ()
+    ) -> Quote:
         """What a query is charged by a ledger. asked: keys of questions that are answered by then."""
-        release, question = prepared.release, None
-        if not prepared.explain_only:
-            check_unchanged(release, self._contents)
-            question = self._replay.question(release, self._catalog.tables, parts_reached(release, self._contents))
-        given = question is not None and (question.key in asked or self._replay.recall(question, release) is not None)
-        again = given and not fresh
-        free, parts = again or prepared.explain_only, self._parts(release)
-        cost = FREE if free else release.cost
+        questions: list[Question] = []
+        due: list[Release] = []
+        for release in prepared.releases if not prepared.explain_only else ():
+            question = self._question(release)
+            given = question is not None and (
+                question.key in asked or self._replay.recall(question, release) is not None
+            )
+            due += [] if given and not fresh else [release]
+            questions += [] if question is None else [question]
+        again = not due and not prepared.explain_only
+        free, parts = not due, self._parts_of(due or prepared.releases)
+        cost = sum((each.cost for each in due), FREE)
         coin = replace(cost, delta=Fraction(0), hidden=Fraction(0))
         return Quote(
             cost,
@@ -118,8 +126,21 @@ class FreeQuestions(ABC):
             most_whole=None if free else ledger.most(cost, parts),
             conversion=ledger.budget.filter(ledger.rules.accountant).conversion,
             replayed=again,
-            question=question,
+            questions=tuple(questions),
         )
+
+    def _question(self, release: Release) -> Question | None:
+        """What a release is recognised by. Raises InternalError where its files have changed."""
+        check_unchanged(release, self._contents)
+        return self._replay.question(release, self._catalog.tables, parts_reached(release, self._contents))
+
+    def _parts_of(self, releases: Sequence[Release]) -> tuple[Part, ...]:
+        """The parts that releases of one statement read together."""
+        if len(releases) == 1:
+            return self._parts(releases[0])
+        from dpsql.session.program import parts_together  # most questions are of one step
+
+        return parts_together([self._parts(each) for each in releases])
 
     def remaining_queries(
         self,
@@ -138,9 +159,11 @@ class FreeQuestions(ABC):
         Free. Raises what `explain` raises."""
         terms = (epsilon, delta, rho, error, confidence)
         prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism)
-        most = self._ledger.most(prepared.release.cost, self._parts(prepared.release))
+        most = self._ledger.most(prepared.cost, self._parts_of(prepared.releases))
         return math.inf if most is None else most
 
-    def _explanation(self, prepared: Prepared) -> Explanation:
-        release = prepared.release
-        return Explanation(release, self._ledger.after(release.cost, self._parts(release)))
+    def _explanation(self, prepared: Prepared | PreparedProgram) -> Explanation:
+        left = self._ledger.after(prepared.cost, self._parts_of(prepared.releases))
+        if isinstance(prepared, Prepared):
+            return Explanation(prepared.release, left)
+        return replace(prepared.explanation, left=left)

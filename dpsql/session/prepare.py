@@ -9,21 +9,31 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dpsql.core.cost import Cost
 from dpsql.core.goal import Goal, confidence_of
 from dpsql.core.loss import Allowance, as_delta, as_epsilon, as_rho, show
 from dpsql.core.unit import Neighbours
-from dpsql.errors import DPSQLError, InternalError, InvalidPrivacyParameter, SQLSyntaxError
+from dpsql.errors import (
+    DPSQLError,
+    InternalError,
+    InvalidPrivacyParameter,
+    QueryRefused,
+    SQLSyntaxError,
+    UnsupportedSQL,
+)
 from dpsql.plan.options import Options
 from dpsql.release.plan import planned
 from dpsql.release.release import Release
 from dpsql.schema.frozen import dataclass
 from dpsql.session.public_tables import stores_of
 from dpsql.session.trial import tried
-from dpsql.sql import plan_of
+from dpsql.sql import plan_of, program_of
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.parameters import Params, params_of
 
 if TYPE_CHECKING:
+    from dpsql.plan.program import Step
+    from dpsql.session.program import PreparedProgram
     from dpsql.sql.bind import Bound
 
 _MOST_CACHED = 256
@@ -149,8 +159,18 @@ class Prepared:
     release: Release
     explain_only: bool
 
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """The one that it is."""
+        return (self.release,)
 
-_cache: OrderedDict[object, Prepared] = OrderedDict()
+    @property
+    def cost(self) -> Cost:
+        """What it costs."""
+        return self.release.cost
+
+
+_cache: OrderedDict[object, Prepared | PreparedProgram] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -163,7 +183,7 @@ def prepare(
     params: object = None,
     strategy: str = "auto",
     mechanism: str = "auto",
-) -> Prepared:
+) -> Prepared | PreparedProgram:
     """Everything about an answer but the data. The same question under the same facts is planned once.
 
     Its plan is tried over made-up rows before anything is charged for it (`trial`). Raises a QueryRefused,
@@ -182,17 +202,23 @@ def prepare(
     if known is not None:
         return known
     prepared = _prepared(sql, catalog, neighbours, terms, given, strategy=strategy, mechanism=mechanism)
-    tried(prepared.release, catalog.tables, stores_of(catalog.public))
+    for release in prepared.releases:
+        tried(release, catalog.tables, stores_of(catalog.public))
     return _remember(key, prepared)
 
 
 def _prepared(
     sql: str, catalog: Catalog, neighbours: Neighbours, terms: Terms, given: Params, *, strategy: str, mechanism: str
-) -> Prepared:
+) -> Prepared | PreparedProgram:
     """A plan made, not tried yet. What it raises beside a DPSQLError is a fault of this code."""
     failed = ""
     try:
-        bound, explain_only, of_text = plan_of(sql, catalog, given)
+        plain = _plain(sql, catalog, given)
+        if isinstance(plain, DPSQLError):
+            return _program(
+                plain, sql, catalog, given, terms=terms, neighbours=neighbours, strategy=strategy, mechanism=mechanism
+            )
+        bound, explain_only, of_text = plain
 
         def release_for(allowed: Allowance | None = None, law: str = mechanism) -> Release:
             return planned(
@@ -217,6 +243,51 @@ def _prepared(
         f"no plan could be made ({failed}). Nothing was read of people's rows and nothing was charged.",
         hint="This is a fault of dpsql, not of the query. Please report it.",
     )
+
+
+def _plain(sql: str, catalog: Catalog, given: Params) -> tuple[Bound, bool, Goal | None] | DPSQLError:
+    """The text as a question of one step, or why it is none."""
+    try:
+        return plan_of(sql, catalog, given)
+    except (UnsupportedSQL, SQLSyntaxError) as refusal:
+        if isinstance(refusal, SQLSyntaxError) and "no FROM" not in refusal.about:
+            raise
+        return refusal.with_traceback(None)
+
+
+def _program(
+    refusal: DPSQLError, sql: str, catalog: Catalog, given: Params, *, terms: Terms, **how: Any
+) -> PreparedProgram:
+    """The text as a statement of several steps. refusal: why it is none of one step, raised where it is none of several
+    either."""
+    from dpsql.sql.step_words import located  # most questions are of one step
+
+    try:
+        return _several(refusal, sql, catalog, given, terms=terms, **how)
+    except QueryRefused as inner:
+        own = located(inner, refusal)
+    raise own
+
+
+def _several(
+    refusal: DPSQLError, sql: str, catalog: Catalog, given: Params, *, terms: Terms, **how: Any
+) -> PreparedProgram:
+    """As `_program`, with refusals that may not say where."""
+    taken_apart = program_of(sql, catalog, given) if isinstance(sql, str) else None
+    if taken_apart is None:
+        raise refusal
+    from dpsql.session.program import prepared_program  # most questions are of one step
+
+    program, explain_only = taken_apart
+    law = {each: how[each] for each in ("strategy", "mechanism")}
+
+    def release_for(step: Step, allowed: Allowance) -> Release:
+        return planned(step.query, how["neighbours"], lambda: allowed, step.options, **law)
+
+    if terms.goal is not None:
+        raise InvalidPrivacyParameter("an error is asked of a query of one step, and this one has several.")
+    prepared = prepared_program(program, release_for, terms.allowance, catalog.public)
+    return replace(prepared, explain_only=explain_only)
 
 
 def _within(
@@ -246,7 +317,7 @@ def _typed(params: Params) -> tuple[object, ...]:
     return tuple((name, literal.type, repr(literal.value)) for name, literal in params)
 
 
-def _remember(key: object, prepared: Prepared) -> Prepared:
+def _remember(key: object, prepared: Prepared | PreparedProgram) -> Prepared | PreparedProgram:
     with _lock:
         _cache[key] = prepared
         while len(_cache) > _MOST_CACHED:

@@ -19,13 +19,15 @@ from dpsql.executors.pandas.groups import key_codes
 from dpsql.executors.pandas.inner_aggregates import renumber
 from dpsql.executors.pandas.joining import key_of
 from dpsql.plan.aggregates import Aggregation
-from dpsql.plan.domains import MOST_TEXT, cells_of
+from dpsql.plan.domains import MOST_TEXT, cells_of, vector_of
 from dpsql.plan.expressions import Expr, Vector
-from dpsql.plan.nodes import Source
+from dpsql.plan.nodes import Scan, Source
 from dpsql.plan.query import MOST_DERIVED_CELLS, GroupKey
+from dpsql.postprocess.frames import Frame
 from dpsql.schema.columns import ColumnSchema, Key, TableSchema, Type
 from dpsql.schema.intervals import Interval
 from dpsql.session.table import Table
+from dpsql.sql.same_unit import rows_of
 
 _versions = itertools.count()
 
@@ -53,6 +55,13 @@ class PublicData:
         nullable = not bool(values.where_valid().all())
         present = values.at(np.flatnonzero(values.where_valid()))
         return keys_of(present, expr.type, nullable=nullable) if rows.rows else ()
+
+    def frame(self, schema: TableSchema) -> Frame:
+        """All its rows, without columns that have no operations here."""
+        rows = self._database.relation(Scan(schema, "", "")).settled()
+        columns = [each for each in rows_of(Scan(schema, "", "")).columns if each.type is not Type.OTHER]
+        vectors = [vector_of(list(cells_of(evaluated(each, rows), each.type)), each.type) for each in columns]
+        return Frame(tuple(each.name for each in columns), tuple(each.type for each in columns), tuple(vectors))
 
     def aggregate(self, source: Source, aggregation: Aggregation, kind: Type) -> Key:
         """One exact aggregate over all public rows of a source; None for NULL."""

@@ -6,7 +6,7 @@ import os
 import threading
 import weakref
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pandas as pd
 
@@ -20,12 +20,15 @@ from dpsql.release.release import Release
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
 from dpsql.session.described import described
-from dpsql.session.prepare import Terms, prepare
+from dpsql.session.prepare import Prepared, Terms, prepare
 from dpsql.session.public_tables import public_data
 from dpsql.session.row_units import units_that_may_be_missing
 from dpsql.session.run import check_engine, finished, run
 from dpsql.session.table import Table
 from dpsql.sql.catalog import Catalog
+
+if TYPE_CHECKING:
+    from dpsql.session.program import PreparedProgram
 
 
 def query(
@@ -80,7 +83,10 @@ def query(
     limits = {"unit": unit, "max_rows": max_rows, "max_groups": max_groups}
     opened = _opened(data, words | limits, word, resources)
     prepared = prepare(sql, opened.catalog, relation, terms, params=params, strategy=strategy, mechanism=mechanism)
-    check_engine(prepared.release, opened.engine)
+    for each in prepared.releases:
+        check_engine(each, opened.engine)
+    if not isinstance(prepared, Prepared):
+        return _of_program(prepared, opened)
     if prepared.explain_only:
         from dpsql.answer.explain import Explanation  # most questions want no explanation
 
@@ -113,6 +119,18 @@ def _answered(release: Release, opened: _Opened) -> Result:
     footer = f"spent {release.price} (calls add up; dpsql.Session keeps count)"
     notes = units_that_may_be_missing(opened.catalog.tables.values())
     return finished(release, run(release, opened.stores, opened.engine), footer, notes=notes)
+
+
+def _of_program(prepared: PreparedProgram, opened: _Opened) -> Result:
+    from dpsql.session.program import result_of_program  # it is loaded by then
+
+    if prepared.explain_only:
+        return cast("Result", prepared.explanation)
+    answers = [run(each, opened.stores, opened.engine) for each in prepared.releases]
+    footer = f"spent {prepared.explanation.price} (calls add up; dpsql.Session keeps count)"
+    notes = units_that_may_be_missing(opened.catalog.tables.values())
+    again = "dpsql.query remembers nothing: a Session asks again for nothing."
+    return result_of_program(prepared, answers, footer, notes=notes, again=again)
 
 
 _stores: dict[int, ColumnStore] = {}

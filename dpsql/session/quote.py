@@ -13,8 +13,9 @@ from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.filters import Remaining
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.lines import Entry
-from dpsql.core.loss import show
+from dpsql.core.loss import Allowance, show
 from dpsql.errors import ConfirmationRequired
+from dpsql.release.release import Release
 from dpsql.schema.frozen import dataclass
 from dpsql.session.replay import Question
 
@@ -39,7 +40,7 @@ class Quote:
     most_whole: int | None
     conversion: Fraction | None = None
     replayed: bool = False
-    question: Question | None = field(default=None, compare=False, repr=False)
+    questions: tuple[Question, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def epsilon(self) -> Fraction:
@@ -86,6 +87,23 @@ def footer(ledger: Ledger, cost: Cost, parts: Sequence[Part], spent: str, aside:
     more += f": too little {short}" if short else ""
     where = f" · {aside}" if aside else ""
     return f"{spent} · left epsilon {show(left.epsilon)} of {show(ledger.whole)}{delta}{more}{where}"
+
+
+def program_footer(
+    ledger: Ledger, releases: Sequence[Release], paid: Sequence[Release], parts: Sequence[Part], aside: str = ""
+) -> str:
+    """As `footer`, for a statement of several releases, of which some were paid for now."""
+    cost, now = sum((each.cost for each in releases), FREE), sum((each.cost for each in paid), FREE)
+    known = len(releases) - len(paid)
+    spent = f"spent {price_of(paid, now)}" if paid else "answered before: spent nothing"
+    spent += f" ({known} of {len(releases)} answered before)" if paid and known else ""
+    return footer(ledger, cost, parts, spent, aside)
+
+
+def price_of(releases: Sequence[Release], cost: Cost) -> str:
+    """What releases cost together in words, in the coin that was asked for."""
+    by_rho = any(each.allowed.rho is not None and each.cost.rho for each in releases)
+    return str(Allowance(None, cost.delta, cost.rho)) if by_rho else str(cost)
 
 
 def paid_again(entries: Sequence[Entry], asked: Entry, unversioned: Sequence[str]) -> tuple[str, ...]:

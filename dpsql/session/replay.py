@@ -101,7 +101,14 @@ class Replay:
         return released
 
     def keep(
-        self, question: Question | None, released: Released, release: Release, charge: Entry, *, claimed: bool
+        self,
+        question: Question | None,
+        released: Released,
+        release: Release,
+        charge: Entry,
+        *,
+        claimed: bool,
+        slot: int = 0,
     ) -> tuple[Released, tuple[str, ...]]:
         """Keep an answer. Returns what is to be shown, which is another's answer where that was kept first, and a note
         where the ledger could not: it is paid for, and is given all the same."""
@@ -111,7 +118,7 @@ class Replay:
             self._answers[question.key] = released
             return released, ()
         try:
-            kept = self._ledger.keep(question.key, to_bytes(released), charge, claimed=claimed)
+            kept = self._ledger.keep(question.key, to_bytes(released), charge, claimed=claimed, slot=slot)
         except LedgerError as error:
             if self._shared:
                 raise

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, NoReturn, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast
 
 import pandas as pd
 
@@ -28,11 +28,11 @@ from dpsql.executors.pandas.engine import PANDAS
 from dpsql.executors.resources import Resources
 from dpsql.release.groups import within_delta
 from dpsql.release.release import Release, Released
-from dpsql.session.contents import Contents, catalog_of, check_unchanged, parts_reached, versioned
-from dpsql.session.free_questions import FreeQuestions
+from dpsql.session.contents import Contents, catalog_of, check_unchanged, versioned
 from dpsql.session.opening import Place, Wanted, check, opened
 from dpsql.session.owner_file import Schema
 from dpsql.session.prepare import Prepared, Terms, prepare
+from dpsql.session.program_questions import ProgramQuestions
 from dpsql.session.public_tables import public_data, resolved
 from dpsql.session.quote import footer, paid_again
 from dpsql.session.replay import Question, Replay
@@ -43,8 +43,11 @@ from dpsql.session.table_units import units_of, units_read
 from dpsql.session.tables import all_tables
 from dpsql.sql.catalog import Catalog
 
+if TYPE_CHECKING:
+    from dpsql.session.program import PreparedProgram
 
-class Session(FreeQuestions):
+
+class Session(ProgramQuestions):
     """Private questions about some tables, out of one budget.
 
     tables: name -> DataFrame or `dpsql.Table`. schema: a `dpsql.Schema` (the owner's file); its tables with a path are
@@ -159,9 +162,10 @@ class Session(FreeQuestions):
         prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism)
         if prepared.explain_only:
             return cast("Result", self._explanation(prepared))
+        if not isinstance(prepared, Prepared):
+            return self._of_program(prepared, str.__str__(sql), fresh=fresh, plain=not params)
         release = prepared.release
-        check_unchanged(release, self._contents)
-        question = self._replay.question(release, self._catalog.tables, parts_reached(release, self._contents))
+        question = self._question(release)
         notes: tuple[str, ...] = ()
         with self._replay.turn(None if fresh else question):
             released = None if fresh else self._replay.recall(question, release)
@@ -246,7 +250,7 @@ class Session(FreeQuestions):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _prepare(self, sql: str, asked: tuple[float | None, ...], **how: Any) -> Prepared:
+    def _prepare(self, sql: str, asked: tuple[float | None, ...], **how: Any) -> Prepared | PreparedProgram:
         terms = Terms.of(
             *asked,
             default_epsilon=self._epsilon,
@@ -259,7 +263,8 @@ class Session(FreeQuestions):
             prepared = prepare(sql, self._catalog, self.neighbours, terms, **how)
         except UnknownGroups as refusal:
             raise within_delta(refusal, self._ledger.remaining.delta) from None
-        check_engine(prepared.release, self._engine)
+        for release in prepared.releases:
+            check_engine(release, self._engine)
         return prepared
 
     def _drawn(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dpsql.core.goal import Goal
+    from dpsql.plan.program import Program
     from dpsql.sql.bind import Bound
     from dpsql.sql.catalog import Catalog
     from dpsql.sql.parameters import Params
@@ -22,3 +23,11 @@ def plan_of(sql: object, catalog: Catalog, params: Params = ()) -> tuple[Bound, 
 
     statement = parse(sql)
     return bind(statement, catalog, params), statement.explain, statement.goal
+
+
+def program_of(sql: str, catalog: Catalog, params: Params = ()) -> tuple[Program, bool] | None:
+    """A text as releases and SQL over them, and whether EXPLAIN PRIVACY stood before it; None where it has no SQL over
+    a release. Raises a QueryRefused."""
+    from dpsql.sql.steps import program_of  # most questions are of one step
+
+    return program_of(sql, catalog, params)

@@ -9,7 +9,7 @@ counted against those that the nodes account for, and one too many raises SQLSyn
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from sqlglot import exp
@@ -35,20 +35,24 @@ _CALLS = (exp.Func, exp.Interval)
 def check(statement: Statement) -> None:
     """Refuse the statement if it holds a node, an argument or a word that no rule reads. Raises UnsupportedSQL,
     SQLSyntaxError."""
-    _check_words(statement, _check_nodes(statement))
+    check_words(statement, check_nodes(statement, statement.select, RULES.get))
 
 
-def _check_nodes(statement: Statement) -> Counter[str]:
-    """How often each word may stand in the text; "()" counts the calls, "::" is also among the types."""
+def check_nodes(
+    statement: Statement, select: exp.Expr, rule_of: Callable[[type[exp.Expr]], Rule | None]
+) -> Counter[str]:
+    """How often each word may stand in the text of a part of the statement; "()" counts the calls, "::" is also among
+    the types. Raises UnsupportedSQL, SQLSyntaxError."""
     words: Counter[str] = Counter()
-    for node in statement.select.walk():
-        rule = RULES.get(type(node)) or (LISTS.get(type(node)) if is_list_of_any(node) else None)
+    for node in select.walk():
+        rule = rule_of(type(node)) or (LISTS.get(type(node)) if is_list_of_any(node) else None)
         if rule is None:
             raise _node_refused(statement, node)
+        read = node.args if rule.args is None else rule.args
         for argument, value in node.args.items():
             if type(node) is exp.Table and argument == "joins" and in_parentheses(node):
                 continue
-            if argument not in rule.args and value is not None and value is not False and value != []:
+            if argument not in read and value is not None and value is not False and value != []:
                 raise _clause_refused(statement, node, argument, value)
         check_clauses(statement.sql, node)
         words.update(_words_of(node, rule))
@@ -84,13 +88,16 @@ _BARE_IN = "IN without a list"
 _SPOKEN = frozenset({exp.Identifier, exp.Literal, exp.Var, exp.Placeholder})
 
 
-def _check_words(statement: Statement, words: Counter[str]) -> None:
-    """Words before a bracket last: a call's name may be that of an alias too, as in COUNT(*) AS count."""
+def check_words(statement: Statement, words: Counter[str], free: frozenset[str] = _FREE) -> None:
+    """Words before a bracket last: a call's name may be that of an alias too, as in COUNT(*) AS count. free: words that
+    nothing accounts for. Raises SQLSyntaxError."""
     tokens = statement.tokens
     opening = {before for before, token in enumerate(tokens[1:]) if token.token_type is TokenType.L_PAREN}
     plain = [place for place in range(len(tokens)) if place not in opening]
     for place in (*plain, *sorted(opening)):
         token = tokens[place]
+        if token.text.upper() in free and token.token_type is not TokenType.STRING:
+            continue
         if not _is_known(statement, token, words, opens=place in opening):
             span = Span(statement.sql, token.start, token.end)
             what = f"{token.text.upper()[:40]} has no meaning here."
@@ -111,8 +118,6 @@ def _is_known(statement: Statement, token: Token, words: Counter[str], *, opens:
     """Take the token from the words that the nodes account for; False where none is left."""
     quoted = token.token_type is TokenType.STRING
     word = "'" + token.text.upper() if quoted else token.text.upper()
-    if word in _FREE:
-        return True
     called = opens and not quoted and token.token_type is not TokenType.NUMBER
     kinds = [word, *(["type"] if token.token_type in _TYPES else []), *(["call"] if called else [])]
     taken = next((kind for kind in kinds if words[kind] > 0), None)

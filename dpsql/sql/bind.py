@@ -12,8 +12,9 @@ from dpsql.plan.options import Options
 from dpsql.plan.query import Query
 from dpsql.schema.frozen import dataclass
 from dpsql.sql import worded as _worded  # noqa: F401 - its rules register themselves
-from dpsql.sql.allow import check
+from dpsql.sql.allow import check, check_nodes
 from dpsql.sql.catalog import Catalog
+from dpsql.sql.grammar import RULES
 from dpsql.sql.join_clauses import joined_by
 from dpsql.sql.options import read_options
 from dpsql.sql.parameters import Params, check_all_used
@@ -70,10 +71,29 @@ def bind(statement: Statement, catalog: Catalog, params: Params = ()) -> Bound:
     return Bound(query, binder.whole.options)
 
 
+def bind_part(
+    statement: Statement, select: exp.Select, catalog: Catalog, params: Params
+) -> tuple[Bound, frozenset[str]]:
+    """The plan of one SELECT of a statement of several steps, and the parameters that it uses. The statement's words
+    are accounted for already. Raises a QueryRefused."""
+    part = replace(statement, select=select)
+    check_nodes(part, select, RULES.get)
+    binder = _Binder(plainly(part), catalog, params)
+    query = replace(binder.query(), computed_from=frozenset(binder.whole.computed_from))
+    return Bound(query, binder.whole.options), frozenset(binder.whole.used)
+
+
+def is_of_people(statement: Statement, select: exp.Select, catalog: Catalog, params: Params) -> bool:
+    """Whether an aggregating sub-query over people's rows makes rows of people again, one for each. Raises a
+    QueryRefused."""
+    return isinstance(_Binder(plainly(replace(statement, select=select)), catalog, params).inner(), People)
+
+
 class _Binder:
     """Follows FROM down to the tables and comes back with what each SELECT makes of them."""
 
     def __init__(self, statement: Statement, catalog: Catalog, params: Params) -> None:
+        assert isinstance(statement.select, exp.Select)  # what is more is taken apart before it is bound
         self.select = statement.select
         self.sql = statement.sql
         self.catalog = catalog
@@ -90,6 +110,10 @@ class _Binder:
         relation = self._bind(self.select, None, outermost=True)
         assert isinstance(relation, Answered)  # outermost rows of people are refused
         return relation.query
+
+    def inner(self) -> Relation:
+        """What the SELECT makes where it stands in another's FROM."""
+        return self._bind(self.select, None, joined=True)
 
     def _bind(
         self, select: exp.Expr, names: _Common | None, *, outermost: bool = False, joined: bool = False
@@ -225,6 +249,7 @@ class _Binder:
                 hint="Write SELECT COUNT(*) FROM table."
                 if outer
                 else "Write constants where they are used, not in a table.",
+                about={"no FROM": ""},
             )
         joins = select.args.get("joins") or []
         first = self._item(clause.this, names, alone=not joins)

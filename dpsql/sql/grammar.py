@@ -18,9 +18,10 @@ from dpsql.sql.spellings import AGGREGATE_NODES, NODES
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Arguments that are read, and words of the text that the node may have been written with, each once."""
+    """Arguments that are read (None: whatever there is), and words of the text that the node may have been written
+    with, each once."""
 
-    args: frozenset[str]
+    args: frozenset[str] | None
     words: tuple[str, ...] = ()
 
 

@@ -48,15 +48,16 @@ class Statement:
     """One parsed SELECT, its own text and words, and whether EXPLAIN PRIVACY stood before it."""
 
     sql: str
-    select: exp.Select
+    select: exp.Query
     explain: bool
     tokens: tuple[Token, ...] = ()
     goal: Goal | None = None
     """WITHIN 5 CONFIDENCE 95 at the end of the text."""
 
 
-def parse(sql: object) -> Statement:
-    """Parse one query. Raises SQLSyntaxError for malformed text, UnsupportedSQL for other statements."""
+def parse(sql: object, *, several: bool = False) -> Statement:
+    """Parse one query: a SELECT, or with `several` set operations too. Raises SQLSyntaxError for malformed text,
+    UnsupportedSQL for other statements."""
     if not isinstance(sql, str):
         raise SQLSyntaxError(f"the query must be text, got {type(sql).__name__}.")
     if len(sql) > MOST_CHARACTERS:
@@ -69,7 +70,7 @@ def parse(sql: object) -> Statement:
     if explain:  # blanked here, so that places stay: the tokenizer would make one opaque command of it
         sql = " " * explain.end() + sql[explain.end() :]
     tokens, goal = _goal(sql, _tokens(sql))
-    return Statement(sql, _select(sql, tokens), explain is not None, tuple(tokens), goal)
+    return Statement(sql, _select(sql, tokens, several=several), explain is not None, tuple(tokens), goal)
 
 
 def _goal(sql: str, tokens: list[Token]) -> tuple[list[Token], Goal | None]:
@@ -187,7 +188,7 @@ def _check_pair(sql: str, before: Token | None, token: Token) -> None:
         raise SQLSyntaxError(f'something is missing before "{token.text}".', span=_at(sql, token))
 
 
-def _select(sql: str, tokens: list[Token]) -> exp.Select:
+def _select(sql: str, tokens: list[Token], *, several: bool) -> exp.Query:
     if tokens[0].token_type not in _QUERIES:
         raise _no_select(sql, tokens[0])
     try:
@@ -200,7 +201,7 @@ def _select(sql: str, tokens: list[Token]) -> exp.Select:
         raise SQLSyntaxError("the text cannot be understood as a query.") from None
     _check_signs(sql, tokens)
     tree = trees[0] if len(trees) == 1 else None
-    if not isinstance(tree, exp.Select):
+    if not isinstance(tree, exp.Select) and not (several and isinstance(tree, exp.Query)):
         raise _no_plain_select(sql, tokens, tree)
     return tree
 

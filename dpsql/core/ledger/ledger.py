@@ -196,18 +196,21 @@ class Ledger(SharedBook):
             self.give_up(key)
             raise
 
-    def keep(self, key: str, payload: bytes, charge: Entry | None = None, *, claimed: bool = False) -> bool:
-        """Keep a released answer under a key. Free. charge: what paid for it, for one answer; claimed: with `claim`.
+    def keep(
+        self, key: str, payload: bytes, charge: Entry | None = None, *, claimed: bool = False, slot: int = 0
+    ) -> bool:
+        """Keep a released answer under a key. Free. charge: what paid for it, for one answer in each slot; claimed:
+        with `claim`, or by one who gives way to whoever was first.
 
         False, and nothing kept, where that charge has its answer, or where somebody took over the claim and was first:
         then this draw is discarded, and what is kept is shown in its place. So of all who claimed a question one answer
-        is shown, and of one charge never two."""
+        is shown, and of one slot of a charge never two."""
         paid = None if charge is None else charge.number
         with self._writing():
             last, _ = self._state.answers.get(key, (0, ""))
-            first = paid not in self._state.paid and not (claimed and paid is not None and last > paid)
+            first = (paid, slot) not in self._state.slots and not (claimed and paid is not None and last > paid)
             if first:
-                number = self._append(Answer(self._now(), key, ledger_text.digest_of(payload), paid))
+                number = self._append(Answer(self._now(), key, ledger_text.digest_of(payload), paid, slot))
                 self._store.keep(number, payload)
         self._made.pop((threading.get_ident(), key), None)
         return first

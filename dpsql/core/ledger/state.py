@@ -73,6 +73,7 @@ class State:
         self.charges = Charges()
         self.answers: dict[str, tuple[int, str]] = {}
         self.paid: dict[int, tuple[int, str]] = {}  # charges that have their answer: its line and hash
+        self.slots: set[tuple[int | None, int]] = set()  # and which of their answers
         self.claims: dict[str, HeldClaim] = {}  # those that have no answer yet
         self.units: dict[str, TableUnit] = {}
         self.last = Last(0, ledger_text.first_hash(rules.text), rules.format)
@@ -156,6 +157,7 @@ class State:
                 self.claims.pop(line.key, None)
                 if line.charge is not None:
                     self.paid[line.charge] = (number, line.digest)
+                    self.slots.add((line.charge, line.slot))
             elif isinstance(line, Dropped):
                 late_first = reversed(self.claims.items())  # it is a late one mostly
                 dropped = next((key for key, held in late_first if held.number == line.claim), None)

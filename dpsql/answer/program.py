@@ -1,0 +1,104 @@
+"""The answer of a statement of several steps, and what is said of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from dpsql.answer.explain import Explanation
+from dpsql.answer.result import Result
+from dpsql.core.cost import FREE, Cost
+from dpsql.core.loss import Allowance
+
+if TYPE_CHECKING:
+    from dpsql.release.release import Release
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgramExplanation(Explanation):
+    """How a statement of several steps is answered: its releases, each with its share, and the SQL over what they show,
+    which costs nothing. `release` is the first of them."""
+
+    releases: tuple[Release, ...] = ()
+    sql: str = ""
+
+    @property
+    def each(self) -> tuple[Explanation, ...]:
+        """The explanation of each release."""
+        return tuple(Explanation(release) for release in self.releases)
+
+    @property
+    def cost(self) -> Cost:
+        """What all releases cost together."""
+        return sum((release.cost for release in self.releases), FREE)
+
+    @property
+    def price(self) -> str:
+        """The cost in words, in the coin that was asked for."""
+        rho = any(release.allowed.rho is not None and release.cost.rho for release in self.releases)
+        return str(Allowance(None, self.cost.delta, self.cost.rho)) if rho else str(self.cost)
+
+    @property
+    def plan(self) -> str:
+        """The plans, outermost operator first, one after the other, and the SQL over them."""
+        return "\n".join([*(each.plan for each in self.each), self.sql])
+
+    def to_dict(self) -> dict[str, Any]:
+        """`steps`: what `Explanation.to_dict` says of each release; `sql`: what is computed of their answers;
+        `epsilon`, `delta` and `rho` of all together."""
+        cost = self.cost
+        return {
+            "epsilon": None if cost.epsilon is None else float(cost.epsilon),
+            "delta": float(cost.delta),
+            "rho": float(cost.rho),
+            "steps": [each.to_dict() for each in self.each],
+            "sql": self.sql,
+        }
+
+    def __str__(self) -> str:
+        count = len(self.releases)
+        lines = [f"{count} release{'' if count == 1 else 's'}, {self.price} together, and SQL over what they show"]
+        for number, each in enumerate(self.each, start=1):
+            lines += [f"release {number} of {count}:", *(f"  {line}" for line in str(each).split("\n"))]
+        lines += ["then, free, over these answers alone:", f"  {self.sql}"]
+        return "\n".join([*lines, *([str(self.left)] if self.left is not None else [])])
+
+    __repr__ = __str__
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class ProgramResult(Result):
+    """The answer of SQL over releases. `answers` are those of the releases, with their intervals."""
+
+    answers: tuple[Result, ...] = ()
+    program: ProgramExplanation | None = None
+
+    @property
+    def loss(self) -> Cost:
+        """What all releases cost together, when they were drawn."""
+        return self.explanation.cost
+
+    @property
+    def price(self) -> str:
+        """The cost in words."""
+        return self.explanation.price
+
+    @property
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """The clip bounds that the releases chose themselves."""
+        return {name: held for each in self.answers for name, held in each.bounds.items()}
+
+    @property
+    def explanation(self) -> ProgramExplanation:
+        """What was done and at what cost."""
+        assert self.program is not None  # set by whoever makes one
+        return self.program
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The lines below the table: what is said of the releases, how it was computed of them, and what was spent."""
+        below = [note for each in self.answers for note in each.notes[:-1]]
+        count = len(self.answers)
+        over = "1 answer" if count == 1 else f"{count} answers"
+        computed = f"computed by SQL over {over} (.answers has their intervals); no interval of the noise is known"
+        return (*dict.fromkeys([*below, computed]), *(f"note: {each}" for each in self.warnings), self.footer)

@@ -1,0 +1,48 @@
+"""A statement of several steps: releases, in order of need, and SQL over what they showed."""
+
+from __future__ import annotations
+
+from dpsql.plan.expressions import Literal
+from dpsql.plan.options import Options
+from dpsql.plan.query import Query
+from dpsql.schema.columns import TableSchema, Type
+from dpsql.schema.frozen import dataclass
+
+
+@dataclass(frozen=True)
+class StepColumn:
+    """A column of a release as SQL above reads it: an output of its query, as it is shown, or `unrounded`, as HAVING
+    reads it."""
+
+    name: str
+    type: Type
+    output: int
+    unrounded: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """One release: its query, what its clause says, and the relation that SQL above knows it by."""
+
+    query: Query
+    options: Options | None
+    relation: str
+    columns: tuple[StepColumn, ...]
+
+    @property
+    def most(self) -> int | None:
+        """How many rows it shows at most, by its text; None where its groups are private, and no LIMIT says it."""
+        cells, limit = self.query.plan.public_cells, self.query.finish.limit
+        known = [each for each in (cells, limit) if each is not None]
+        return min(known) if known else None
+
+
+@dataclass(frozen=True)
+class Program:
+    """Releases and the SQL over them. public: relations of the text that are public tables, by the names that the SQL
+    has for them; parameters: values that it reads, by name."""
+
+    steps: tuple[Step, ...]
+    public: tuple[tuple[str, TableSchema], ...]
+    sql: str
+    parameters: tuple[tuple[str, Literal], ...] = ()

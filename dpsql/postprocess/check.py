@@ -1,0 +1,114 @@
+"""The statement as DuckDB itself reads it, held against the lists of `words`.
+
+What is checked is DuckDB's own tree of the very text that runs: its functions by the names that it looks up, its
+relations, its types. Whatever has a class or a type that is not listed, a name that is no frame's, a sample, a version
+or a database is refused. Nothing is skipped: every object of the tree is visited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from dpsql.errors import UnknownTable, UnsupportedSQL
+from dpsql.postprocess.words import (
+    AGGREGATES,
+    EXPRESSIONS,
+    FUNCTIONS,
+    NODES,
+    READS_SURROUNDINGS,
+    TABLE_FUNCTIONS,
+    TYPES,
+    WINDOWS,
+)
+
+Tree = dict[str, Any]
+OVER_ANSWERS = "SQL over answers"
+
+
+def check(tree: Tree, frames: Collection[str]) -> None:
+    """Refuse a tree that holds what is not listed. frames: the folded names of all relations. Raises UnsupportedSQL,
+    UnknownTable."""
+    names = {*frames, *(name.casefold() for name in _common(tree))}
+    for node in _objects(tree):
+        kind, word = node.get("class"), node.get("type")
+        if isinstance(kind, str):
+            _check_expression(node, kind, word)
+        elif isinstance(word, str) and word not in NODES:
+            raise UnsupportedSQL(f"{_shown(word)} is not supported in {OVER_ANSWERS}.")
+        elif word == "BASE_TABLE":
+            _check_table(node, names)
+        elif word == "TABLE_FUNCTION":
+            _check_call(node["function"], TABLE_FUNCTIONS, "table function")
+        for clause, said in (("sample", "TABLESAMPLE"), ("at_clause", "AT"), ("ranking_expression", "NEAREST")):
+            if node.get(clause) is not None:
+                raise UnsupportedSQL(f"{said} is not supported in {OVER_ANSWERS}.")
+
+
+def _objects(tree: Any) -> Iterator[Tree]:
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            yield node
+            waiting.extend(node.values())
+        elif isinstance(node, list):
+            waiting.extend(node)
+
+
+def _common(tree: Tree) -> Iterator[str]:
+    """The names of common table expressions."""
+    for node in _objects(tree):
+        for entry in (node.get("cte_map") or {}).get("map", ()):
+            yield entry["key"]
+
+
+def _check_expression(node: Tree, kind: str, word: Any) -> None:
+    if word not in EXPRESSIONS.get(kind, ()):
+        raise UnsupportedSQL(f"{_shown(str(word))} is not supported in {OVER_ANSWERS}.")
+    if kind == "FUNCTION":
+        _check_call(node, FUNCTIONS, "function")
+        if node.get("export_state"):
+            raise UnsupportedSQL(f"EXPORT_STATE is not supported in {OVER_ANSWERS}.")
+    elif kind == "WINDOW":
+        _check_call(node, {**AGGREGATES, **WINDOWS}, "window function")
+    elif kind == "TYPE":
+        _check_unqualified(node)
+        if str(node["type_name"]).upper() not in TYPES:
+            raise UnsupportedSQL(f"the type {_shown(node['type_name'])} is not supported in {OVER_ANSWERS}.")
+    elif kind == "COLUMN_REF":
+        names = node["column_names"]
+        if len(names) == 1 and names[0].casefold() in READS_SURROUNDINGS:
+            raise UnsupportedSQL(
+                f"{_shown(names[0])} is not supported in {OVER_ANSWERS}: an answer must not change with the clock or "
+                "the place."
+            )
+
+
+def _check_call(node: Tree, listed: Any, what: str) -> None:
+    _check_unqualified(node)
+    name, size = str(node["function_name"]).casefold(), len(node["arguments"])
+    if name not in listed:
+        raise UnsupportedSQL(f"the {what} {_shown(name)} is not supported in {OVER_ANSWERS}.")
+    if size not in listed[name]:
+        raise UnsupportedSQL(
+            f"the {what} {_shown(name)} with {size} argument{'' if size == 1 else 's'} is not supported in "
+            f"{OVER_ANSWERS}."
+        )
+
+
+def _check_unqualified(node: Tree) -> None:
+    if node.get("schema") or node.get("catalog") or len((node.get("qualified_name") or {}).get("path", ())) > 1:
+        raise UnsupportedSQL(f"a name with a database or schema before it is not supported in {OVER_ANSWERS}.")
+
+
+def _check_table(node: Tree, names: Collection[str]) -> None:
+    path = (node.get("qualified_name") or {}).get("path") or [node.get("table_name", "")]
+    if node.get("schema_name") or node.get("catalog_name") or len(path) > 1:
+        raise UnknownTable("a table is named by one word, without a database.")
+    if str(node["table_name"]).casefold() not in names or path != [node["table_name"]]:
+        raise UnknownTable(f'no table "{_shown(node["table_name"])}" here.')
+
+
+def _shown(word: str) -> str:
+    return " ".join(str(word).split())[:40].upper()

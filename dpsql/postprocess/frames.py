@@ -1,0 +1,119 @@
+"""Shown rows as columns: what goes into SQL over answers, and what comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from dpsql.errors import UnsupportedSQL
+from dpsql.plan.expressions import DTYPES, Vector, blank
+from dpsql.schema.calendar import day_number, microsecond_number
+from dpsql.schema.columns import Type
+from dpsql.schema.frozen import dataclass
+
+LARGEST = 2**63 - 1
+
+SQL_TYPES = {
+    Type.INTEGER: "BIGINT",
+    Type.REAL: "DOUBLE",
+    Type.BOOLEAN: "BOOLEAN",
+    Type.TEXT: "VARCHAR",
+    Type.DATE: "DATE",
+    Type.TIMESTAMP: "TIMESTAMP",
+}
+
+
+@dataclass(frozen=True)
+class Header:
+    """The columns of a relation, before there are rows: names and types in order. `most`: how many rows there can be;
+    `ordered`: its rows stay in the order in which they are given, where nothing orders them anew."""
+
+    name: str
+    columns: tuple[tuple[str, Type], ...]
+    most: int
+    ordered: bool = False
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Rows that are shown: a name, type and vector for each column, all of one length."""
+
+    names: tuple[str, ...]
+    types: tuple[Type, ...]
+    vectors: tuple[Vector, ...]
+
+    def __len__(self) -> int:
+        return len(self.vectors[0]) if self.vectors else 0
+
+
+def array_of(kind: Type, vector: Vector) -> Any:
+    """A column as DuckDB reads it: NumPy's, masked where it is NULL; days and microseconds as integers. Raises
+    OverflowError for a whole number that no 64 bits hold."""
+    values, gone = vector.values, ~vector.where_valid()
+    if kind is Type.TEXT:
+        cells = [None if lost else str(cell) for cell, lost in zip(values.tolist(), gone.tolist(), strict=True)]
+        texts: Any = np.empty(len(cells), dtype=object)
+        texts[:] = cells
+        return texts
+    if kind is Type.REAL:
+        reals = values.astype(np.float64)
+        return np.ma.masked_array(reals, mask=gone | np.isnan(reals))
+    if kind is Type.BOOLEAN:
+        return np.ma.masked_array(values.astype(np.bool_), mask=gone)
+    if values.dtype == object:
+        numbers = [0 if lost else int(cell) for cell, lost in zip(values.tolist(), gone.tolist(), strict=True)]
+        values = np.array(numbers, dtype=np.int64)  # raises OverflowError
+    return np.ma.masked_array(values.astype(np.int64), mask=gone)
+
+
+_WHOLE = tuple(
+    f"{sign}{size}" for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+)
+_KINDS: dict[str, Type] = {
+    "BOOLEAN": Type.BOOLEAN,
+    "VARCHAR": Type.TEXT,
+    "DATE": Type.DATE,
+    "TIMESTAMP": Type.TIMESTAMP,
+    "TIMESTAMP_S": Type.TIMESTAMP,
+    "TIMESTAMP_MS": Type.TIMESTAMP,
+    "DOUBLE": Type.REAL,
+    "FLOAT": Type.REAL,
+    '"NULL"': Type.INTEGER,
+    **dict.fromkeys(_WHOLE, Type.INTEGER),
+}
+
+
+def type_of(name: str, sql_type: str) -> Type:
+    """The type of an outermost column. Raises UnsupportedSQL for one that no column here has."""
+    kind = Type.REAL if sql_type.startswith("DECIMAL(") else _KINDS.get(sql_type)
+    if kind is None:
+        raise UnsupportedSQL(
+            f'the column "{name}" of the answer would be of the type {sql_type[:40]}, which no column here has.',
+            hint="Lists, structures, times and intervals stand inside: take a part, or CAST it AS TEXT.",
+        )
+    return kind
+
+
+def vector_of_cells(kind: Type, cells: Sequence[Any]) -> Vector:
+    """Cells as DuckDB gives them, as a column of this type; NaN is NULL."""
+    values = [None if cell is None or cell != cell else _plain(kind, cell) for cell in cells]  # noqa: PLR0124 - NaN
+    valid = np.array([value is not None for value in values], dtype=bool)
+    filled: list[Any] = [blank(kind) if value is None else value for value in values]
+    whole = kind is Type.INTEGER and any(abs(value) > LARGEST for value in filled)
+    column: Any = np.empty(len(filled), dtype=object if whole else DTYPES[kind])
+    column[:] = filled
+    return Vector(column, None if valid.all() else valid)
+
+
+def _plain(kind: Type, cell: Any) -> Any:
+    if kind is Type.DATE:
+        return day_number(cell if type(cell) is date else date.fromisoformat(str(cell)[:10]))
+    if kind is Type.TIMESTAMP:
+        return microsecond_number(cell if isinstance(cell, datetime) else datetime.fromisoformat(str(cell)))
+    if kind is Type.REAL:
+        return float(cell) if isinstance(cell, Decimal) else cell
+    return cell

@@ -1,0 +1,228 @@
+"""The locked DuckDB that runs SQL over answers: in memory, one thread, without files, network, Python's variables or
+settings of its own, and with nothing in it but the frames of the statement at hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dpsql.errors import InternalError, NotComputed, SQLSyntaxError, UnsupportedSQL
+from dpsql.postprocess.check import OVER_ANSWERS, check
+from dpsql.postprocess.frames import SQL_TYPES, Frame, Header, array_of, type_of, vector_of_cells
+from dpsql.postprocess.work import check_work
+from dpsql.schema.columns import Type
+from dpsql.schema.frozen import dataclass
+
+if TYPE_CHECKING:
+    import duckdb
+
+MEMORY = "512MB"
+SECONDS = 30.0
+"""How long a statement may take."""
+
+CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": "false",
+    "python_enable_replacements": "false",
+    "python_scan_all_frames": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_unsigned_extensions": "false",
+    "temp_directory": "",
+    "threads": "1",
+    "memory_limit": MEMORY,
+    "pandas_analyze_sample": "0",
+}
+SETTINGS = (
+    "SET TimeZone = 'UTC'",
+    "SET enable_progress_bar = false",
+    "SET error_on_division_by_zero = false",
+    "SET ieee_floating_point_ops = true",
+    "SET lock_configuration = true",
+)
+
+Made = TypeVar("Made")
+Params = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """SQL over frames: its text as it runs, the relations that it may name, and its output's names and types, as it was
+    bound over relations of no row."""
+
+    sql: str
+    headers: tuple[Header, ...]
+    names: tuple[str, ...]
+    types: tuple[Type, ...]
+
+
+def bound(sql: str, headers: Sequence[Header], params: Params | None = None) -> Statement:
+    """The statement, checked and bound over relations of no row. Raises a QueryRefused."""
+    given = dict(params or {})
+
+    def of(connection: duckdb.DuckDBPyConnection) -> Statement:
+        tree = _tree(connection, sql)
+        check(tree, frozenset(each.name.casefold() for each in headers))
+        check_work(tree, {each.name.casefold(): each.most for each in headers})
+        for each in headers:
+            connection.execute(_created(each))
+        columns = connection.execute(f"DESCRIBE {sql}", given).fetchall()
+        connection.execute(sql, given).fetchall()
+        names = tuple(column[0] for column in columns)
+        return Statement(sql, tuple(headers), names, tuple(type_of(name, kind) for name, kind, *_ in columns))
+
+    with _refusing():
+        return _with_connection(of)
+
+
+def run(statement: Statement, frames: Mapping[str, Frame], params: Params | None = None) -> Frame:
+    """The rows of a statement over the rows of its relations. Raises NotComputed, and UnsupportedSQL where there are
+    more of them than its text allows."""
+    given, sizes = dict(params or {}), {name.casefold(): len(frame) for name, frame in frames.items()}
+
+    def of(connection: duckdb.DuckDBPyConnection) -> Frame:
+        check_work(_tree(connection, statement.sql), sizes)
+        for header in statement.headers:
+            _fill(connection, header, frames[header.name])
+        with _interrupted(connection):
+            rows = connection.execute(statement.sql, given).fetchall()
+        columns = list(zip(*rows, strict=True)) if rows else [()] * len(statement.names)
+        vectors = tuple(vector_of_cells(kind, cells) for kind, cells in zip(statement.types, columns, strict=True))
+        return Frame(statement.names, statement.types, vectors)
+
+    failed = ""
+    try:
+        return _with_connection(of)
+    except UnsupportedSQL as refusal:
+        failed = refusal.message
+    except Exception as error:  # noqa: BLE001 - its own words could quote a cell
+        failed = _FAILURES.get(type(error).__name__, type(error).__name__)
+    raise NotComputed(f"the SQL over these answers failed on what they showed: {failed.rstrip('.')}.")
+
+
+_FAILURES = {
+    "ConversionException": "a value could not be cast",
+    "OutOfRangeException": "a number is out of range",
+    "OverflowError": "a whole number is larger than 64 bits hold",
+    "InterruptException": f"it took longer than {SECONDS:.0f} seconds",
+    "OutOfMemoryException": f"it needed more than {MEMORY} of memory",
+}
+
+
+def _tree(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
+    """DuckDB's own tree of a text. Raises SQLSyntaxError, UnsupportedSQL."""
+    ((text,),) = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()
+    tree: dict[str, Any] = json.loads(text)
+    if tree.get("error"):
+        raise SQLSyntaxError(f"{OVER_ANSWERS} cannot be understood: {_first_line(str(tree.get('error_message')))}.")
+    if len(tree["statements"]) != 1:
+        raise UnsupportedSQL("one query at a time: the text holds several statements.")
+    return tree
+
+
+def _created(header: Header) -> str:
+    columns = ", ".join(f"{quoted(name)} {SQL_TYPES[kind]}" for name, kind in header.columns)
+    return f"CREATE TEMP TABLE {quoted(header.name)} ({columns})"
+
+
+_READ = {Type.DATE: "DATE '1970-01-01' + {}::INTEGER", Type.TIMESTAMP: "make_timestamp({}::BIGINT)"}
+
+
+def _fill(connection: duckdb.DuckDBPyConnection, header: Header, frame: Frame) -> None:
+    """A table of the frame's rows: in order of all columns, NULL last, or in their own."""
+    connection.execute(_created(header))
+    if not len(frame):
+        return
+    arrays = {
+        f"c{place}": array_of(kind, vector)
+        for place, ((_, kind), vector) in enumerate(zip(header.columns, frame.vectors, strict=True))
+    }
+    items = [_READ.get(kind, "{}").format(f"c{place}") for place, (_, kind) in enumerate(header.columns)]
+    order = "" if header.ordered else " ORDER BY ALL"
+    connection.register(_HANDED, arrays)
+    try:
+        connection.execute(f"INSERT INTO {quoted(header.name)} SELECT {', '.join(items)} FROM {_HANDED}{order}")
+    finally:
+        connection.unregister(_HANDED)
+
+
+_HANDED = "__handed_in"
+
+
+def quoted(name: str) -> str:
+    """A name as DuckDB reads it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+# The connection, which is kept: one statement at a time, and its relations are gone before the next.
+
+
+def opened() -> duckdb.DuckDBPyConnection:
+    """A new instance, locked."""
+    import duckdb
+
+    connection = duckdb.connect(":memory:", config=CONFIG)
+    for setting in SETTINGS:
+        connection.execute(setting)
+    return connection
+
+
+_lock = threading.Lock()
+_kept: dict[int, duckdb.DuckDBPyConnection] = {}
+"""By process: a fork has none of its parent's."""
+
+
+def _with_connection(work: Callable[[duckdb.DuckDBPyConnection], Made]) -> Made:
+    """Work on the kept connection; it is dropped unless its relations could be taken away."""
+    with _lock:
+        connection = _kept.pop(os.getpid(), None) or opened()
+        try:
+            return work(connection)
+        finally:
+            if _emptied(connection):
+                _kept[os.getpid()] = connection
+
+
+def _emptied(connection: duckdb.DuckDBPyConnection) -> bool:
+    try:
+        tables = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        for (name,) in tables:
+            connection.execute(f"DROP TABLE {quoted(name)}")
+    except Exception:  # noqa: BLE001 - whatever it is, another takes its place
+        return False
+    return True
+
+
+@contextmanager
+def _interrupted(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Stops what takes too long."""
+    timer = threading.Timer(SECONDS, connection.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """DuckDB's own refusals of a text, as ours. They are about the text: there was no row."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        message = _first_line(str(error))
+        raise UnsupportedSQL(f"{OVER_ANSWERS} is not accepted by DuckDB, which runs it: {message}") from None
+    except KeyError as error:  # its tree is of another form than we know
+        raise InternalError(f"DuckDB's tree has no {error}.", hint="Please report it.") from None
+
+
+def _first_line(message: str) -> str:
+    line = message.split("\n", maxsplit=1)[0].strip()
+    return (line.partition("Error: ")[2] or line)[:200].rstrip(".") + "."

@@ -1,0 +1,219 @@
+"""How much a statement can make, by its text: rows of each relation, and the size of a value in them.
+
+DuckDB's limits of time and memory do not stop every function, so what is large by its text is refused. `most rows` of a
+query is the product over what stands in its FROM, the sum over UNION; `width` of a value, in characters or elements,
+follows from its parts: a sum over arguments, a product where one says how often another is taken. Names are not
+resolved: a column is as wide as the widest value of the relations that its SELECT reads. Both are upper bounds as long
+as cells are at most `CELL` wide; a statement is small if they are, and those of its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from dpsql.errors import UnsupportedSQL
+
+MOST_ROWS = 10**7
+"""Rows that a relation may have on the way, by the sizes of what it is made of."""
+MOST_SERIES = 10**6
+"""Numbers of one generate_series or range."""
+MOST_WIDTH = 10**6
+"""Characters or elements of a value."""
+MOST_MADE = 10_000
+"""Characters of a text that repeat, lpad or rpad makes."""
+CELL = 100
+
+Tree = dict[str, Any]
+Size = tuple[int, int]
+"""Rows, and the width of a value."""
+
+_TAKEN = {"repeat", "lpad", "rpad"}
+_SERIES = {"range", "generate_series"}
+_REPLACING = {"replace", "regexp_replace", "translate", "overlay"}
+_MAPPING = {"list_transform", "array_transform", "list_apply", "array_apply", "apply"}
+_GATHERING = {"array_agg", "list", "string_agg", "group_concat", "listagg", "histogram", "mode"}
+_FIXED = {"md5", "sha1", "sha256", "count", "count_star", "length", "len", "typeof", "hash"}
+
+
+def check_work(tree: Tree, rows: Mapping[str, int]) -> None:
+    """Refuse a statement that could make too much. rows: of each frame, by folded name. Raises UnsupportedSQL."""
+    for statement in tree["statements"]:
+        _Work({name: (size, CELL) for name, size in rows.items()}).query(statement["node"])
+
+
+class _Work:
+    """The sizes of what the names in sight stand for."""
+
+    def __init__(self, sizes: Mapping[str, Size]) -> None:
+        self.sizes = dict(sizes)
+
+    def query(self, node: Tree) -> Size:
+        inner = _Work(self.sizes)
+        for entry in (node.get("cte_map") or {}).get("map", ()):
+            inner.sizes[entry["key"].casefold()] = inner.query(entry["value"]["query_node"])
+        if node["type"] == "SET_OPERATION_NODE":
+            parts = [inner.query(each) for each in node["children"]]
+            size = _checked(sum(rows for rows, _ in parts), max(width for _, width in parts))
+        elif node["type"] == "SELECT_NODE":
+            size = inner.select(node)
+        else:
+            raise UnsupportedSQL(f"{node['type'][:40]} is not supported in SQL over answers.")
+        return inner.modified(node, size)
+
+    def select(self, node: Tree) -> Size:
+        rows, width = self.relation(node["from_table"])
+        rest = {key: each for key, each in node.items() if key not in ("from_table", "cte_map", "modifiers")}
+        wide = max([width, *(self.width(each, (rows, width)) for each in node["select_list"])])
+        self.width({key: each for key, each in rest.items() if key != "select_list"}, (rows, width))
+        sets = max(1, len(node.get("group_sets") or ()))
+        return _checked(rows * sets * self.unnested(node["select_list"], (rows, width)), wide)
+
+    def unnested(self, items: Any, size: Size) -> int:
+        """How many rows UNNEST in the SELECT list makes of one."""
+        calls = [each for each in _functions(items) if each["function_name"].casefold() == "unnest"]
+        times = 1
+        for each in calls:
+            times *= max(1, self.width(each["arguments"], size))
+        return times
+
+    def modified(self, node: Tree, size: Size) -> Size:
+        rows, width = size
+        for each in node.get("modifiers") or ():
+            self.width({key: part for key, part in each.items() if key != "limit"}, size)
+            most = _constant(each.get("limit"))
+            if each.get("limit_type") == "ROW_COUNT" and most is not None:
+                rows = min(rows, max(most, 0))
+        return rows, width
+
+    def relation(self, node: Tree) -> Size:
+        kind = node["type"]
+        if kind == "EMPTY":
+            return 1, 1
+        if kind == "BASE_TABLE":
+            return self.sizes.get(node["table_name"].casefold(), (MOST_ROWS, CELL))
+        if kind == "SUBQUERY":
+            return self.query(node["subquery"]["node"])
+        if kind == "JOIN":
+            left, right = self.relation(node["left"]), self.relation(node["right"])
+            size = _checked(left[0] * right[0], max(left[1], right[1]))
+            if node.get("condition") is not None:
+                self.width(node["condition"], size)
+            return size
+        if kind == "EXPRESSION_LIST":
+            return _checked(len(node["values"]), max(1, self.width(node["values"], (1, 1))))
+        if kind == "TABLE_FUNCTION":
+            width = self.width(node["function"]["arguments"], (1, 1))
+            if node["function"]["function_name"].casefold() in _SERIES:
+                return _series(node["function"]), 1
+            return _checked(width, width)
+        raise UnsupportedSQL(f"{kind[:40]} is not supported in SQL over answers.")
+
+    def width(self, node: Any, size: Size) -> int:
+        """How wide a value can be, of rows of this size; of several, all together."""
+        if isinstance(node, list):
+            return min(MOST_WIDTH + 1, sum(self.width(each, size) for each in node))
+        if not isinstance(node, dict):
+            return 0
+        kind = node.get("class")
+        if kind in ("COLUMN_REF", "LAMBDA_REF", "STAR"):
+            return size[1]
+        if kind == "CONSTANT":
+            return len(str((node.get("literal") or {}).get("text", node.get("value") or "")))
+        if kind == "PARAMETER":
+            return CELL
+        if kind == "SUBQUERY":
+            rows, width = self.query(node["subquery"]["node"])
+            _checked(size[0] * rows, 1)
+            return width + self.width(node.get("child"), size)
+        if kind in ("FUNCTION", "WINDOW"):
+            return self.call(node, size)
+        return _checked(1, self.width([each for key, each in node.items() if key != "type_expr"], size))[1]
+
+    def call(self, node: Tree, size: Size) -> int:
+        name, arguments = node["function_name"].casefold(), [_argument(each) for each in node["arguments"]]
+        widths = [self.width(each, size) for each in arguments]
+        rest = {key: each for key, each in node.items() if key != "arguments"}
+        self.width(list(rest.values()), size)
+        if name in _SERIES:
+            return _series(node)
+        if name in _TAKEN:
+            most = _constant(arguments[1])
+            if most is None or most > MOST_MADE or (name == "repeat" and max(most, 0) * widths[0] > MOST_MADE * CELL):
+                raise UnsupportedSQL(
+                    f"{name.upper()} makes texts of a constant size of at most {MOST_MADE:,} characters in SQL over "
+                    "answers."
+                )
+            return _checked(1, widths[0] * max(most, 1) if name == "repeat" else max(widths[0], most))[1]
+        if name in _REPLACING:
+            return _checked(1, (widths[0] + 1) * max(1, *widths[1:]))[1]
+        if name in _MAPPING:
+            # What the lambda says is as wide for each element as its text makes it, of a list that is its column.
+            return _checked(1, widths[0] * max(1, self.width(arguments[1], (size[0], max(size[1], widths[0])))))[1]
+        if name in _GATHERING:
+            return _checked(1, size[0] * sum(widths))[1]
+        return 1 if name in _FIXED else _checked(1, sum(widths))[1]
+
+
+def _argument(node: Any) -> Any:
+    return node["expression"] if isinstance(node, dict) and "expression" in node else node
+
+
+def _functions(node: Any) -> list[Tree]:
+    """The calls of an expression, those of its sub-queries apart."""
+    if isinstance(node, list):
+        return [each for part in node for each in _functions(part)]
+    if not isinstance(node, dict) or node.get("class") == "SUBQUERY":
+        return []
+    own = [node] if node.get("class") == "FUNCTION" else []
+    return own + [each for part in node.values() for each in _functions(part)]
+
+
+def _series(node: Tree) -> int:
+    """How many values a series has. Raises UnsupportedSQL where that is not said by constants, or too many."""
+    name = node["function_name"].upper()
+    ends = [_constant(_argument(each)) for each in node["arguments"]]
+    if any(each is None for each in ends) or not ends:
+        _refuse_series(name)
+    start, stop, step = (0, ends[0], 1) if len(ends) == 1 else (ends[0], ends[1], ends[2] if len(ends) == 3 else 1)
+    assert start is not None
+    assert stop is not None
+    assert step is not None
+    rows = abs(stop - start) // max(1, abs(step)) + 1
+    if rows > MOST_SERIES:
+        _refuse_series(name)
+    return rows
+
+
+def _refuse_series(name: str) -> NoReturn:
+    raise UnsupportedSQL(
+        f"{name} takes whole constants in SQL over answers, and makes at most {MOST_SERIES:,} values.",
+        hint=f"Write {name}(1, 12); a calendar is DATE '2025-01-01' + i of {name}(0, 364) AS t(i).",
+    )
+
+
+def _constant(node: Any) -> int | None:
+    """A whole number that stands in the text."""
+    if not isinstance(node, dict):
+        return None
+    if node.get("class") == "FUNCTION" and node["function_name"] == "-" and len(node["arguments"]) == 1:
+        inner = _constant(_argument(node["arguments"][0]))
+        return None if inner is None else -inner
+    literal = node.get("literal") if node.get("class") == "CONSTANT" else None
+    text = str((literal or {}).get("text", ""))
+    return int(text) if literal and literal.get("kind") == "INTEGER" and text.isdecimal() else None
+
+
+def _checked(rows: int, width: int) -> Size:
+    if rows > MOST_ROWS:
+        raise UnsupportedSQL(
+            f"SQL over answers may make at most {MOST_ROWS:,} rows on the way, and this could make more: sizes of "
+            "relations in one FROM multiply.",
+            hint="Cut the answers by LIMIT, or join fewer of them.",
+        )
+    if width > MOST_WIDTH:
+        raise UnsupportedSQL(
+            f"SQL over answers may make values of at most {MOST_WIDTH:,} characters or elements, and this could make "
+            "larger ones."
+        )
+    return rows, width

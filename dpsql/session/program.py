@@ -1,0 +1,217 @@
+"""Statements of several steps: what each release may spend, what is shown to the SQL over them, and its answer.
+
+Shares are fixed before the first draw, by the text alone, and releases are charged together; so the whole is a
+sequential composition of losses that were fixed in advance. What stands above reads released values and public tables,
+which are all that it is handed: post-processing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dpsql.answer.program import ProgramExplanation, ProgramResult
+from dpsql.answer.result import Result, result_of
+from dpsql.core.cost import FREE, Cost
+from dpsql.core.ledger.account import Part
+from dpsql.core.loss import Allowance, show
+from dpsql.errors import InvalidPrivacyParameter, NotComputed
+from dpsql.plan.options import Options
+from dpsql.plan.program import Program, Step
+from dpsql.postprocess.frames import Frame, Header
+from dpsql.postprocess.machine import Statement, bound, run
+from dpsql.release.finish import Answer, finish, slot_vectors
+from dpsql.release.release import Release, Released
+from dpsql.schema.calendar import date_of, timestamp_of
+from dpsql.schema.columns import Type
+from dpsql.schema.frozen import dataclass
+from dpsql.session.public_data import PublicData
+from dpsql.sql.catalog import PublicValues
+
+UNSAID_ROWS = 1_000
+"""Rows that an answer of private groups is taken to have, until it is there."""
+
+Planned = Callable[[Step, Allowance], Release]
+
+
+@dataclass(frozen=True)
+class PreparedProgram:
+    """A statement of several steps, ready to run. `releases`: the different ones, in order of need; `places`: which of
+    them each step is; `finishes`: each step's own, of that one."""
+
+    program: Program
+    releases: tuple[Release, ...]
+    places: tuple[int, ...]
+    finishes: tuple[Release, ...]
+    statement: Statement
+    public: Mapping[str, Frame]
+    explain_only: bool
+
+    @property
+    def cost(self) -> Cost:
+        """What all of them cost together."""
+        return sum((each.cost for each in self.releases), FREE)
+
+    @property
+    def explanation(self) -> ProgramExplanation:
+        """What would be done, and at what cost."""
+        return ProgramExplanation(self.releases[0], releases=self.releases, sql=self.program.sql)
+
+
+def prepared_program(
+    program: Program,
+    planned: Planned,
+    allowance: Callable[[Options | None], Allowance],
+    public: PublicValues | None,
+) -> PreparedProgram:
+    """The releases of a program, each at its share, and the SQL over them, bound over answers of no row. Raises what
+    planning raises, and a QueryRefused."""
+    firsts: list[Step] = []
+    places: list[int] = []
+    for step in program.steps:
+        same = [at for at, each in enumerate(firsts) if _alike(each, step)]
+        places.append(same[0] if same else len(firsts))
+        firsts += [] if same else [step]
+    shares = allowances([each.options for each in firsts], allowance)
+    releases = tuple(planned(step, share) for step, share in zip(firsts, shares, strict=True))
+    finishes = tuple(_finishing(releases[at], step) for at, step in zip(places, program.steps, strict=True))
+    frames = _public_frames(program, public)
+    headers = [*map(_header, program.steps), *(_public_header(name, frame) for name, frame in frames.items())]
+    statement = bound(program.sql, headers, _values(program))
+    return PreparedProgram(program, releases, tuple(places), finishes, statement, frames, explain_only=False)
+
+
+def _alike(one: Step, other: Step) -> bool:
+    """Whether two steps release the same values, whatever is done with them."""
+    return (one.query.plan, one.options) == (other.query.plan, other.options)
+
+
+def _finishing(release: Release, step: Step) -> Release:
+    """The release with a step's own finish, which reads the same slots."""
+    if release.query.finish == step.query.finish:
+        return release
+    return replace(release, query=replace(release.query, finish=step.query.finish))
+
+
+def allowances(own: Sequence[Options | None], allowance: Callable[[Options | None], Allowance]) -> list[Allowance]:
+    """What each release may spend of what the statement may: its own words, and equal shares of the rest. Raises
+    InvalidPrivacyParameter."""
+    for options in own:
+        if options is not None:
+            allowance(options)  # what it says is within what the call allows
+    epsilons = [None if each is None else each.epsilon for each in own]
+    deltas = [None if each is None else each.delta for each in own]
+    said = sum((each for each in epsilons if each is not None), Fraction(0))
+    whole = allowance(Options(epsilon=said) if None not in epsilons else None)
+    if whole.rho is not None:
+        rhos = [whole.rho / len(own)] * len(own)
+        return [
+            Allowance(None, delta, rho) for delta, rho in zip(_shares(deltas, whole.delta, "delta"), rhos, strict=True)
+        ]
+    pairs = zip(_shares(epsilons, whole.pure, "epsilon"), _shares(deltas, whole.delta, "delta"), strict=True)
+    return [replace(whole, epsilon=epsilon, delta=delta) for epsilon, delta in pairs]
+
+
+def _shares(own: Sequence[Fraction | None], whole: Fraction, name: str) -> list[Fraction]:
+    own_sum = sum((each for each in own if each is not None), Fraction(0))
+    silent = sum(each is None for each in own)
+    if own_sum > whole or (silent and name == "epsilon" and own_sum == whole):
+        rest = "leaves nothing for the others" if own_sum == whole else f"is more than {show(whole)}"
+        raise InvalidPrivacyParameter(f"the {name} {show(own_sum)} that releases here say for themselves {rest}.")
+    return [(whole - own_sum) / silent if each is None else each for each in own]
+
+
+def parts_together(parts: Sequence[tuple[Part, ...]]) -> tuple[Part, ...]:
+    """The parts of one declared partition that hold whatever any of the releases reads; none where one reads all, or
+    they are of several. Each part is charged with everything, which is no less than what it costs."""
+    if not all(parts) or len({(each.table, each.column) for some in parts for each in some}) != 1:
+        return ()
+    return tuple(sorted({each for some in parts for each in some}))
+
+
+# What the SQL over answers is handed.
+
+
+def _header(step: Step) -> Header:
+    columns = tuple((each.name, each.type) for each in step.columns)
+    most = UNSAID_ROWS if step.most is None else step.most
+    return Header(step.relation, columns, most, ordered=bool(step.query.finish.order))
+
+
+def _public_header(name: str, frame: Frame) -> Header:
+    return Header(name, tuple(zip(frame.names, frame.types, strict=True)), len(frame))
+
+
+def _public_frames(program: Program, public: PublicValues | None) -> dict[str, Frame]:
+    if not isinstance(public, PublicData):
+        return {}
+    return {name: public.frame(schema) for name, schema in program.public}
+
+
+def _values(program: Program) -> dict[str, Any]:
+    shown = {Type.DATE: date_of, Type.TIMESTAMP: timestamp_of}
+    return {
+        name: literal.value
+        if literal.value is None or literal.type not in shown
+        else shown[literal.type](literal.value)  # type: ignore[arg-type]
+        for name, literal in program.parameters
+    }
+
+
+def frame_of(step: Step, release: Release, released: Released) -> Frame:
+    """The rows of a release as SQL above reads them."""
+    with np.errstate(all="ignore"):
+        answer = finish(release, released)
+        slots = slot_vectors(release, released)
+    vectors = []
+    for column in step.columns:
+        if column.unrounded:
+            slot: Any = release.query.finish.outputs[column.output].expr
+            vectors.append(slots[slot.index].at(answer.groups))
+        else:
+            vectors.append(answer.vectors[column.output])
+    return Frame(tuple(each.name for each in step.columns), tuple(each.type for each in step.columns), tuple(vectors))
+
+
+def result_of_program(
+    prepared: PreparedProgram,
+    released: Sequence[Released],
+    footer: str,
+    *,
+    notes: tuple[str, ...] = (),
+    replayed: bool = False,
+    again: str = "Ask again with other SQL over them: it is free.",
+) -> ProgramResult:
+    """The answer of a program, of what each of its releases gave. Raises NotComputed, which holds these."""
+    answers: list[Result] = []
+    frames = dict(prepared.public)
+    for place, step, release in zip(prepared.places, prepared.program.steps, prepared.finishes, strict=True):
+        settled = release.settled(released[place].bounds)
+        answers.append(result_of(settled, released[place], footer, replayed=replayed))
+        frames[step.relation] = frame_of(step, settled, released[place])
+    try:
+        rows = run(prepared.statement, frames, _values(prepared.program))
+    except NotComputed as error:
+        raise error.with_answers(tuple(answers), again) from None
+    whole = Answer(
+        rows.names,
+        rows.types,
+        rows.vectors,
+        np.arange(len(rows)),
+        (None,) * len(rows.names),
+    )
+    first = answers[0]
+    return ProgramResult(
+        whole,
+        first._release,
+        first._released,
+        footer,
+        notes,
+        replayed,
+        answers=tuple(answers),
+        program=prepared.explanation,
+    )

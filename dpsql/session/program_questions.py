@@ -1,0 +1,105 @@
+"""Statements of several steps, asked of a session: charged together, drawn one after the other, and then combined."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from dpsql.answer.result import Result
+from dpsql.core.cost import FREE
+from dpsql.core.ledger.exceeded import Asked
+from dpsql.executors.base import Engine, Store
+from dpsql.release.release import Release, Released
+from dpsql.session.contents import check_unchanged
+from dpsql.session.free_questions import FreeQuestions
+from dpsql.session.opening import Place
+from dpsql.session.quote import program_footer
+from dpsql.session.replay import Question
+from dpsql.session.run import run
+from dpsql.session.table_units import units_read
+
+if TYPE_CHECKING:
+    from dpsql.session.program import PreparedProgram
+
+
+class ProgramQuestions(FreeQuestions):
+    """The half of a Session that answers statements of several steps."""
+
+    _stores: dict[str, Store]
+    _engine: Engine
+    _unsaid: tuple[str, ...]
+    _place: Place
+
+    @abstractmethod
+    def _drawn(
+        self, release: Release, sql: str, question: Question | None, *, fresh: bool, plain: bool
+    ) -> tuple[Released, bool, tuple[str, ...]]:
+        """Charge and draw one release, or take what was drawn meanwhile: whether it was so, and notes."""
+
+    def _of_program(self, prepared: PreparedProgram, sql: str, *, fresh: bool, plain: bool) -> Result:
+        """The answer of a statement of several steps: those of its releases that were not answered before are charged
+        together, and drawn one after the other; what is computed of them is free."""
+        from dpsql.session.program import result_of_program  # it is loaded by then
+
+        releases, notes = prepared.releases, tuple[str, ...]()
+        questions = [self._question(each) for each in releases]
+        with ExitStack() as turns:
+            keys = {each.key: each for each in questions if each is not None and not fresh}
+            for _, question in sorted(keys.items()):  # in one order for all, so that nobody waits in a circle
+                turns.enter_context(self._replay.turn(question))
+            recalled = [None if fresh else self._replay.recall(*each) for each in zip(questions, releases, strict=True)]
+            missing = [place for place, each in enumerate(recalled) if each is None]
+            if len(missing) == 1:
+                (place,) = missing
+                drawn, replayed, notes = self._drawn(
+                    releases[place], sql, questions[place], fresh=fresh, plain=plain and len(releases) == 1
+                )
+                released = [drawn if each is None else each for each in recalled]
+                missing = [] if replayed else missing
+            else:
+                released, notes = self._drawn_together(releases, questions, recalled, sql, fresh=fresh)
+        paid = [releases[place] for place in missing]
+        footer = program_footer(self._ledger, releases, paid, self._parts_of(releases), self._place.aside)
+        if paid:
+            notes, self._unsaid = (*self._unsaid, *notes), ()
+        return result_of_program(prepared, released, footer, notes=notes, replayed=not paid)
+
+    def _drawn_together(
+        self,
+        releases: Sequence[Release],
+        questions: Sequence[Question | None],
+        recalled: Sequence[Released | None],
+        sql: str,
+        *,
+        fresh: bool,
+    ) -> tuple[list[Released], tuple[str, ...]]:
+        """All releases of a statement: those that were not answered before are charged in one entry, before the first
+        of them is drawn, and each is kept under it before the next. What an error leaves undrawn stays charged."""
+        due = [each for each, before in zip(releases, recalled, strict=True) if before is None]
+        charge = None
+        if due:
+            units = {each.table: each for release in due for each in units_read(release.query, self._catalog.tables)}
+            charge = self._ledger.charge(
+                sum((each.cost for each in due), FREE),
+                sql,
+                events=[event for each in due for event in each.events],
+                parts=self._parts_of(due),
+                asked=Asked(by_rho=due[0].allowed.rho is not None),
+                units=tuple(units[name] for name in sorted(units)),
+            )
+        released: list[Released] = []
+        notes: list[str] = []
+        for release, question, before in zip(releases, questions, recalled, strict=True):
+            if before is not None or charge is None:
+                assert before is not None  # there is a charge for all others
+                released.append(before)
+                continue
+            drawn = run(release, self._stores, self._engine)
+            check_unchanged(release, self._contents, paid=True)
+            slot = len(released)
+            kept, more = self._replay.keep(question, drawn, release, charge, claimed=not fresh, slot=slot)
+            released.append(kept)
+            notes += more
+        return released, tuple(notes)

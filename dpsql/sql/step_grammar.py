@@ -1,0 +1,96 @@
+"""The grammar of SQL over answers: what is understood beside the grammar of private SELECTs.
+
+DuckDB reads what is made of it, and its own tree is held against lists by name (`dpsql.postprocess`); here the words of
+the text are accounted for, so that none is skipped, and what is refused has its place in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from dpsql.sql.allow import check_nodes, check_words
+from dpsql.sql.grammar import RULES, Rule
+from dpsql.sql.parse import Statement
+from dpsql.sql.refusals import NAMED
+
+FREE = frozenset({"(", ")", ",", ";", "+", "ALL", "[", "]", "{", "}", ":", "ORDER BY"})
+
+
+def _rule(words: str = "") -> Rule:
+    return Rule(None, tuple(word.replace("_", " ") for word in words.split()))
+
+
+_FRAME = (
+    "ROWS RANGE GROUPS BETWEEN AND UNBOUNDED UNBOUNDED PRECEDING PRECEDING FOLLOWING FOLLOWING CURRENT ROW CURRENT ROW"
+)
+_ADDED: Mapping[type[exp.Expr], Rule] = {
+    exp.Select: _rule("SELECT QUALIFY WINDOW"),
+    exp.Window: _rule("OVER PARTITION_BY AS"),
+    exp.WindowSpec: _rule(f"{_FRAME} EXCLUDE CURRENT ROW TIES NO OTHERS GROUP CURRENT_ROW NO_OTHERS"),
+    exp.Qualify: _rule(),
+    exp.Union: _rule("UNION DISTINCT BY NAME"),
+    exp.Intersect: _rule("INTERSECT DISTINCT"),
+    exp.Except: _rule("EXCEPT DISTINCT"),
+    exp.Subquery: _rule(),
+    exp.Distinct: _rule("DISTINCT ON"),
+    exp.Join: Rule(
+        frozenset(["this", "on", "using", "side", "kind", "method"]),
+        ("JOIN", "INNER", "LEFT", "RIGHT", "OUTER", "CROSS", "ON", "USING", "FULL", "NATURAL", "SEMI", "ANTI", "ASOF"),
+    ),
+    exp.Values: _rule("VALUES"),
+    exp.Unnest: _rule("UNNEST"),
+    exp.Array: _rule("ARRAY"),
+    exp.Bracket: _rule(),
+    exp.Slice: _rule(),
+    exp.Struct: _rule(),
+    exp.PropertyEQ: _rule(":="),
+    exp.Dot: _rule("."),
+    exp.Lambda: _rule("LAMBDA ->"),
+    exp.Columns: _rule("COLUMNS"),
+    exp.Star: _rule("* EXCLUDE REPLACE RENAME"),
+    exp.Any: _rule("ANY SOME"),
+    exp.All: _rule(),
+    exp.IgnoreNulls: _rule("IGNORE NULLS"),
+    exp.RespectNulls: _rule("RESPECT NULLS"),
+    exp.Group: _rule("GROUP_BY"),
+    exp.Order: _rule("ORDER_BY"),
+    exp.BitwiseAnd: _rule("&"),
+    exp.BitwiseOr: _rule("|"),
+    exp.BitwiseLeftShift: _rule("<<"),
+    exp.BitwiseRightShift: _rule(">>"),
+    exp.BitwiseNot: _rule("~"),
+    exp.SimilarTo: _rule("SIMILAR_TO"),
+    exp.Glob: _rule("GLOB"),
+    exp.RegexpLike: _rule("~"),
+    exp.Tuple: _rule("ROW"),
+    exp.IntervalSpan: _rule("TO"),
+    exp.Var: _rule(),
+    exp.DateAdd: _rule(),
+    exp.DataType: _rule(),
+}
+_CALLED = Rule(None)
+_REFUSED = frozenset(
+    kind for kind, text in NAMED.items() if issubclass(kind, exp.Func) and ("clock" in text or "RANDOM" in text)
+)
+
+
+def rule_of(kind: type[exp.Expr]) -> Rule | None:
+    """The rule of a node that may stand over answers; calls may have any name, which DuckDB's list decides on."""
+    rule = _ADDED.get(kind) or RULES.get(kind)
+    if rule is None and issubclass(kind, exp.Func) and kind not in _REFUSED:
+        return _CALLED
+    return rule
+
+
+def check_steps(statement: Statement) -> None:
+    """Refuse a statement of several steps if it holds a node or a word that no rule reads. Raises UnsupportedSQL,
+    SQLSyntaxError."""
+    words = check_nodes(statement, statement.select, rule_of)
+    for bracket in statement.select.find_all(exp.Bracket):
+        for place in bracket.expressions:
+            if isinstance(place, exp.Literal) and not place.args.get("is_string"):  # the parser counts from 0
+                words[str(place.this)] -= 1
+                words[str(int(place.this) + 1)] += 1
+    check_words(statement, words, FREE)

@@ -1,0 +1,100 @@
+"""SQL over answers as DuckDB is given it: the checked tree, printed, with our functions' meaning.
+
+A division by zero, a logarithm of what has none and a cast that fails are NULL, and a constant with a point is a
+double, as in private parts; all else is as DuckDB has it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sqlglot import exp
+
+from dpsql.errors import UnsupportedSQL
+from dpsql.schema.columns import Type
+from dpsql.sql.dialect import Private, PrivateGenerator
+from dpsql.sql.dialect_nodes import Named, PrivacyClause
+from dpsql.sql.parameters import Params
+
+_SQL_TYPES = {
+    Type.INTEGER: "BIGINT",
+    Type.REAL: "DOUBLE",
+    Type.BOOLEAN: "BOOLEAN",
+    Type.TEXT: "TEXT",
+    Type.DATE: "DATE",
+    Type.TIMESTAMP: "TIMESTAMP",
+}
+_DIVIDING = (exp.Div, exp.IntDiv, exp.Mod)
+_PARTIAL = (exp.Ln, exp.Log, exp.Sqrt, exp.Pow, exp.Exp)
+_PARTIAL_NAMES = frozenset({"LOG2", "LOG10", "ACOS", "ASIN", "ACOSH", "ATANH", "GAMMA", "LGAMMA"})
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
+
+
+class _StepGenerator(PrivateGenerator):
+    """Writes what stands over answers."""
+
+    NAMED_PLACEHOLDER_TOKEN = "$"
+    TRANSFORMS: ClassVar[dict[type[exp.Expr], Any]] = PrivateGenerator.TRANSFORMS
+
+
+class _Steps(Private):
+    Parser = Private.Parser
+    Generator = _StepGenerator
+
+
+_DIALECT = _Steps()
+
+
+def printed(tree: exp.Expr) -> str:
+    """The text of a tree. Raises UnsupportedSQL for what only private SELECTs may hold."""
+    if any(isinstance(node, Named | PrivacyClause) for node in tree.walk()):
+        raise UnsupportedSQL("named arguments (name => value) and OPTIONS belong to releases, not to SQL over answers.")
+    return _DIALECT.generate(tree, identify=True, comments=False)
+
+
+def meant(tree: exp.Expr, params: Params, used: set[str]) -> exp.Expr:
+    """The tree with our meaning; parameters become values that are handed in, and are added to `used`."""
+    known = dict(params)
+
+    def changed(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Placeholder):
+            literal = known.get(node.name)
+            if literal is None:
+                return node
+            used.add(node.name)
+            return exp.Cast(this=node, to=exp.DataType.build(_SQL_TYPES[literal.type], dialect="duckdb"))
+        return _one(node)
+
+    nodes = [each for each in tree.walk() if _concerns(each)]
+    for node in reversed(nodes):  # inner ones first
+        replacement = changed(node.copy())
+        if node is tree:
+            tree = replacement
+        else:
+            node.replace(replacement)
+    return tree
+
+
+def _concerns(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Literal):
+        return not node.args.get("is_string") and "." in str(node.this)
+    return isinstance(node, (exp.Placeholder, *_DIVIDING, *_PARTIAL)) or type(node) is exp.Cast or _is_partial(node)
+
+
+def _is_partial(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and str(node.this).upper() in _PARTIAL_NAMES
+
+
+def _one(node: exp.Expr) -> exp.Expr:
+    if isinstance(node, exp.Literal):
+        text = str(node.this)
+        return exp.Literal.number(text if "e" in text.lower() else f"{text}e0")
+    if isinstance(node, _DIVIDING):
+        node.set("expression", exp.Nullif(this=exp.Paren(this=node.expression), expression=exp.Literal.number("0")))
+        return node
+    if type(node) is exp.Cast:
+        return exp.TryCast(**node.args)
+    for word in _NOT_FINITE:
+        double = exp.Cast(this=exp.Literal.string(word), to=exp.DataType.build("DOUBLE"))
+        node = exp.Nullif(this=node, expression=double)
+    return node

@@ -1,0 +1,19 @@
+"""Where in a text stands what DuckDB's lists of names refuse."""
+
+from __future__ import annotations
+
+import re
+
+from dpsql.errors import DPSQLError, QueryRefused, Span
+
+_NAMED = re.compile(r"(?:the (?:table |window )?(?:function|type) )?([A-Z_][A-Z_0-9]*)\b")
+
+
+def located(refusal: QueryRefused, plain: DPSQLError) -> QueryRefused:
+    """A refusal with its place: the first word of the text that it names, or where the text is no plain question."""
+    if refusal.span is not None or plain.span is None:
+        return refusal
+    sql, word = plain.span.sql, _NAMED.match(refusal.message)
+    place = None if word is None else re.search(rf"(?<!\w){re.escape(word[1])}(?!\w)", sql, re.IGNORECASE)
+    span = plain.span if place is None else Span(sql, place.start(), place.end() - 1)
+    return type(refusal)(refusal.message, span=span, hint=refusal.hint)

@@ -1,0 +1,294 @@
+"""A statement as a program: which of its SELECTs are releases of people's rows, and the SQL over them.
+
+Every SELECT is one of three. One whose FROM holds people's rows, and which makes rows of people again, belongs to the
+release that reads it. One that aggregates people's rows is a release: it is bound as every private query is. What has
+only answers, public tables and constants in its FROM is SQL over answers, and is left to DuckDB, with a relation in the
+place of each release. So what DuckDB is given names relations of ours alone: people's tables have no name there.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dpsql.errors import InternalError, QueryRefused, Span, SQLSyntaxError, UnsupportedSQL
+from dpsql.plan.program import Program, Step, StepColumn
+from dpsql.plan.query import Query
+from dpsql.schema.columns import TableSchema, Type
+from dpsql.sql.bind import bind_part
+from dpsql.sql.catalog import Catalog
+from dpsql.sql.dialect_nodes import Named
+from dpsql.sql.parameters import Params, check_all_used
+from dpsql.sql.parse import Statement, parse, span_of
+from dpsql.sql.released import shown_type
+from dpsql.sql.select_list import is_star
+from dpsql.sql.split import Split, needs_split
+from dpsql.sql.step_grammar import check_steps
+from dpsql.sql.step_kinds import Common, Kinds
+from dpsql.sql.step_text import meant, printed
+
+MOST_RELEASES = 16
+
+
+def program_of(sql: str, catalog: Catalog, params: Params) -> tuple[Program, bool] | None:
+    """The program of a text, and whether EXPLAIN PRIVACY stood before it; None where it is a plain query, or no release
+    is in it, or it is refused before that is known. Raises a QueryRefused."""
+    try:
+        statement = parse(sql, several=True)
+        steps = _Steps(statement, catalog, params)
+        if not steps.several():
+            return None
+    except QueryRefused:
+        return None
+    check_steps(statement)
+    if statement.goal is not None:
+        raise UnsupportedSQL(
+            "WITHIN is for a query of one step.", hint="Say epsilon, or ask for each answer by itself."
+        )
+    return steps.program(), statement.explain
+
+
+class _Steps:
+    """Takes a statement apart."""
+
+    def __init__(self, statement: Statement, catalog: Catalog, params: Params) -> None:
+        self.statement = statement
+        self.sql = statement.sql
+        self.kinds = Kinds(statement, catalog, params)
+        self.catalog = catalog
+        self.params = params
+        self.used: set[str] = set()
+        self.steps: list[Step] = []
+        self.public: dict[str, TableSchema] = {}
+        self.commons: list[tuple[str, exp.Query, exp.TableAlias | None]] = []
+
+    def several(self) -> bool:
+        """Whether there is SQL over a release."""
+        tree = self.statement.select
+        names = self.kinds.within(tree, None)
+        if isinstance(tree, exp.Select) and self.kinds.reads_people(tree, names):
+            return needs_split(tree, lambda inner: self.kinds.asks_people(inner, names))
+        return self.kinds.asks_people(tree, None)
+
+    def program(self) -> Program:
+        tree = self.query(self.statement.select.copy(), None)
+        above: set[str] = set()
+        text = self._text(tree, above)
+        check_all_used(self.params, frozenset(self.used | above))
+        values = tuple((name, value) for name, value in self.params if name in above)
+        public = tuple((name, schema) for name, schema in self.public.items())
+        return Program(tuple(self.steps), public, text, values)
+
+    # The program.
+
+    def query(self, query: exp.Expr, names: Common | None) -> exp.Query:
+        """SQL over answers that gives what a query says; its releases are taken out."""
+        if isinstance(query, exp.Subquery):
+            query.set("this", self.query(query.this, names))
+            self._expressions(query, names, ("order", "limit", "offset"))
+            return query
+        inside = self.kinds.within(query, names)
+        query.set("with_", None)
+        if isinstance(query, exp.SetOperation):
+            query.set("this", self.query(query.this, inside))
+            query.set("expression", self.query(query.expression, inside))
+            self._expressions(query, inside, ("order", "limit", "offset"))
+            return query
+        if not isinstance(query, exp.Select):
+            raise UnsupportedSQL("a sub-query is one SELECT.", span=self._span(query))
+        if self.kinds.reads_people(query, inside):
+            return self._released(query, inside)
+        if query.args.get("privacy") is not None:
+            raise UnsupportedSQL(
+                "DIFFERENTIAL_PRIVACY stands in the SELECT that reads people's rows.",
+                span=self._span(query.args["privacy"]),
+                hint="This one reads an answer that is private already.",
+            )
+        self._check_named(query)
+        self._named(query)
+        for item in self.kinds.sources(query):
+            self._item(item, inside)
+        self._expressions(query, inside, tuple(query.args))
+        return query
+
+    def _check_named(self, select: exp.Select) -> None:
+        for node in select.walk(prune=lambda each: isinstance(each, exp.Query) and each is not select):
+            if isinstance(node, Named):
+                raise UnsupportedSQL(
+                    "named arguments (name => value) belong to aggregates of people's rows.", span=self._span(node)
+                )
+
+    def _released(self, select: exp.Select, names: Common | None) -> exp.Query:
+        if not needs_split(select, lambda inner: self.kinds.asks_people(inner, names)):
+            step = self._step(select, names)
+            columns: list[exp.Expr] = [exp.column(exp.to_identifier(each.name)) for each in step.columns]
+            return exp.Select(expressions=columns, from_=exp.From(this=_table(step.relation)))
+        split = Split(self.sql, select, lambda inner: self.kinds.asks_people(inner, names))
+        step = self._step(split.release, names, split)
+        above = split.above(step.relation)
+        for node in [each for each in above.find_all(exp.Query) if each is not above]:
+            if node.parent is not None and self._outermost_inside(node, above):
+                node.replace(self.query(node.copy(), names))
+        return above
+
+    @staticmethod
+    def _outermost_inside(node: exp.Expr, above: exp.Expr) -> bool:
+        """Whether no other query stands between the two."""
+        parent = node.parent
+        while parent is not None and parent is not above:
+            if isinstance(parent, exp.Query):
+                return False
+            parent = parent.parent
+        return parent is above
+
+    def _step(self, select: exp.Select, names: Common | None, split: Split | None = None) -> Step:
+        bound, used = bind_part(self.statement, self.kinds.closed(select, names), self.catalog, self.params)
+        self.used |= used
+        columns = _columns(bound.query, split)
+        for step in self.steps:
+            if (step.query, step.options, step.columns) == (bound.query, bound.options, columns):
+                return step
+        if len(self.steps) >= MOST_RELEASES:
+            raise SQLSyntaxError(f"more than {MOST_RELEASES} releases in one query.", span=self._span(select))
+        step = Step(bound.query, bound.options, f"__answer_{len(self.steps)}", columns)
+        self.steps.append(step)
+        return step
+
+    def _expressions(self, query: exp.Expr, names: Common | None, clauses: tuple[str, ...]) -> None:
+        """The sub-queries of its expressions."""
+        for clause in clauses:
+            if clause in ("from_", "with_"):
+                continue
+            value = query.args.get(clause)
+            parts = value if isinstance(value, list) else [value]
+            for part in parts:
+                inner = part.args.get("on") if isinstance(part, exp.Join) else part
+                if not isinstance(inner, exp.Expr):
+                    continue
+                for node in [each for each in inner.find_all(exp.Query) if self._is_first(each, inner)]:
+                    node.replace(self.query(node.copy(), names))
+
+    @staticmethod
+    def _is_first(node: exp.Expr, inside: exp.Expr) -> bool:
+        while node is not inside and node.parent is not None:
+            node = node.parent
+            if isinstance(node, exp.Query):
+                return False
+        return True
+
+    # FROM.
+
+    def _item(self, item: exp.Expr, names: Common | None) -> None:
+        """One item of the FROM of SQL over answers: what it names becomes a relation of ours, under its own name."""
+        if isinstance(item, exp.Subquery):
+            item.set("this", self.query(item.this, names))
+            return
+        if isinstance(item, exp.Values | exp.Unnest):
+            return
+        if isinstance(item, exp.Table) and isinstance(item.this, exp.Func):
+            return  # of which DuckDB's own name is looked up
+        if not isinstance(item, exp.Table) or not isinstance(item.this, exp.Identifier):
+            raise UnsupportedSQL("only a table's name can stand after FROM.", span=self._span(item))
+        if item.args.get("db") is not None or item.args.get("catalog") is not None:
+            raise UnsupportedSQL("a table is named by one word, without a database.", span=self._span(item))
+        common = names.find(item.name.casefold()) if names is not None else None
+        relation = self._public(item) if common is None else self._common(common)
+        if not item.alias:
+            alias = item.args.get("alias") or exp.TableAlias()
+            alias.set("this", exp.to_identifier(item.name))
+            item.set("alias", alias)
+        item.set("this", exp.to_identifier(relation))
+
+    def _common(self, common: Common) -> str:
+        if not common.relation:
+            query = self.query(common.node.this.copy(), common.before)
+            common.relation = f"__cte_{len(self.commons)}"
+            self.commons.append((common.relation, query, common.node.args.get("alias")))
+        return common.relation
+
+    def _public(self, item: exp.Table) -> str:
+        schema = self.catalog.find(item.name, self._span(item.this))
+        if not schema.public:
+            raise InternalError("people's rows stand where only answers do.", hint="Please report it.")
+        for name, known in self.public.items():
+            if known is schema:
+                return name
+        relation = f"__public_{len(self.public)}"
+        self.public[relation] = schema
+        return relation
+
+    # The text.
+
+    def _named(self, select: exp.Select) -> None:
+        """Names for items that have none: their own words."""
+        items: list[exp.Expr] = []
+        for item in select.expressions:
+            if isinstance(item, exp.Alias | exp.Column | exp.Columns) or is_star(item):
+                items.append(item)
+            else:
+                items.append(exp.alias_(item, exp.to_identifier(self._words(item), quoted=True)))
+        select.set("expressions", items)
+
+    def _words(self, item: exp.Expr) -> str:
+        span = self._span(item)
+        text = "" if span is None else " ".join(span.sql[span.start : span.end + 1].split())
+        whole = item.sql(dialect="duckdb", comments=False)
+        return text if text and text.casefold() == whole.casefold() else whole
+
+    def _text(self, tree: exp.Query, used: set[str]) -> str:
+        """The SQL; parameters that it reads are added to `used`."""
+        ordered = tree.args.get("order") is not None or self._keeps_order(tree)
+        body = printed(meant(tree, self.params, used))
+        commons = []
+        for name, query, alias in self.commons:
+            columns = [printed(each) for each in (alias.args.get("columns") or [])] if alias is not None else []
+            listed = f" ({', '.join(columns)})" if columns else ""
+            commons.append(f'"{name}"{listed} AS ({printed(meant(query, self.params, used))})')
+        head = f"WITH {', '.join(commons)} " if commons else ""
+        return head + (body if ordered else f"SELECT * FROM ({body}) AS __rows ORDER BY ALL")
+
+    def _keeps_order(self, tree: exp.Expr) -> bool:
+        """Whether rows stay in an order that stands further inside: only projections and filters follow it."""
+        while isinstance(tree, exp.Select) and _only_filters(tree):
+            source = tree.args["from_"].this
+            if isinstance(source, exp.Table):
+                named = [each for each in self.steps if each.relation == source.name]
+                commons = [query for name, query, _ in self.commons if name == source.name]
+                if commons and commons[0].args.get("order") is None:
+                    tree = commons[0]
+                    continue
+                return bool(commons) or (bool(named) and bool(named[0].query.finish.order))
+            if not isinstance(source, exp.Subquery):
+                return False
+            tree = source.this
+            if tree.args.get("order") is not None:
+                return True
+        return False
+
+    def _span(self, node: exp.Expr) -> Span | None:
+        return span_of(self.sql, node)
+
+
+def _only_filters(select: exp.Select) -> bool:
+    others = ("joins", "group", "having", "distinct", "qualify", "windows", "order", "limit", "offset")
+    if select.args.get("from_") is None or any(select.args.get(each) for each in others):
+        return False
+    own = select.walk(prune=lambda each: isinstance(each, exp.Query) and each is not select)
+    return not any(isinstance(node, exp.AggFunc | exp.Window | exp.Unnest) for node in own)
+
+
+def _columns(query: Query, split: Split | None) -> tuple[StepColumn, ...]:
+    """What SQL above reads of a release: what it shows; of a SELECT that is split, under names of ours and unrounded
+    where something above reads it."""
+    columns = []
+    for place, output in enumerate(query.finish.outputs):
+        kind = shown_type(query, output.expr)
+        if split is None:
+            columns.append(StepColumn(output.name, kind, place))
+            continue
+        unrounded = place >= split.shown and kind is Type.INTEGER and kind is not output.expr.type
+        columns.append(StepColumn(f"c{place}", Type.REAL if unrounded else kind, place, unrounded))
+    return tuple(columns)
+
+
+def _table(name: str) -> exp.Table:
+    return exp.Table(this=exp.to_identifier(name))

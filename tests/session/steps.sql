@@ -1,0 +1,81 @@
+SELECT sex, 100 * COUNT(*) / SUM(COUNT(*)) OVER () AS share FROM people GROUP BY sex
+
+SELECT city, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) DESC) AS r FROM people GROUP BY city ORDER BY r, city
+
+SELECT city, COUNT(*) AS n FROM people GROUP BY 1 QUALIFY ROW_NUMBER() OVER (ORDER BY COUNT(*) DESC, city) <= 2
+
+SELECT city, n FROM (SELECT city, COUNT(*) AS n FROM people GROUP BY city) QUALIFY RANK() OVER (ORDER BY n) = 1
+
+SELECT sex, city, COUNT(*) AS n, COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY sex) AS p FROM people GROUP BY sex,
+city
+
+SELECT month, SUM(total) AS t, SUM(total) - LAG(SUM(total)) OVER (ORDER BY month) AS d FROM orders GROUP BY month
+
+SELECT month, SUM(SUM(total)) OVER (ORDER BY month ROWS UNBOUNDED PRECEDING) AS running FROM orders GROUP BY month
+
+SELECT sex, AVG(age) - (SELECT AVG(age) FROM people) AS d FROM people GROUP BY sex
+
+SELECT COUNT(*) / (SELECT COUNT(*) FROM orders) AS p FROM people
+
+SELECT (SELECT COUNT(*) FROM people) AS p, (SELECT COUNT(*) FROM orders) AS o
+
+SELECT sex, COUNT(*) AS n FROM people GROUP BY sex UNION ALL SELECT 'all', COUNT(*) FROM people
+
+SELECT city FROM people GROUP BY city INTERSECT SELECT city FROM cities WHERE size > 1
+
+SELECT city FROM cities EXCEPT SELECT city FROM (SELECT city, COUNT(*) AS n FROM people GROUP BY city) WHERE n > 130
+
+SELECT c.country, p.n FROM (SELECT city, COUNT(*) AS n FROM people GROUP BY city) p JOIN cities c USING (city)
+
+WITH a AS (SELECT city, COUNT(*) AS n FROM people GROUP BY city) SELECT city FROM a WHERE n > (SELECT AVG(n) FROM a)
+
+WITH a AS (SELECT sex, AVG(pay) AS x FROM people GROUP BY sex) SELECT l.x - r.x AS d FROM a l, a r WHERE l.sex <
+r.sex
+
+WITH a(k, v) AS (SELECT city, COUNT(*) FROM people GROUP BY city), b AS (SELECT k, v * 2 AS w FROM a) SELECT k, v, w
+FROM a JOIN b USING (k)
+
+SELECT MEDIAN(n) AS m, STDDEV(n) AS s FROM (SELECT city, COUNT(*) AS n FROM people GROUP BY city)
+
+SELECT city, n, NTILE(2) OVER (ORDER BY n, city) AS half FROM (SELECT city, COUNT(*) AS n FROM people GROUP BY city)
+ORDER BY n DESC, city
+
+SELECT city, n FROM (SELECT city, COUNT(*) AS n FROM people GROUP BY city ORDER BY n DESC, city LIMIT 2) WHERE n IN
+(SELECT COUNT(*) FROM people GROUP BY city)
+
+SELECT sex, COUNT(*) AS n FROM people GROUP BY sex HAVING COUNT(*) > (SELECT COUNT(*) / 2 FROM people)
+
+SELECT ARG_MAX(city, n) AS top, STRING_AGG(city, ',' ORDER BY city) AS every FROM (SELECT city, COUNT(*) AS n FROM
+people GROUP BY city)
+
+SELECT UPPER(city) AS c, COUNT(*) AS n, DENSE_RANK() OVER (ORDER BY UPPER(city)) AS r FROM people GROUP BY
+UPPER(city)
+
+SELECT age // 2 AS a, COUNT(*) AS n, COUNT(*) - FIRST_VALUE(COUNT(*)) OVER (ORDER BY age // 2) AS d FROM people
+GROUP BY age // 2
+
+SELECT AVG(LEAST(n, 20)) AS a, (SELECT COUNT(*) FROM people) AS p FROM (SELECT customer, COUNT(*) AS n FROM orders
+GROUP BY customer)
+
+SELECT i, n FROM generate_series(1, 4) AS t(i) LEFT JOIN (SELECT month, COUNT(*) AS n FROM orders GROUP BY month) ON
+month = i
+
+SELECT COUNT(*) AS n FROM (SELECT sex, city, COUNT(*) AS n FROM people GROUP BY sex, city) a WHERE EXISTS (SELECT 1
+FROM cities c WHERE c.city = a.city AND c.size < 3)
+
+SELECT x, SUM(COUNT(*)) OVER (ORDER BY x) AS c FROM (SELECT pay // 25 AS x FROM people) GROUP BY x
+
+SELECT COUNT(*) FILTER (WHERE n > 100) AS big FROM (SELECT city, COUNT(*) AS n FROM people GROUP BY city)
+
+SELECT sex, MAX(n) AS m FROM (SELECT sex, city, COUNT(*) AS n FROM people GROUP BY sex, city) GROUP BY ALL ORDER BY
+sex
+
+SELECT DISTINCT ON (sex) sex, city FROM (SELECT sex, city, COUNT(*) AS n FROM people GROUP BY sex, city) ORDER BY
+sex, n, city
+
+SELECT sex, RANK() OVER w AS r FROM people GROUP BY sex WINDOW w AS (ORDER BY COUNT(*))
+
+SELECT LIST(n ORDER BY n)[1] AS least FROM (SELECT city, COUNT(*) AS n FROM people GROUP BY city)
+
+SELECT city, RANK() OVER (ORDER BY n) AS place FROM (SELECT city, COUNT(*) AS n FROM people GROUP BY city) WHERE
+city LIKE '%o%'
