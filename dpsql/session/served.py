@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dpsql.core.ledger.lines import Entry
 from dpsql.core.ledger.sharing import NothingCharged, Request
 from dpsql.core.loss import PrivacyLoss, show
-from dpsql.errors import InvalidPrivacyParameter
+from dpsql.errors import InvalidPrivacyParameter, UnsupportedSQL
 from dpsql.session.prepare import Prepared
 from dpsql.session.replay import Replay
 from dpsql.session.session import Session
@@ -104,6 +104,11 @@ class ServedSession(Session):
     def _prepare(self, sql: str, asked: tuple[float | None, ...], **how: Any) -> Prepared:
         """As every session does, and nothing that spends less than may be: such a run could be watched for nothing."""
         prepared = super()._prepare(sql, asked, **how)
+        if not isinstance(prepared, Prepared):
+            raise UnsupportedSQL(
+                "a server answers queries of one step.",
+                hint="Ask for each answer, and combine them here.",
+            )
         cost, least = prepared.release.cost, self._min_epsilon
         little = cost.rho < least * least / 2 if cost.epsilon is None else cost.epsilon < least
         if little and not cost.free and not prepared.explain_only:

@@ -99,7 +99,7 @@ class Work:
         ):
             terms["fresh"] = terms.get("fresh", False) and not answered
             quote = session.quote(**terms)
-            if quote.cost.free and quote.question is None:
+            if quote.cost.free and not quote.questions:
                 raise UnsupportedSQL(
                     "EXPLAIN PRIVACY is asked elsewhere.", hint="POST /v1/explanations", about={"ask": "explain"}
                 )
