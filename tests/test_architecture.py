@@ -29,7 +29,7 @@ FLOORS = (  # folders of dpsql/ and files of its root, lowest floor first; rooms
     ("__main__", "__init__"),
 )
 BUDGETS = {  # raised with a reason, never by accident
-    "folders in the root": 14,
+    "folders in the root": 15,
     "files in the root": 6,
     "lines of code in core": 5760,
     "lines of docstrings and comments in core": 1665,
