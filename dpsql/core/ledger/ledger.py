@@ -296,8 +296,7 @@ class Ledger(SharedBook):
         with self._current():
             for line in self._store.since(1):
                 store.append(*line)
-        owner = self.analyst is None
-        return Ledger(self.rules, store, analyst=self.analyst, owner=owner, within=self.within)
+        return Ledger(self.rules, store, analyst=self.analyst, owner=self.analyst is None, within=self.within)
 
     def check_anchor(self, anchor: str) -> None:
         """Raises LedgerError unless the line of an earlier `anchor` is still there."""
