@@ -70,9 +70,7 @@ def test_what_code_fills_in_is_whole() -> None:
     assert "--no-ledger" in command
     assert all(f"| `{each.name}" in command for each in COMMANDS)
     kinds = [name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)]
-    rows = {
-        kind: line.split(" | ") for line in tree.splitlines() for kind in re.findall(r"^\| (?:&emsp;)*`(\w+)`", line)
-    }
+    rows = {kind: line.split(" | ") for line in tree.splitlines() for kind in re.findall(r"^\| <nobr>`(\w+)`", line)}
     assert sorted(rows) == sorted(kinds)
     codes = {kind: int(row[2]) for kind, row in rows.items()}
     assert codes == dict.fromkeys(kinds, 1) | {"BudgetExceeded": 3, "ConfirmationRequired": 4}

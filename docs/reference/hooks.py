@@ -86,14 +86,20 @@ def errors() -> str:
     from dpsql.errors import DPSQLError
     from dpsql.shell.cli import code_of
 
-    def rows(kind: type[DPSQLError], depth: int) -> list[str]:
+    def tree(kind: type[DPSQLError], depth: int) -> list[str]:
+        return [
+            f"{'    ' * depth}{kind.__name__}",
+            *(x for each in kind.__subclasses__() for x in tree(each, depth + 1)),
+        ]
+
+    def rows(kind: type[DPSQLError]) -> list[str]:
         meaning = " ".join((kind.__doc__ or "").split())
-        cells = (f"{'&emsp;' * depth}`{kind.__name__}`", meaning, str(int(code_of(kind("")))), kind.remedy)
+        cells = (f"<nobr>`{kind.__name__}`</nobr>", meaning, str(int(code_of(kind("")))), kind.remedy)
         row = "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-        return [row, *(line for each in kind.__subclasses__() for line in rows(each, depth + 1))]
+        return [row, *(line for each in kind.__subclasses__() for line in rows(each))]
 
     head = ["| Error | What it means | Exit | What to do |", "|---|---|---|---|"]
-    return "\n".join([*head, *rows(DPSQLError, 0)])
+    return "\n".join(["```text", *tree(DPSQLError, 0), "```", "", *head, *rows(DPSQLError)])
 
 
 def tutorial() -> str:
