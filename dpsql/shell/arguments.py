@@ -34,7 +34,7 @@ dpsql demo, init, check, ledger, access, serve, explain, cost, rehearse are comm
 
 
 class Arguments(argparse.Namespace):
-    """What the command line says. `inputs` are -c texts and -f files, in their order."""
+    """What the command line says. `inputs` are files of SQL, then -c texts and -f files, in their order."""
 
     files: list[Path]
     schema: Path | None
@@ -100,6 +100,9 @@ def parse(
     arguments, unknown = parser.parse_known_intermixed_args(argv, Arguments())
     if unknown:
         parser.refuse(unknown[0])
+    batches = [file for file in arguments.files if file.suffix.lower() == ".sql"]
+    arguments.files = [file for file in arguments.files if file not in batches]
+    arguments.inputs = [*batches, *arguments.inputs]
     if arguments.no_ledger and arguments.ledger is not None:
         raise InvalidArgument("--ledger and --no-ledger contradict each other.")
     return arguments
@@ -110,7 +113,13 @@ _Add = Callable[..., object]
 
 def _add_inputs(add: _Add) -> None:
     """Tables, and what is asked of them."""
-    add("files", nargs="*", type=Path, metavar="FILE", help="a CSV file with a header: adult.csv is the table adult")
+    add(
+        "files",
+        nargs="*",
+        type=Path,
+        metavar="FILE",
+        help="a CSV file with a header: adult.csv is the table adult; report.sql is run",
+    )
     add("--schema", type=Path, metavar="TOML", help="the owner's file: budget, types, bounds and keys")
     inputs: dict[str, Any] = {"action": "append", "dest": "inputs", "default": []}
     add("-c", metavar="SQL", help="run this; may be repeated, and hold several statements", **inputs)

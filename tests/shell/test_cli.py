@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+import dpsql
 from dpsql.shell import cli
 from dpsql.shell.cli import Exit, main
 
@@ -174,6 +175,20 @@ def test_a_refusal_says_nothing_of_the_rows(sql: str, ask: Runs):
     assert SECRET not in done.err
     assert "73" not in done.err
     assert "400" not in done.err
+
+
+def test_a_file_named_sql_is_run(ask: Runs, run: Runs, folder: Path):
+    batch = [f"{COUNT} WHERE age = 1", f"{COUNT} WHERE age = 2"]
+    (folder / "report.SQL").write_text(";\n".join(batch))
+    done = ask("report.SQL", "-c", f"{COUNT} WHERE age = 3", "--epsilon", "0.1")
+    assert (done.code, len(done.numbers)) == (0, 3)
+    told = [entry.label for entry in dpsql.accounting.read_ledger(folder / "people.ledger")]
+    assert told == [*batch, f"{COUNT} WHERE age = 3"]
+    for command in ("explain", "cost", "rehearse"):
+        files = [] if command == "rehearse" else ["people.csv"]
+        done = run(command, *files, "report.SQL", "--schema", "people.toml", "--epsilon", "0.1")
+        assert done.code == 0, done.err
+    assert len(dpsql.accounting.read_ledger(folder / "people.ledger")) == 3
 
 
 def test_a_delta_lets_groups_be_hidden(ask: Runs):

@@ -34,9 +34,6 @@ exit codes:
 def run(argv: Sequence[str]) -> int:
     """The command."""
     arguments = parse(argv, __version__, "dpsql cost", _DESCRIPTION, _EPILOG)
-    batches = [file for file in arguments.files if file.suffix.lower() == ".sql"]
-    arguments.files = [file for file in arguments.files if file not in batches]
-    arguments.inputs = [*batches, *arguments.inputs]
     asked = asked_of(arguments.inputs)
     if asked is None:
         raise InvalidArgument("the cost of what?", hint="Name a file: dpsql cost report.sql --schema adult.toml.")

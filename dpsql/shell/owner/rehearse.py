@@ -21,7 +21,7 @@ format: in machine formats, a column of that name."""
 
 _EPILOG = """\
 example:
-  dpsql rehearse adult.toml --epsilon 1 -f report.sql --mode csv
+  dpsql rehearse adult.toml report.sql --epsilon 1 --mode csv
 
 dpsql --help tells more of these options; those of ledgers and budgets have no meaning here."""
 
