@@ -86,17 +86,22 @@ def errors() -> str:
     from dpsql.errors import DPSQLError
     from dpsql.shell.cli import code_of
 
+    def below(kind: type[DPSQLError]) -> list[type[DPSQLError]]:
+        return [
+            each for each in kind.__subclasses__() if each.__module__ == DPSQLError.__module__
+        ]  # others stay inside
+
     def tree(kind: type[DPSQLError], depth: int) -> list[str]:
         return [
             f"{'    ' * depth}{kind.__name__}",
-            *(x for each in kind.__subclasses__() for x in tree(each, depth + 1)),
+            *(x for each in below(kind) for x in tree(each, depth + 1)),
         ]
 
     def rows(kind: type[DPSQLError]) -> list[str]:
         meaning = " ".join((kind.__doc__ or "").split())
         cells = (f"<nobr>`{kind.__name__}`</nobr>", meaning, str(int(code_of(kind("")))), kind.remedy)
         row = "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-        return [row, *(line for each in kind.__subclasses__() for line in rows(each))]
+        return [row, *(line for each in below(kind) for line in rows(each))]
 
     head = ["| Error | What it means | Exit | What to do |", "|---|---|---|---|"]
     return "\n".join(["```text", *tree(DPSQLError, 0), "```", "", *head, *rows(DPSQLError)])
