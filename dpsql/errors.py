@@ -236,7 +236,9 @@ class LedgerError(DPSQLError):
 class NotComputed(DPSQLError):
     """What a statement computes of its answers failed on what they showed. They are paid for: `answers` holds each."""
 
-    remedy = "Change the SQL over the answers and ask again: they are paid for, and given again free (`answers` has them)."
+    remedy = (
+        "Change the SQL over the answers and ask again: they are paid for, and given again free (`answers` has them)."
+    )
 
     answers: tuple[object, ...] = ()
 
