@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpsql.plan.evaluation import evaluate
-from dpsql.plan.expressions import DTYPES, Array, Call, Column, Expr, Literal, Vector, blank, call_of, columns
+from dpsql.plan.expressions import DTYPES, Array, Call, Column, Expr, Literal, Vector, blank, call_of, columns, rebuild
 from dpsql.plan.facts import Known, fact
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.query import MOST_DERIVED_CELLS
@@ -64,7 +64,10 @@ class Domains:
             return self._of_column(expr)
         if not isinstance(expr, Call):
             return None
-        ways = (self._of_columns, self._truncated, self._chosen, self._counted, self._of_function, self._combined)
+        ways = (
+            self._of_columns, self._truncated, self._chosen, self._multiples, self._counted, self._of_function,
+            self._of_one_instant, self._combined,
+        )  # fmt: skip
         return next((values for way in ways if (values := way(expr)) is not None), None)
 
     def _of_column(self, column: Column) -> Domain | None:
@@ -153,6 +156,23 @@ class Domains:
         instants = cells_of(FUNCTIONS[f"add_{unit}"].kernel(expr.type, [Vector(start), Vector(count)]), expr.type)
         return _sorted({*instants, None} if times.nullable else {each for each in instants if each is not None})
 
+    def _multiples(self, expr: Call) -> Domain | None:
+        """A whole number times a constant: not all that lies between."""
+        constant = any(isinstance(arg, Literal) for arg in expr.args)
+        return self._combined(expr) if expr.function.name == "multiply" and constant else None
+
+    def _of_one_instant(self, expr: Call) -> Domain | None:
+        """An expression that reads one time, cut to a unit, and no column beside it: its value at every instant."""
+        cuts = _cuts(expr)
+        if cuts is None or len(cuts) != 1 or expr in cuts:
+            return None
+        cut = next(iter(cuts))
+        values = self.of(cut)
+        if values is None:
+            return None
+        place = Column("\0instant", cut.type, fact(cut, self.known))
+        return _evaluated(rebuild(expr, {cut: place}), [place], [values])
+
     def _combined(self, expr: Call) -> Domain | None:
         """Any other function, at every combination of its arguments' sets."""
         sets = [self.of(arg) for arg in expr.args]
@@ -161,6 +181,19 @@ class Domains:
             return None
         places = [Column(f"\0{place}", arg.type, fact(arg, self.known)) for place, arg in enumerate(expr.args)]
         return _evaluated(call_of(expr.function, tuple(places), expr.type), places, own)
+
+
+def _cuts(expr: Expr) -> set[Expr] | None:
+    """The times cut to a unit that an expression reads; None where it reads something else."""
+    if isinstance(expr, Literal):
+        return set()
+    if not isinstance(expr, Call):
+        return None
+    if expr.function.name.startswith("trunc_"):
+        return {expr}
+    inside = [_cuts(arg) for arg in expr.args]
+    found = [each for each in inside if each is not None]
+    return set().union(*found) if len(found) == len(inside) else None
 
 
 def _most(expr: Expr, known: Known) -> int:

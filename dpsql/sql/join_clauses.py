@@ -9,7 +9,7 @@ from dpsql.plan.expressions import Column, Expr, Fact, conjuncts
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import BOOLEAN
 from dpsql.sql.parse import span_of
-from dpsql.sql.same_unit import People, Step, beside_no_match
+from dpsql.sql.same_unit import People, Step, beside_no_match, places_of
 from dpsql.sql.scalars import ScalarBinder
 from dpsql.sql.scopes import Statementwide, together
 from dpsql.sql.select_list import aggregate_in
@@ -26,6 +26,8 @@ def joined_by(join: exp.Join, left: People, right: People, whole: Statementwide,
         raise UnsupportedSQL(f"{what} JOIN is not supported.", span=span, hint="INNER, LEFT, RIGHT and CROSS are.")
     on, merged = _conditions(join, left, right, whole, select)
     present = Column("present", Type.BOOLEAN, Fact(BOOLEAN, nullable=True, whole=True), whole.place("(match)"))
+    if side and _keeps_public_rows(side, left, right):
+        return _with_public_rows(join, left, right, (on, merged), whole)
     step = Step(right.steps[0].rows, side.lower() or "inner", on, span, present if side else None)
     if side == "RIGHT" and len(left.steps) > 1:
         raise UnsupportedSQL("RIGHT JOIN after other joins is not supported.", span=span, hint="Write LEFT JOIN.")
@@ -34,6 +36,51 @@ def joined_by(join: exp.Join, left: People, right: People, whole: Statementwide,
         scopes[side == "LEFT"] = beside_no_match(right if side == "LEFT" else left, present)
     kept_side = scopes[side == "RIGHT"]  # a merged column is that of the table that keeps its rows
     return People(together(scopes, merged, kept_side), (*left.steps, step))
+
+
+def _with_public_rows(
+    join: exp.Join,
+    left: People,
+    right: People,
+    conditions: tuple[tuple[Expr, ...], frozenset[str]],
+    whole: Statementwide,
+) -> People:
+    """The rows of the inner join; columns that USING merges are those of the public side."""
+    on, merged = conditions
+    mirrored = str(join.args["side"]).upper() == "RIGHT"
+    kept, others = (right, left) if mirrored else (left, right)
+    _check_kept(join, kept, others, on, whole)
+    step = Step(right.steps[0].rows, "inner", on, span_of(whole.sql, join.this), None)
+    return People(together([left.scope, right.scope], merged, kept.scope), (*left.steps, step))
+
+
+def _keeps_public_rows(side: str, left: People, right: People) -> bool:
+    """public LEFT JOIN people, or its mirror. A public row without a match belongs to nobody: it is left out like rows
+    of a NULL unit, and its group is shown all the same, for that is public. So the rows are those of the inner join,
+    and so is what one person can change of them; COUNT(*) of such a group is 0 where SQL says 1."""
+    kept, others = (left, right) if side == "LEFT" else (right, left)
+    return all(step.rows.public for step in kept.steps) and not all(step.rows.public for step in others.steps)
+
+
+def _check_kept(join: exp.Join, kept: People, others: People, on: tuple[Expr, ...], whole: Statementwide) -> None:
+    """Refuse a condition in ON that reads the public side alone, which would take groups away that SQL shows, and the
+    question which public rows have no match."""
+    where = join.parent.args.get("where") if isinstance(join.parent, exp.Select) else None
+    for node in where.find_all(exp.Is) if where is not None else ():
+        asked = isinstance(node.expression, exp.Null) and not isinstance(node.parent, exp.Not)
+        if asked and isinstance(node.this, exp.Column) and others.scope.knows(node.this):
+            raise UnsupportedSQL(
+                "which public rows have no match depends on all people, and is not asked by IS NULL.",
+                span=span_of(whole.sql, node),
+                hint="Count by public groups: those without a match are shown with a count near 0.",
+            )
+    names = frozenset[str]().union(*(step.rows.names for step in kept.steps))
+    if not on or any(places_of(term) <= names for term in on):
+        raise UnsupportedSQL(
+            "the ON of an outer join that keeps public rows holds conditions that read people's rows.",
+            span=span_of(whole.sql, join.this),
+            hint="Write ON people.key = public.key, and conditions on the public table alone in WHERE.",
+        )
 
 
 def _conditions(

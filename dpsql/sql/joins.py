@@ -198,12 +198,6 @@ class _Assembly:
         return Rows(joined, left.names | right.names, left.handles, loose=left.loose | loose)
 
     def _outer_matches(self, left: Rows, right: Rows, on: list[Pair], step: Step) -> int | None:
-        if left.public and not right.public:
-            raise UnsupportedSQL(
-                f"an outer join keeps all rows of {left.table.name}, which is public, beside people's rows.",
-                span=step.span,
-                hint="Keep the rows of people: FROM people LEFT JOIN public_table.",
-            )
         if not right.public and not left.public:
             same = SameUnit([*on, *self._equalities([left])])
             self._check_units([Step(left), Step(right, span=step.span)], same)

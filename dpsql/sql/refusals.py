@@ -81,7 +81,6 @@ NAMED: Mapping[type[exp.Expr], str] = {
     exp.LogicalAnd: _STATISTIC.format("BOOL_AND"),
     exp.LogicalOr: _STATISTIC.format("BOOL_OR"),
     exp.GroupConcat: _OWN_VALUES.format("STRING_AGG"),
-    exp.TimeToStr: "STRFTIME is not supported. EXTRACT, DATE_TRUNC and CAST(... AS TEXT) are.",
     exp.StrToTime: "STRPTIME is not supported. CAST(... AS TIMESTAMP) reads ISO dates.",
     exp.AtTimeZone: "AT TIME ZONE is not supported: timestamps have no zone here.",
     exp.IntervalSpan: "an INTERVAL is of one unit.",

@@ -12,6 +12,7 @@ from dpsql.errors import InvalidParameter, Span, SQLSyntaxError, TypeMismatch, U
 from dpsql.plan.evaluation import folded
 from dpsql.plan.expressions import Expr, Function, Literal, call
 from dpsql.plan.functions import FUNCTIONS
+from dpsql.plan.functions.casts import cast_name
 from dpsql.plan.functions.rules import LARGEST_INTEGER
 from dpsql.schema.calendar import read_date, read_timestamp
 from dpsql.schema.columns import Type
@@ -42,8 +43,11 @@ _TEMPORAL: Mapping[tuple[str, Type, Type], str] = {
     ("add", Type.INTEGER, Type.DATE): "add_days",
     ("subtract", Type.DATE, Type.INTEGER): "subtract_days",
     ("subtract", Type.DATE, Type.DATE): "days_between",
+    ("subtract", Type.TIMESTAMP, Type.TIMESTAMP): "microseconds_between",
 }
-"""What + and - mean between dates and whole numbers of days."""
+"""What + and - mean between dates, timestamps and whole numbers of days."""
+_JOINING = frozenset({"text_join", "concat", "concat_ws"})
+"""Functions that write numbers, booleans and times as text, as CAST does."""
 
 
 class ScalarBinder:
@@ -89,9 +93,7 @@ class ScalarBinder:
 
     def apply(self, name: str, node: exp.Expr, args: list[Expr]) -> Expr:
         """The typed, constant-folded call. Raises SQLSyntaxError for a wrong arity, TypeMismatch for wrong types."""
-        name, args = _between_dates(name, args)
-        if args and args[0].type is Type.DATE and f"{name}_of_date" in FUNCTIONS:
-            name = f"{name}_of_date"
+        name, args = self.meant(name, node, args)
         function = FUNCTIONS[name]
         least, most = function.arity
         if len(args) < least or (most is not None and len(args) > most):
@@ -107,6 +109,22 @@ class ScalarBinder:
         if typed.size > MOST_SIZE:
             raise SQLSyntaxError(f"an expression of more than {MOST_SIZE:,} operations.", span=self.span(node))
         return folded(typed)
+
+    def meant(self, name: str, node: exp.Expr, args: list[Expr]) -> tuple[str, list[Expr]]:
+        """What a word means for arguments of these types, and the arguments as that takes them."""
+        name, args = _between_dates(name, args)
+        if name == "subtract" and {arg.type for arg in args} == {Type.DATE, Type.TIMESTAMP}:
+            return "microseconds_between", [self.as_time(node, arg, Type.TIMESTAMP) for arg in args]
+        if name in _JOINING:
+            return name, [self.as_text(node, arg) for arg in args]
+        if args and args[0].type is Type.DATE and f"{name}_of_date" in FUNCTIONS:
+            name = f"{name}_of_date"
+        return name, args
+
+    def as_text(self, node: exp.Expr, arg: Expr) -> Expr:
+        """A number, boolean or time as CAST writes it; NULL and texts stay."""
+        cast = cast_name(arg.type, "TEXT")
+        return arg if is_null(arg) or not cast else self.apply(cast, node, [arg])
 
     def as_times(self, name: str, node: exp.Expr, args: list[Expr]) -> list[Expr]:
         """Where dates, timestamps and text constants meet: all as the finest of them. Other arguments stay."""

@@ -12,6 +12,8 @@ from dpsql.plan.functions.dates import NODES, PARTS, UNITS
 from dpsql.schema.columns import Type
 from dpsql.sql.own_words import own_word
 from dpsql.sql.scalars import RULES, Bind, ScalarBinder
+from dpsql.sql.time_formats import FORMATS, format_date
+from dpsql.sql.time_spans import bucket, compared, is_between, part_of
 
 _NOTHING = Literal(None, Type.INTEGER)
 _INTERVAL = "Write d + INTERVAL 3 DAY, and add another for other units."
@@ -94,19 +96,23 @@ def _on_time(binder: ScalarBinder, name: str, node: exp.Expr, args: list[Expr]) 
 
 
 def _part(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
-    part = _word(binder, node.this, dict(PARTS), "part", node)
-    return _on_time(binder, f"extract_{part}", node, [bind(node.expression)])
+    return _part_of(binder, node, _word(binder, node.this, dict(PARTS), "part", node), bind(node.expression))
+
+
+def _part_of(binder: ScalarBinder, node: exp.Expr, part: str, value: Expr) -> Expr:
+    found = part_of(binder, part, node, value) if is_between(value) else None
+    return _on_time(binder, f"extract_{part}", node, [value]) if found is None else found
 
 
 def _part_function(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
-    return _on_time(binder, f"extract_{NODES[type(node).__name__]}", node, [bind(node.this)])
+    return _part_of(binder, node, NODES[type(node).__name__], bind(node.this))
 
 
 def _date_part(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
     if len(node.expressions) != 2:
         raise SQLSyntaxError("DATE_PART takes 2 arguments, a part and a time.", span=binder.span(node))
     part = _word(binder, node.expressions[0], dict(PARTS), "part", node)
-    return _on_time(binder, f"extract_{part}", node, [bind(node.expressions[1])])
+    return _part_of(binder, node, part, bind(node.expressions[1]))
 
 
 def _truncate(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
@@ -155,9 +161,12 @@ def _amount(binder: ScalarBinder, interval: exp.Expr, bind: Bind) -> Expr:
     return bind(written)
 
 
-def _alone(binder: ScalarBinder, node: exp.Expr, _bind: Bind) -> Expr:
+def _alone(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
+    span = compared(binder, node, bind)
+    if span is not None:
+        return span
     raise UnsupportedSQL(
-        "an INTERVAL stands only beside + or - and a time.",
+        "an INTERVAL stands only beside + or - and a time, and compared with one timestamp less another.",
         span=binder.span(node),
         hint="Write d + INTERVAL 1 DAY, or DATE_DIFF('day', a, b) for the time between two.",
     )
@@ -197,6 +206,8 @@ _named = RULES[exp.Anonymous]
 def _anonymous(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
     if str(node.this).upper() in ("DATE_PART", "DATEPART"):
         return _date_part(binder, node, bind)
+    if str(node.this).upper() in FORMATS:
+        return format_date(binder, node, bind)
     return _named(binder, node, bind)
 
 
@@ -212,6 +223,7 @@ RULES.update(
         exp.TimestampTrunc: _truncate,
         exp.DateTrunc: _truncate,
         exp.DateDiff: _difference,
+        exp.DateBin: bucket,
         exp.Add: _shifted,
         exp.Sub: _shifted,
         exp.DateAdd: _shifted,

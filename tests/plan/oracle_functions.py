@@ -10,6 +10,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 SAME = """
+    t STRFTIME(w, '%Y-%m')
+    t STRFTIME(v, '%d.%m.%Y %H:%M:%S')
+    t STRFTIME('%b %y', e)
+    t STRFTIME(w, '%H')
+    t STRFTIME(v, '%I:%M %p')
+    t STRFTIME(d, 'week %V of %G')
+    t STRFTIME(e, '%A, %-d %B')
+    t STRFTIME(v, '%j/%u%%')
+    w TIME_BUCKET(INTERVAL '5 days', w)
+    w TIME_BUCKET(INTERVAL 2 MONTH, v)
+    d TIME_BUCKET(INTERVAL '3 weeks', e)
+    w TIME_BUCKET(INTERVAL 7 HOUR, v, TIMESTAMP '2020-01-01 01:00:00')
+    t SPLIT_PART(x, 'a', 1)
+    t SPLIT_PART(x, '-', -1)
+    t SPLIT_PART(x, '', j)
+    t i || '-' || x
+    t CONCAT(i, n, b, x)
+    t CONCAT_WS('/', r, d, v, nb)
+    t x || v || e
+    n EXTRACT(epoch FROM v - w)
+    n EXTRACT(day FROM v - w) + EXTRACT(hour FROM w - v) * 100
+    n EXTRACT(minute FROM v - d) + EXTRACT(second FROM v - w) * 100
+    b v - w > INTERVAL 30 DAY
+    b w - TIMESTAMP '2020-01-20' BETWEEN INTERVAL '-3 days' AND INTERVAL 1 MONTH
+    b v - w <= INTERVAL 5 HOUR
     n i + j
     n i + r
     n 2 + n

@@ -315,8 +315,9 @@ REFUSED: list[tuple[type[DPSQLError], str, str]] = [
     (UnsupportedSQL, "POSITIONAL JOIN is not supported", "customer POSITIONAL JOIN orders"),
     (UnsupportedSQL, "LATERAL", "customer, LATERAL (SELECT * FROM orders WHERE o_custkey = c_custkey) AS o"),
     (UnknownColumn, '"c_custkey"', "customer, (SELECT * FROM orders WHERE o_custkey = c_custkey) AS o"),
-    (UnsupportedSQL, "LEFT JOIN public_table", "nation LEFT JOIN customer ON c_nation = n_key"),
-    (UnsupportedSQL, "LEFT JOIN public_table", "customer RIGHT JOIN nation ON c_nation = n_key"),
+    (UnsupportedSQL, "keeps public rows", "nation LEFT JOIN customer ON c_nation = n_key AND n_key > 1"),
+    (UnsupportedSQL, "keeps public rows", "customer RIGHT JOIN nation ON TRUE"),
+    (UnsupportedSQL, "no match", "nation LEFT JOIN customer ON c_nation = n_key WHERE c_custkey IS NULL"),
     (
         UnsupportedSQL,
         "LEFT JOIN",

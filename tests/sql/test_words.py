@@ -83,7 +83,6 @@ def test_no_class_of_the_parser_is_named():
     [
         ("SELECT COUNT(*) FROM t WHERE age >> 1 = 1", ">>"),
         ("SELECT COUNT(*) FROM t WHERE s = $$a$$", "$$a$$"),
-        ("SELECT TIME_BUCKET(INTERVAL 1 DAY, d), COUNT(*) FROM t GROUP BY 1", "TIME_BUCKET()"),
         ("SELECT STRING_AGG(s, ',') FROM t", "STRING_AGG"),
         ("SELECT LISTAGG(s, ',') FROM t", "LISTAGG"),
         ("SELECT SUM(IF(age, 1, 2)) FROM t", "IF"),

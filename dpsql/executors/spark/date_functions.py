@@ -179,6 +179,7 @@ DATES: Mapping[str, Template] = {
     "add_days": _days_within(f"{{0}} + {_STEP}"),
     "subtract_days": _days_within(f"{{0}} - {_STEP}"),
     "days_between": "{0} - {1}",
+    "microseconds_between": "{0} - {1}",
     "make_date": made_date("{0}", "{1}", "{2}"),
     "date_to_text": date_text("{0}"),
     "timestamp_to_text": _time_text(),

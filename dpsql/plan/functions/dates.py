@@ -27,7 +27,7 @@ from dpsql.plan.functions.date_rules import (
     with_twin,
 )
 from dpsql.plan.functions.rules import any_nullable, both_valid, open_ends, strict
-from dpsql.schema.calendar import DAYS, MICROSECONDS_A_DAY, Integers, civil, first_day, month_number
+from dpsql.schema.calendar import DAYS, MICROSECONDS, MICROSECONDS_A_DAY, Integers, civil, first_day, month_number
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import EVERYTHING, Interval
 
@@ -132,6 +132,12 @@ def _days_between_fact(facts: Sequence[Fact]) -> Fact:
     return Fact(held, any_nullable(facts)).meaning(open_ends(held, *open_of_two(facts, falls=True)))
 
 
+def _microseconds_between_fact(facts: Sequence[Fact]) -> Fact:
+    first, second = (ends(each.range, MICROSECONDS) for each in facts)
+    held = between(first - second[::-1])
+    return Fact(held, any_nullable(facts)).meaning(open_ends(held, *open_of_two(facts, falls=True)))
+
+
 def _make_date_fact(facts: Sequence[Fact]) -> Fact:
     """From the first day of the first month to the last of the last, as far as they exist."""
     parts = [each.range.intersect(limit) for each, limit in zip(facts, _PARTS, strict=True)]
@@ -177,6 +183,9 @@ FUNCTIONS = (
     Function("days_between", (2, 2), takes(Type.INTEGER, Type.DATE, Type.DATE), _days_between_fact,
              strict(np.subtract), "{0} - {1}", "two dates",
              sql="{0} - {1}"),
+    Function("microseconds_between", (2, 2), takes(Type.INTEGER, Type.TIMESTAMP, Type.TIMESTAMP),
+             _microseconds_between_fact, strict(np.subtract), "{0} - {1}", "two timestamps",
+             sql="epoch_us({0}) - epoch_us({1})"),
     # Written as text, since MAKE_DATE fails on a day that does not exist.
     Function("make_date", (3, 3), takes(Type.DATE, Type.INTEGER, Type.INTEGER, Type.INTEGER), _make_date_fact,
              _make_date, "MAKE_DATE({args})", "whole numbers: year, month and day",

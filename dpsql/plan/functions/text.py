@@ -149,6 +149,13 @@ def _replace(text: str, old: str, new: str) -> str | None:
     return text.replace(old, new) if old else text
 
 
+def _split_part(text: str, separator: str, number: int) -> str:
+    """The part of that number, from the end below 0; empty where there is none. An empty separator parts characters."""
+    parts = text.split(separator) if separator else list(text)
+    place = number - 1 if number > 0 else len(parts) + number
+    return parts[place] if number and 0 <= place < len(parts) else ""
+
+
 def _repeat(text: str, times: int) -> str | None:
     return None if len(text) * times > MOST_CHARACTERS else text * times
 
@@ -264,6 +271,9 @@ FUNCTIONS = (
              syntax=("ConcatWs(*expressions)",)),
     Function("replace", (3, 3), _TEXT, _unless_too_long, by_cell(_replace), "REPLACE({args})", "texts", _REPLACE_SQL,
              syntax=("Replace(this, expression, replacement)",)),
+    Function("split_part", (3, 3), typed(Type.TEXT, Type.TEXT, Type.TEXT, Type.INTEGER), _no_longer,
+             by_cell(_split_part), "SPLIT_PART({args})", "two texts and a whole number", "split_part({args})",
+             syntax=("SplitPart(this, delimiter, part_index)",)),
     Function("repeat", (2, 2), _TEXT_COUNT, _unless_too_long, by_cell(_repeat), "REPEAT({args})", _WANTS_COUNT,
              _REPEAT_SQL,
              syntax=("Repeat(this, times)",)),
