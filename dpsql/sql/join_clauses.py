@@ -26,7 +26,7 @@ def joined_by(join: exp.Join, left: People, right: People, whole: Statementwide,
         raise UnsupportedSQL(f"{what} JOIN is not supported.", span=span, hint="INNER, LEFT, RIGHT and CROSS are.")
     on, merged = _conditions(join, left, right, whole, select)
     present = Column("present", Type.BOOLEAN, Fact(BOOLEAN, nullable=True, whole=True), whole.place("(match)"))
-    if side and _keeps_public_rows(side, left, right):
+    if _keeps_public_rows(side, left, right):
         return _with_public_rows(join, left, right, (on, merged), whole)
     step = Step(right.steps[0].rows, side.lower() or "inner", on, span, present if side else None)
     if side == "RIGHT" and len(left.steps) > 1:
@@ -59,7 +59,7 @@ def _keeps_public_rows(side: str, left: People, right: People) -> bool:
     of a NULL unit, and its group is shown all the same, for that is public. So the rows are those of the inner join,
     and so is what one person can change of them; COUNT(*) of such a group is 0 where SQL says 1."""
     kept, others = (left, right) if side == "LEFT" else (right, left)
-    return all(step.rows.public for step in kept.steps) and not all(step.rows.public for step in others.steps)
+    return side != "" and all(step.rows.public for step in kept.steps) and not all(step.rows.public for step in others.steps)
 
 
 def _check_kept(join: exp.Join, kept: People, others: People, on: tuple[Expr, ...], whole: Statementwide) -> None:
