@@ -59,7 +59,11 @@ def _keeps_public_rows(side: str, left: People, right: People) -> bool:
     of a NULL unit, and its group is shown all the same, for that is public. So the rows are those of the inner join,
     and so is what one person can change of them; COUNT(*) of such a group is 0 where SQL says 1."""
     kept, others = (left, right) if side == "LEFT" else (right, left)
-    return side != "" and all(step.rows.public for step in kept.steps) and not all(step.rows.public for step in others.steps)
+    return (
+        side != ""
+        and all(step.rows.public for step in kept.steps)
+        and not all(step.rows.public for step in others.steps)
+    )
 
 
 def _check_kept(join: exp.Join, kept: People, others: People, on: tuple[Expr, ...], whole: Statementwide) -> None:
