@@ -26,9 +26,10 @@ MOST_BUCKETS = 10_000
 
 def plainly(statement: Statement) -> Statement:
     """The statement in the language's own words. Raises UnsupportedSQL."""
-    check_names(statement)
-    if not any(type(node) in _KINDS for node in statement.select.walk()):
+    tells = ((_TELLS.get(type(node)), node) for node in statement.select.walk())
+    if not any(tell is not None and tell(node) for tell, node in tells):
         return statement
+    check_names(statement)
     select = statement.select.copy()
     for kind, rewrite in _REWRITES.items():
         for node in list(select.find_all(kind)):
@@ -210,5 +211,18 @@ _REWRITES: Mapping[type[exp.Expr], Callable[[Statement, exp.Expr], exp.Expr | No
     exp.From: flattened,
     exp.Select: semi_joins,
 }
-_KINDS = frozenset(_REWRITES)
-"""Kinds of nodes that may have to be said otherwise."""
+_TELLS: Mapping[type[exp.Expr], Callable[[exp.Expr], bool]] = {
+    exp.Any: lambda _node: True,
+    exp.Anonymous: lambda node: str(node.this).upper() == "ALL",
+    exp.In: lambda node: isinstance(node.this, exp.Tuple),
+    exp.Count: lambda node: node.this is None,
+    exp.RegrCount: lambda _node: True,
+    exp.WidthBucket: lambda _node: True,
+    exp.Group: lambda node: bool(node.args.get("all")),
+    exp.Ordered: lambda node: isinstance(node.this, exp.Var),
+    exp.Fetch: lambda _node: True,
+    exp.Subquery: lambda node: isinstance(node.this, exp.Table | exp.Subquery),
+    exp.Join: lambda node: str(node.args.get("kind") or "").upper() in ("SEMI", "ANTI"),
+    exp.Table: lambda node: node.args.get("db") is not None,
+}
+"""How a text tells that something in it is to be said otherwise; most texts do not, and keep their tree."""
