@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     import duckdb
 
 _LOW = 2**63 - 1
+TIMES_AGAIN = 8
+"""So many times the passes are made where memory was too little for them."""
 Stores = Mapping[str, FrameStore | FileStore]
 
 
@@ -51,7 +53,8 @@ class DuckDBExecutor:
         try:
             sections, answers = self._answers(plan, key, stores, before, early=True)
         except Exception as error:
-            # Groups of cells may be more than memory has room for: then keys are looked up row by row.
+            # Groups of cells, or rows of units, may be more than memory has room for: then keys are looked up row by
+            # row, and people gone over in more passes.
             if type(error).__name__ != "OutOfMemoryException":
                 raise
             sections, answers = self._answers(plan, key, stores, before, early=False)
@@ -75,7 +78,7 @@ class DuckDBExecutor:
                 (sources, stamps, self.resources), partial(_opened, sources, self.resources, folder), waits=waits
             ) as connection,
         ):
-            number = passes(connection, plan, list(stores.values()))
+            number = passes(connection, plan, list(stores.values()), 1 if early else TIMES_AGAIN)
             files = [(name, store) for name, store in stores.items() if isinstance(store, FileStore)]
             stamped = {name: (store, at, stamps[at]) for at, (name, store) in enumerate(files)}
             unique = unique_keys(connection, plan, stamped, number) if early else ()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import random
+import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -340,3 +342,19 @@ def test_a_public_table_is_read_once_as_long_as_it_lives():
     del held, others
     gc.collect()
     assert len(tables_of_frames._public) == before
+
+
+def test_a_run_that_dies_keeps_the_charge_and_quotes_no_cell(few: Path, monkeypatch: pytest.MonkeyPatch):
+    held = dpsql.Session({"t": dpsql.Table(few / "a.parquet")}, budget=dpsql.Budget(2))
+    honest = executor.compile_plan
+
+    def failing(*given: Any, **more: Any) -> Any:
+        return replace(honest(*given, **more), text="SELECT 0, CAST('a secret' AS BIGINT)")
+
+    monkeypatch.setattr(executor, "compile_plan", failing)
+    with pytest.raises(InternalError, match="the run failed .*What it cost stays spent") as caught:
+        held.query("SELECT COUNT(*) FROM t", epsilon=1)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    assert "secret" not in "".join(traceback.format_exception(caught.value))
+    assert held.spent.epsilon == 1

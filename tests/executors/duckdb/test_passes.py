@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -46,10 +47,10 @@ def test_how_many_changes_no_integer(monkeypatch: pytest.MonkeyPatch):
     honest = executor.passes
     for number in (1, 2, 7):
 
-        def so_many(connection: Any, plan: Any, stores: Any, number: int = number) -> int:
+        def so_many(connection: Any, plan: Any, stores: Any, times: int, number: int = number) -> int:
             asked.append(number)
             monkeypatch.setattr(passes, "memory_of", lambda _connection: -(-2 * passes.BYTES_OF_ROW * 400 // number))
-            counted = honest(connection, plan, stores)
+            counted = honest(connection, plan, stores, times)
             assert counted in (1, number)
             return counted
 
@@ -75,3 +76,25 @@ def test_one_pass_where_nobody_is_limited(monkeypatch: pytest.MonkeyPatch):
     assert seen == [1]
     insecure_exact(session(tables(), "duckdb"), "SELECT SUM(x) FROM t", KEY, **TERMS)
     assert seen == [1, 800]
+
+
+def test_with_too_little_memory_there_are_more(monkeypatch: pytest.MonkeyPatch):
+    seen: list[int] = []
+    honest, compiled = executor.passes, executor.compile_plan
+
+    def noted(*arguments: Any) -> int:
+        seen.append(honest(*arguments))
+        return seen[-1]
+
+    def without_room(*arguments: Any, early: bool) -> Any:
+        if early:
+            raise duckdb.OutOfMemoryException("no room")
+        return compiled(*arguments, early=early)
+
+    held, sql = session(tables(), "duckdb"), "SELECT g, COUNT(*), SUM(x) FROM t GROUP BY g"
+    wanted = insecure_exact(held, sql, KEY, **TERMS)
+    monkeypatch.setattr(executor, "passes", noted)
+    monkeypatch.setattr(executor, "compile_plan", without_room)
+    assert insecure_exact(held, sql, KEY, **TERMS) == wanted
+    insecure_exact(held, "SELECT COUNT(DISTINCT u) FROM t", KEY, **TERMS)
+    assert seen == [1, executor.TIMES_AGAIN, 1, 1]
