@@ -13,6 +13,7 @@ from sqlglot import exp
 from dpsql.errors import InternalError, QueryRefused, Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.plan.program import Program, Step, StepColumn
 from dpsql.plan.query import Query
+from dpsql.postprocess.check import COMMON
 from dpsql.schema.columns import TableSchema, Type
 from dpsql.sql.bind import bind_part
 from dpsql.sql.catalog import Catalog
@@ -201,7 +202,7 @@ class _Steps:
     def _common(self, common: Common) -> str:
         if not common.relation:
             query = self.query(common.node.this.copy(), common.before)
-            common.relation = f"__cte_{len(self.commons)}"
+            common.relation = f"{COMMON}{len(self.commons)}"
             self.commons.append((common.relation, query, common.node.args.get("alias")))
         return common.relation
 
