@@ -314,9 +314,9 @@ def _python_limits(kind: Type, bounds: Bounds) -> tuple[list[Any], list[Any]]:
 
 def _python_values(kind: Type, vector: Vector) -> list[Any]:
     cells: list[Any] = vector.values.tolist()
-    if kind.temporal:
-        show = date_of if kind is Type.DATE else timestamp_of
-        cells = [show(cell) for cell in cells]
-    if vector.valid is None:
+    if vector.valid is not None:  # what stands below NULL is nothing that could be shown
+        cells = [cell if present else None for cell, present in zip(cells, vector.valid, strict=True)]
+    if not kind.temporal:
         return cells
-    return [cell if present else None for cell, present in zip(cells, vector.valid, strict=True)]
+    show = date_of if kind is Type.DATE else timestamp_of
+    return [None if cell is None else show(cell) for cell in cells]

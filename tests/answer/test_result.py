@@ -204,3 +204,11 @@ def test_bounds_that_too_few_rows_chose_are_noted(column: str, few: bool, monkey
 
 def test_declared_bounds_may_be_small() -> None:
     assert ask("SELECT SUM(pay) FROM t", epsilon=1, bounds={"pay": (0, 0.01)}).warnings == ()
+
+
+def test_what_stands_below_null_is_not_shown():
+    frame = pd.DataFrame({"k": ["a", "b"] * 20})
+    counts = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"
+    for made in ("MAKE_DATE(n, n, n)", "DATE '2020-01-01' + 3000000", "TIMESTAMP '9999-12-31' + INTERVAL 3 DAY"):
+        answer = dpsql.query(frame, f"SELECT {made} AS d FROM ({counts})", epsilon=1, keys={"k": ["a", "b"]})
+        assert [row[0] for row in answer] == [None, None]

@@ -310,6 +310,7 @@ def means_nothing(text: list[str], place: int) -> bool:
         or (word == "THEN" and "CASE" in earlier)
         or (before in ("T", "AS", ")") and "FROM" in earlier and not after.startswith("("))  # an alias of a table
         or word in (before, after)  # FROM t t
+        or (word == "*" and (before, after) == ("(", ")"))  # COUNT() is COUNT(*)
         or (word == "IS" and after in ("NULL", "NOT"))  # s NOT NULL, as PostgreSQL has it
     )
 
