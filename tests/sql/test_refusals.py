@@ -970,8 +970,6 @@ OF_UNITS: list[tuple[type[DPSQLError], str | None, str]] = [
     (UnsupportedSQL, 'codes', 'SELECT COUNT(*) FROM visits LEFT JOIN codes ON visits.code = codes.code AND cost > n'),
     (UnsupportedSQL, 'visits', 'SELECT COUNT(*) FROM people LEFT JOIN visits ON people.s = visits.s'),
     (UnsupportedSQL, 'loose', 'SELECT COUNT(*) FROM people LEFT JOIN loose ON people.pid = loose.pid'),
-    (UnsupportedSQL, 'visits', 'SELECT COUNT(*) FROM codes LEFT JOIN visits ON visits.code = codes.code'),
-    (UnsupportedSQL, 'codes', 'SELECT COUNT(*) FROM visits RIGHT JOIN codes ON visits.code = codes.code'),
     (UnsupportedSQL, 'tests',
      'SELECT COUNT(*) FROM people JOIN visits ON people.pid = visits.pid RIGHT JOIN tests ON tests.vid = visits.vid'),
     (SQLSyntaxError, 'codes', 'SELECT COUNT(*) FROM visits LEFT JOIN codes'),
