@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dpsql.core.unit import Neighbours
     from dpsql.errors import DPSQLError
     from dpsql.owner.suggestion import suggest_schema
+    from dpsql.remote.client import connect
     from dpsql.session.owner_file import Schema
     from dpsql.session.query import query
     from dpsql.session.session import Session
@@ -39,6 +40,7 @@ __all__ = [
     "__version__",
     "accounting",
     "accuracy",
+    "connect",
     "declare",
     "errors",
     "owner",
@@ -57,6 +59,7 @@ _HOMES = {
     "Session": "session.session",
     "Table": "session.table",
     "__version__": "version",
+    "connect": "remote.client",
     "declare": "session.table",
     "query": "session.query",
     "suggest_schema": "owner.suggestion",

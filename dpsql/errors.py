@@ -18,6 +18,8 @@
     ├── InvalidSchema             bounds, keys, types and the names of columns
     ├── InvalidArgument           an unknown strategy, mechanism, engine ...
     ├── LedgerError
+    ├── AccessDenied              a server does not know who asks, or has stopped him
+    ├── Unavailable               a server does not answer now
     └── InternalError             a broken promise of the code itself
 
 A message says what, where, why, and what to write instead. It is decided from the SQL text, the parameters and
@@ -247,6 +249,18 @@ class NotComputed(DPSQLError):
         error = type(self)(self.message, span=self.span, hint=hint)
         error.answers = answers
         return error
+
+
+class AccessDenied(DPSQLError):
+    """A server does not take the token, or nothing more is run for its analyst."""
+
+    remedy = "Ask the data owner for a token, or whether yours has ended; an owner looks at dpsql access list."
+
+
+class Unavailable(DPSQLError):
+    """A server cannot be reached or cannot answer now; what was paid for is not paid again."""
+
+    remedy = "See that the address is right and the server is up, and ask again."
 
 
 class InternalError(DPSQLError):

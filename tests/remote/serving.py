@@ -34,6 +34,7 @@ delta = 1e-5
 
 [tables.customers]
 path = "customers.csv"
+version = "1"
 unit = "id"
 unique = ["id"]
 max_rows = 1
@@ -46,6 +47,7 @@ city = {{ type = "text" }}
 
 [tables.orders]
 path = "orders.csv"
+version = "1"
 unit = "customer -> customers.id"
 max_rows = 5
 
@@ -56,6 +58,7 @@ day = {{ type = "date" }}
 
 [tables.visits]
 path = "visits.csv"
+version = "1"
 
 [tables.visits.columns]
 seconds = {{ bounds = [0, 100] }}

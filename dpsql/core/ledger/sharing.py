@@ -38,7 +38,7 @@ class ShareReport(NamedTuple):
     failures: int
 
 
-class NothingCharged(LedgerError):
+class NothingCharged(Exception):
     """What would have been charged, and is not here."""
 
 

@@ -1,0 +1,250 @@
+"""Answers and explanations as a server sends them: what a library's hold, without what they were made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import date, datetime
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpsql.answer.forms import Column
+from dpsql.answer.html import html_table, html_text
+from dpsql.answer.plot import Panel, parts
+from dpsql.answer.render import Cells, Span, text_table
+from dpsql.answer.travelling import Travelling
+from dpsql.core.cost import Cost
+from dpsql.core.ledger.filters import Remaining
+from dpsql.errors import InvalidArgument, as_written, did_you_mean
+from dpsql.schema.columns import Type
+
+_MOST_ROWS_SHOWN = 60
+_TEXT: Any = pd.api.types.pandas_dtype("str")
+
+
+class RemoteExplanation:
+    """How a query is answered: prints as a few lines; `.to_dict()` for machines."""
+
+    def __init__(self, said: Mapping[str, Any], *, with_budget: bool = True) -> None:
+        self._said = said
+        self._text = str(said["text" if with_budget else "text_without_budget"])
+        self.plan = str(said["plan"])
+        self.left = remaining_of(said["left"]) if with_budget and said["left"] else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `Explanation.to_dict`."""
+        return dict(self._said["explanation"])
+
+    def __str__(self) -> str:
+        return self._text
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_text(self._text)
+
+
+class RemoteResult(Travelling):
+    """A private answer, with the attributes and methods of `Result`. Its intervals are those of level 0.95, each by
+    itself."""
+
+    def __init__(self, said: Mapping[str, Any], explain: Callable[[], RemoteExplanation]) -> None:
+        self._said, self._explain = said, explain
+        self._all = [
+            Column(each["name"], Type(each["type"]), [_cell(Type(each["type"]), cell) for cell in each["values"]])
+            for each in said["columns"]
+        ]
+        self._own = [column for column, each in zip(self._all, said["columns"], strict=True) if not each["end"]]
+        self.footer, self.heading = str(said["footer"]), str(said["heading"])
+        self.warnings = tuple(map(str, said["warnings"]))
+        self.replayed = bool(said["replayed"])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The lines below the table."""
+        return tuple(map(str, self._said["notes"]))
+
+    @property
+    def price(self) -> str:
+        """The cost in words."""
+        return str(self._said["price"])
+
+    @property
+    def loss(self) -> Cost:
+        """What the answer cost when it was drawn, as exact fractions."""
+        return cost_of(self._said["loss"])
+
+    @property
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """The clip bounds that the query chose itself."""
+        return {name: (_real(low), _real(high)) for name, (low, high) in self._said["bounds"].items()}
+
+    @cached_property
+    def explanation(self) -> RemoteExplanation:
+        """What was done and at what cost; asked of the server, free."""
+        return self._explain()
+
+    @property
+    def df(self) -> pd.DataFrame:
+        """The noisy values, a column for each output."""
+        return pd.DataFrame({each.name: _series(each.kind, each.cells) for each in self._columns})
+
+    @property
+    def _columns(self) -> list[Column]:
+        """Without that of a heading."""
+        return self._own[1:] if self.heading else self._own
+
+    @property
+    def _ends(self) -> dict[str, tuple[Column, Column]]:
+        """The columns of the ends of intervals, behind their columns, by these names."""
+        ends: dict[str, list[Column]] = {}
+        name = ""
+        for column, each in zip(self._all, self._said["columns"], strict=True):
+            if each["end"]:
+                ends[name].append(column)
+            else:
+                name = column.name
+                ends[name] = []
+        return {name: (each[0], each[1]) for name, each in ends.items() if each}
+
+    def to_pandas(self, *, intervals: bool = False, level: float = 0.95) -> pd.DataFrame:
+        """The noisy values; with `intervals`, columns name_low and name_high after each aggregate."""
+        self._check(level)
+        return self._frame(keep=True) if intervals else self.df
+
+    def intervals(self, level: float = 0.95, *, simultaneous: bool = False) -> pd.DataFrame:
+        """Where the exact answers lie. Raises InvalidArgument for another level, and for simultaneous ones."""
+        self._check(level)
+        if simultaneous:
+            raise InvalidArgument("simultaneous intervals are made where the answer is, not over a connection.")
+        return self._frame(keep=False)
+
+    def _frame(self, *, keep: bool) -> pd.DataFrame:
+        columns: dict[str, Any] = {}
+        for each in self._columns:
+            ends = self._ends.get(each.name)
+            if keep or ends is None:
+                columns[each.name] = _series(each.kind, each.cells)
+            for end in ends or ():
+                columns[end.name] = _series(end.kind, end.cells)
+        return pd.DataFrame(columns)
+
+    def travelling(self, level: float | None) -> list[Column]:
+        """The columns as they travel, with the ends of intervals, or without."""
+        if level is None:
+            return list(self._own)
+        self._check(level)
+        return list(self._all)
+
+    def in_words(self, level: float = 0.95, *, most_rows: int | None = None) -> Cells:
+        """All rows as they print, or the first."""
+        self._check(level)
+        said = self._said["table"]
+        spans = [Span(place, *([_number(cell) for cell in each] for each in rest)) for place, *rest in said["spans"]]
+        cells = Cells(said["heads"], said["rows"], said["numeric"], 0, frozenset(said["limits"]), tuple(spans))
+        if most_rows is None or len(cells.rows) <= most_rows:
+            return cells
+        cut = [Span(s.place, s.values[:most_rows], s.low[:most_rows], s.high[:most_rows]) for s in spans]
+        return replace(cells, rows=cells.rows[:most_rows], left_out=len(cells.rows) - most_rows, spans=tuple(cut))
+
+    def parts_to_draw(self, level: float) -> tuple[list[Column], list[Panel]]:
+        """The columns that say which group a row is, and those of numbers with noise."""
+        self._check(level)
+        ends = {name: (list(low.cells), list(high.cells)) for name, (low, high) in self._ends.items()}
+        return parts(self._columns, set(self._said["drawn"]), ends)
+
+    def _check(self, level: float) -> None:
+        if level != self._said["level"]:
+            raise InvalidArgument(
+                f"over a connection intervals have the level {self._said['level']}, got {as_written(level)}."
+            )
+
+    def __getitem__(self, name: str) -> pd.Series:
+        """The noisy values of one column. Raises InvalidArgument for a name that it does not have."""
+        names = [each.name for each in self._columns]
+        if name not in names:
+            near = did_you_mean(name, names) if isinstance(name, str) else ""
+            raise InvalidArgument(f"the answer has no column {as_written(name)}.{near}")
+        return self.df[name]
+
+    def item(self) -> Any:
+        """The one value of a one-row, one-column answer; None for NULL."""
+        if len(self) != 1 or len(self._columns) != 1:
+            raise InvalidArgument(
+                f"item() is for an answer of one row and one column; this has {len(self)} rows and "
+                f"{len(self._columns)} columns."
+            )
+        return self._columns[0].cells[0]
+
+    def __len__(self) -> int:
+        return len(self._said["table"]["rows"])
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(zip(*(each.cells for each in self._columns), strict=True))
+
+    def table_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
+        """The table with its intervals."""
+        return text_table(self.in_words(level, most_rows=most_rows))
+
+    def to_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
+        """The table with its intervals and the privacy line, as it prints."""
+        return "\n".join([self.table_text(most_rows=most_rows, level=level), *self.notes])
+
+    def __repr__(self) -> str:
+        return self.to_text(most_rows=_MOST_ROWS_SHOWN)
+
+    def _repr_html_(self) -> str:
+        return html_table(self.in_words(most_rows=_MOST_ROWS_SHOWN), self.notes)
+
+
+def _cell(kind: Type, cell: Any) -> Any:
+    """A value as Python's own of its type; None for NULL."""
+    if cell is None:
+        return None
+    if kind is Type.DATE:
+        return date.fromisoformat(cell)
+    if kind is Type.TIMESTAMP:
+        return datetime.fromisoformat(cell)
+    return _number(cell) if kind.numeric else cell
+
+
+def _number(cell: Any) -> Any:
+    """A number; those that JSON has none for are texts."""
+    if not isinstance(cell, str):
+        return cell
+    return float(cell) if cell in ("inf", "-inf", "nan") else int(cell)
+
+
+def _real(cell: Any) -> float:
+    return float(_number(cell))
+
+
+def _series(kind: Type, cells: Any) -> Any:
+    """A column of a frame, in the dtypes that a library's answer has."""
+    missing = any(cell is None for cell in cells)
+    if kind is Type.TEXT:
+        return pd.array(list(cells), dtype=_TEXT)
+    if kind.temporal:
+        unit = "s" if kind is Type.DATE else "us"
+        return np.array([np.datetime64("NaT") if cell is None else cell for cell in cells], dtype=f"datetime64[{unit}]")
+    if kind is Type.REAL:
+        return np.array([math.nan if cell is None else cell for cell in cells], dtype=np.float64)
+    if not missing:
+        return np.array(cells, dtype=np.bool_ if kind is Type.BOOLEAN else np.int64)
+    return pd.array(list(cells), dtype="boolean" if kind is Type.BOOLEAN else "Int64")
+
+
+def cost_of(said: Mapping[str, Any]) -> Cost:
+    """Exact fractions."""
+    epsilon = None if said["epsilon"] is None else Fraction(said["epsilon"])
+    return Cost(epsilon, Fraction(said["delta"]), Fraction(said["rho"]), Fraction(said["hidden"]))
+
+
+def remaining_of(said: Mapping[str, Any]) -> Remaining:
+    rho = None if said["rho"] is None else Fraction(said["rho"])
+    return Remaining(Fraction(said["epsilon"]), Fraction(said["delta"]), rho)

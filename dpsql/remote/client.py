@@ -1,0 +1,216 @@
+"""A session over a connection: the questions of a library's, asked of a server that holds the rows."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Self, cast
+
+from dpsql.core.ledger.budget import Budget
+from dpsql.core.ledger.filters import Remaining, Spent
+from dpsql.core.ledger.lines import Entry
+from dpsql.core.loss import exact
+from dpsql.core.samplers import fresh_key
+from dpsql.core.unit import Neighbours
+from dpsql.errors import InvalidArgument, InvalidParameter, UnsupportedSQL, as_written
+from dpsql.remote.answers import RemoteExplanation, RemoteResult, cost_of, remaining_of
+from dpsql.remote.wire import Wire
+
+Number = float | Fraction | Decimal | None
+
+
+def connect(url: str, *, token_file: str | os.PathLike[str] | None = None) -> RemoteSession:
+    """A session on the server at this address: https, or http on this machine alone.
+
+    The token comes from `token_file`, which others must not be able to read, else from the environment's DPSQL_TOKEN,
+    else from a prompt. Raises InvalidArgument, AccessDenied for a token that does not hold, and Unavailable.
+    """
+    session = RemoteSession(Wire(url, token_file))
+    try:
+        session.budget  # noqa: B018 - whether the token holds
+    except BaseException:
+        session.close()
+        raise
+    return session
+
+
+class RemoteSession:
+    """Private questions about tables that a server holds, out of the analyst's own share. Methods and attributes are
+    those of `Session`, with the same answers, errors and prices. Raises Unavailable where the server does not answer;
+    what was paid for then is not paid again when the same question is asked once more."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def query(
+        self,
+        sql: str,
+        *,
+        epsilon: Number = None,
+        delta: Number = None,
+        rho: Number = None,
+        params: Mapping[str, Any] | None = None,
+        fresh: bool = False,
+        strategy: str = "auto",
+        mechanism: str = "auto",
+        error: Number = None,
+        confidence: Number = None,
+    ) -> RemoteResult:
+        """As `Session.query`: charged, on the server, before any row is read."""
+        if not isinstance(fresh, bool):
+            raise InvalidArgument(f"fresh must be True or False, got {as_written(fresh)}.")
+        numbers = {"epsilon": epsilon, "delta": delta, "rho": rho, "error": error, "confidence": confidence}
+        body = _body(sql, numbers, params, strategy=strategy, mechanism=mechanism)
+        asked = {**body, "fresh": True} if fresh else body
+        try:
+            said = self._wire.ask(asked, fresh_key().hex())
+        except UnsupportedSQL as refusal:
+            if refusal.about.get("ask") != "explain":
+                raise
+            return cast("RemoteResult", self._explained(body))  # as a library's session does
+        return RemoteResult(said, lambda: self._explained(body, with_budget=False))
+
+    def explain(
+        self,
+        sql: str,
+        *,
+        epsilon: Number = None,
+        delta: Number = None,
+        rho: Number = None,
+        params: Mapping[str, Any] | None = None,
+        strategy: str = "auto",
+        mechanism: str = "auto",
+        error: Number = None,
+        confidence: Number = None,
+    ) -> RemoteExplanation:
+        """As `Session.explain`; free."""
+        numbers = {"epsilon": epsilon, "delta": delta, "rho": rho, "error": error, "confidence": confidence}
+        return self._explained(_body(sql, numbers, params, strategy=strategy, mechanism=mechanism))
+
+    def remaining_queries(
+        self,
+        sql: str,
+        *,
+        epsilon: Number = None,
+        delta: Number = None,
+        rho: Number = None,
+        params: Mapping[str, Any] | None = None,
+        strategy: str = "auto",
+        mechanism: str = "auto",
+        error: Number = None,
+        confidence: Number = None,
+    ) -> int | float:
+        """As `Session.remaining_queries`; free."""
+        numbers = {"epsilon": epsilon, "delta": delta, "rho": rho, "error": error, "confidence": confidence}
+        body = _body(sql, numbers, params, strategy=strategy, mechanism=mechanism)
+        most = self._wire.post("/v1/remaining", body, sql)["queries"]
+        return math.inf if most is None else int(most)
+
+    @property
+    def analyst(self) -> str:
+        """Whose session this is."""
+        return str(self._wire.get("/v1/budget")["analyst"])
+
+    @property
+    def budget(self) -> Budget:
+        """The analyst's share: the most that all answers may cost."""
+        said = self._wire.get("/v1/budget")
+        return Budget(Fraction(said["epsilon"]), Fraction(said["delta"]))
+
+    @property
+    def accountant(self) -> str:
+        """How costs add up: "auto", "basic" or "zcdp"."""
+        return str(self._wire.get("/v1/budget")["accountant"])
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The neighbour relation of every query."""
+        return Neighbours(self._wire.get("/v1/budget")["neighbours"])
+
+    @property
+    def spent(self) -> Spent:
+        """What all answers so far have cost."""
+        said = self._wire.get("/v1/budget")["spent"]
+        return Spent(*(Fraction(said[word]) for word in ("epsilon", "delta", "rho")))
+
+    @property
+    def remaining(self) -> Remaining:
+        """What the next query may have."""
+        return remaining_of(self._wire.get("/v1/budget")["remaining"])
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables."""
+        return tuple(str(each["name"]) for each in self._wire.get("/v1/tables")["tables"])
+
+    def ledger(self) -> tuple[Entry, ...]:
+        """What the analyst has paid for: when, the query's text, its cost."""
+        said, name = self._wire.get("/v1/answers")["answers"], self.analyst
+        return tuple(Entry(each["time"], name, each["sql"], cost_of(each["cost"])) for each in said)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._wire.close()
+
+    def _explained(self, body: Mapping[str, Any], *, with_budget: bool = True) -> RemoteExplanation:
+        said = self._wire.post("/v1/explanations", body, str(body["sql"]))
+        return RemoteExplanation(said, with_budget=with_budget)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"RemoteSession({self._wire.address!r})"
+
+
+def _body(sql: object, numbers: Mapping[str, object], params: object, **words: object) -> dict[str, Any]:
+    """A query as JSON. Raises InvalidArgument, InvalidPrivacyParameter, InvalidParameter."""
+    if not isinstance(sql, str):
+        raise InvalidArgument(f"a query is a text, got {as_written(sql)}.")
+    body: dict[str, Any] = {"sql": str.__str__(sql)}
+    for name, number in numbers.items():
+        if number is not None:
+            body[name] = _decimal(number, name)
+    for name, word in words.items():
+        if not isinstance(word, str):
+            raise InvalidArgument(f"{name} is a word, got {as_written(word)}.")
+        body[name] = word
+    if params is not None:
+        if not isinstance(params, Mapping):
+            raise InvalidParameter("params must map names to values.", hint='Write params={"low": 20}.')
+        body["params"] = {str(name): _parameter(str(name), value) for name, value in params.items()}
+    return body
+
+
+def _decimal(number: object, name: str) -> float | int:
+    """The number, where JSON's decimals are exactly that."""
+    told = exact(number, name)
+    if told.denominator == 1 and abs(told) < 2**53:
+        return int(told)
+    if Fraction(repr(float(told))) != told:
+        raise InvalidArgument(f"over a connection {name} is a decimal of at most 15 digits, got {as_written(number)}.")
+    return float(told)
+
+
+def _parameter(name: str, value: Any) -> Any:
+    """A value for `:name` as JSON."""
+    if hasattr(value, "item") and not isinstance(value, str):
+        value = value.item()  # of NumPy
+    if isinstance(value, datetime):
+        return {"timestamp": value.isoformat(" ")}
+    if isinstance(value, date):
+        return {"date": value.isoformat()}
+    if isinstance(value, Decimal):
+        value = float(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidParameter(f":{name} must be a finite number.", hint="For NULL pass None.")
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise InvalidParameter(f":{name} cannot be a {type(value).__name__}.")

@@ -1,0 +1,167 @@
+"""One connection to a server: where it may lead, who asks, and what becomes of its errors."""
+
+from __future__ import annotations
+
+import getpass
+import ipaddress
+import os
+import stat
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from dpsql import errors
+from dpsql.errors import AccessDenied, DPSQLError, InternalError, InvalidArgument, Span, Unavailable
+
+TOKEN = "DPSQL_TOKEN"
+_OWN_WORDS = (errors.QueryRefused, errors.BudgetExceeded, errors.InvalidPrivacyParameter, errors.InvalidArgument)
+"""Errors that a server passes on in the library's words."""
+_TRIES = 6
+_LONGEST_PAUSE = 10.0
+
+
+def address_of(url: object) -> str:
+    """A server's address: https, or http on this machine alone. Raises InvalidArgument."""
+    if not isinstance(url, str):
+        raise InvalidArgument("a server's address is a text.", hint='Write "https://data.example:8443".')
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise InvalidArgument("this is no address of a server.", hint='Write "https://data.example:8443".') from None
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise InvalidArgument(
+            "an address has no name, token or query in it.", hint=f"The token comes from {TOKEN}, a file or a prompt."
+        )
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/"):
+        raise InvalidArgument("this is no address of a server.", hint='Write "https://data.example:8443".')
+    if parts.scheme == "http" and not _local(parts.hostname):
+        raise InvalidArgument("http is for a server on this machine; others are asked by https.")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}" + (f":{port}" if port is not None else "")
+
+
+def _local(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def token_from(file: str | os.PathLike[str] | None) -> str:
+    """The token: of a file that others cannot read, else of DPSQL_TOKEN, else of a person at a terminal. Raises
+    InvalidArgument."""
+    if file is not None:
+        path = Path(file)
+        try:
+            if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
+                raise InvalidArgument(f"{path.name} can be read by others.", hint=f"chmod 600 {path.name}")
+            token = path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            raise InvalidArgument(f"no file of a token {path.name} that can be read.") from None
+    else:
+        token = os.environ.get(TOKEN, "").strip()
+        if not token and sys.stdin is not None and sys.stdin.isatty():
+            token = getpass.getpass("token: ").strip()
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise InvalidArgument(
+            "there is no token.", hint=f"Put it into {TOKEN}, or into a file that others cannot read: token_file=..."
+        )
+    return token
+
+
+class Wire:
+    """A connection with a token. Follows no redirect, and speaks to nobody but the server."""
+
+    def __init__(self, url: object, token_file: str | os.PathLike[str] | None) -> None:
+        try:
+            import httpx  # an extra
+        except ImportError:
+            raise InvalidArgument("a connection needs httpx.", hint='pip install "dpsql[client]"') from None
+        self.address = address_of(url)
+        headers = {"Authorization": f"Bearer {token_from(token_file)}", "Accept": "application/json"}
+        timeout = httpx.Timeout(30.0, read=90.0)
+        self._failed: tuple[type[Exception], ...] = (httpx.HTTPError,)
+        self._client = httpx.Client(
+            base_url=self.address, headers=headers, timeout=timeout, follow_redirects=False, trust_env=False
+        )
+
+    def close(self) -> None:
+        self._client.close()
+
+    def get(self, path: str, sql: str = "") -> Any:
+        """What the server has there. Raises a DPSQLError."""
+        return self._said("GET", path, sql, {}, None)[1]
+
+    def post(self, path: str, body: Mapping[str, Any], sql: str = "") -> Any:
+        """What the server says to it, for nothing. Raises a DPSQLError."""
+        return self._said("POST", path, sql, {}, body)[1]
+
+    def ask(self, body: Mapping[str, Any], key: str) -> Any:
+        """The answer of a query that is paid for once, however often the connection is lost. Raises a DPSQLError."""
+        headers = {"Idempotency-Key": key, "Prefer": "wait=30"}
+        sql = str(body.get("sql", ""))
+        while True:
+            status, said = self._said("POST", "/v1/queries", sql, headers, body)
+            if status == 200:
+                return said
+
+    def _said(
+        self, method: str, path: str, sql: str, headers: Mapping[str, str], body: Mapping[str, Any] | None
+    ) -> tuple[int, Any]:
+        """The status and content of what is no error; tried again where nothing was said or the server is busy."""
+        pause = 0.25
+        for left in reversed(range(_TRIES)):
+            try:
+                response = self._client.request(method, path, headers=dict(headers), json=body)
+            except self._failed as error:
+                if not left:
+                    raise Unavailable(
+                        f"the server {self.address} cannot be reached ({type(error).__name__}).",
+                        hint="A query that was paid for is not paid again: ask the same again when it is up.",
+                    ) from None
+            else:
+                if response.status_code in (200, 202):
+                    return response.status_code, self._parsed(response)
+                if response.status_code not in (429, 503) or not left:
+                    raise self._error(response, sql)
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        raise AssertionError  # the last try has returned or raised
+
+    def _parsed(self, response: Any) -> Any:
+        try:
+            return response.json()
+        except ValueError:
+            raise Unavailable(f"{self.address} does not speak as a server of dpsql does.") from None
+
+    def _error(self, response: Any, sql: str) -> DPSQLError:
+        """What a problem says, as the library's error where it is one."""
+        said = self._parsed(response)
+        if not isinstance(said, dict):
+            return Unavailable(f"{self.address} does not speak as a server of dpsql does.")
+        title, detail, hint = (str(said.get(word, "")) for word in ("title", "detail", "hint"))
+        kind = getattr(errors, title, None)
+        if isinstance(kind, type) and issubclass(kind, _OWN_WORDS):
+            about = {str(name): str(each) for name, each in dict(said.get("about") or {}).items()}
+            return kind(detail, span=_span(sql, said.get("span")), hint=hint, about=about)
+        name = f" (id {said['id']})" if said.get("id") else ""
+        if response.status_code in (401, 403):
+            return AccessDenied(detail, hint=hint)
+        if response.status_code in (429, 503):
+            return Unavailable(f"{detail}{name}", hint=hint)
+        if response.status_code == 500:
+            return InternalError(f"{detail}{name}", hint=hint)
+        return InvalidArgument(detail, hint=hint)
+
+
+def _span(sql: str, said: Any) -> Span | None:
+    if not isinstance(said, list) or len(said) != 2 or not all(isinstance(each, int) for each in said):
+        return None
+    start, end = said
+    return Span(sql, start, end) if 0 <= start <= end < max(1, len(sql)) else None
