@@ -221,7 +221,9 @@ def test_methods_paths_and_conflicts(server: Server, ann: str):
     assert server.send("GET", "/healthz").json() == {"status": "ok"}
 
 
-@pytest.mark.parametrize("path", ["/v1/budget", "/v1/tables", "/v1/answers", "/v1/queries/1", "/v1/other", "/"])
+@pytest.mark.parametrize(
+    "path", ["/v1/budget", "/v1/budget/", "/v1/tables", "/v1/answers", "/v1/queries/1", "/v1/other", "/"]
+)
 def test_without_a_token_there_is_nothing(server: Server, path: str, ann: str):
     wrong = ann[:-1] + ("0" if ann[-1] != "0" else "1")
     for token in (None, "", "x", wrong, ann.upper(), "dpsql-" + "0" * 64):
@@ -315,6 +317,30 @@ def test_little_queries_are_refused(server: Server, ann: str):
         assert "spends at least epsilon 0.001" in response.json()["detail"]
     clause = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.0001) COUNT(*) AS n FROM customers"
     assert server.ask(ann, clause).status_code == 400
+
+
+ODD = ("\ud800", "\x00", "\u202e<script>alert(1)</script>", "😀" * 1000, "1e400", "(" * 500, "SELECT " * 1000, "")
+
+
+@pytest.mark.parametrize("path", ["/v1/queries", "/v1/explanations", "/v1/rehearsals", "/v1/remaining"])
+def test_odd_texts_are_refused_as_any_other(server: Server, ann: str, path: str):
+    for place, text in enumerate(ODD):
+        for body in ({"sql": text}, {"sql": f"SELECT COUNT(*) AS n FROM customers WHERE city = '{text}' AND"}):
+            key = {"Idempotency-Key": f"odd-{place}-{len(body['sql'])}", "Content-Type": "application/json"}
+            content = json.dumps({**body, "epsilon": 0.01}).encode("ascii")
+            response = server.send("POST", path, ann, headers=key, content=content)
+            assert response.status_code == 400, (text[:20], response.text)
+            assert response.headers["content-type"] == "application/problem+json"
+    numbers = b'{"sql": "SELECT COUNT(*) AS n FROM customers", "epsilon": %s}'
+    for number in (b"1e400", b"-0", b"1e-400", b"9" * 5000, b"0.00000000001", b"true", b"[]"):
+        key = {"Idempotency-Key": f"number-{number[:9].decode()}", "Content-Type": "application/json"}
+        assert server.send("POST", path, ann, headers=key, content=numbers % number).status_code == 400
+
+
+def test_a_share_has_so_many_runs_and_a_name_of_an_analyst_may_be_odd(server: Server):
+    token = token_for(server.schema, "Zoë <b>\"'", epsilon=0.5)
+    assert server.ask(token).status_code == 200
+    assert server.send("GET", "/v1/budget", token).json()["analyst"] == "Zoë <b>\"'"
 
 
 def test_options_loosen_nothing(server: Server, ann: str):

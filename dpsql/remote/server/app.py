@@ -14,7 +14,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from dpsql.core.ledger.ledger import Ledger
@@ -24,7 +24,7 @@ from dpsql.owner.access import Grant
 from dpsql.remote.server import requests
 from dpsql.remote.server.crew import Crew, Ended, Halted
 from dpsql.remote.server.doors import Door
-from dpsql.remote.server.guard import body_of, response_of
+from dpsql.remote.server.guard import PROBLEM, body_of, in_json, response_of
 from dpsql.remote.server.jobs import Job, Jobs
 from dpsql.remote.server.journal import Journal
 from dpsql.remote.server.openapi import description
@@ -98,8 +98,8 @@ async def look(service: Service, request: Request, grant: Grant) -> Response:
 def _shown(job: Job) -> Response:
     if not job.seen.is_set():
         headers = {"Location": f"/v1/queries/{job.id}", "Retry-After": "1"}
-        return JSONResponse({"id": job.id, "state": "accepted"}, 202, headers=headers)
-    kind = "application/json" if job.status == 200 else "application/problem+json"
+        return in_json({"id": job.id, "state": "accepted"}, 202, headers=headers)
+    kind = "application/json" if job.status == 200 else PROBLEM
     return Response(job.content, job.status, media_type=kind)
 
 
@@ -128,9 +128,9 @@ def _free(operation: str, read: Callable[[bytes], Any] | None, word: str = "term
         finally:
             service.free[grant.analyst] -= 1
         if reply["outcome"] == OK:
-            return JSONResponse(reply["body"])
+            return in_json(reply["body"])
         if reply["outcome"] == REFUSED:
-            return JSONResponse(reply["body"], reply["body"]["status"], media_type="application/problem+json")
+            return in_json(reply["body"], reply["body"]["status"], kind=PROBLEM)
         service.journal.event("unavailable", analyst=grant.analyst, error=reply["class"])
         raise Problem(500 if reply["outcome"] == FAILED else 503, hint="Ask again, or tell the data owner.")
 
@@ -163,10 +163,10 @@ def application(service: Service) -> Starlette:
     pages = description([(each.method, each.path, each.purpose, each.body, each.statuses) for each in OPERATIONS])
 
     async def alive(_request: Request) -> Response:
-        return JSONResponse({"status": "halted" if service.crew.files.changed else "ok"})
+        return in_json({"status": "halted" if service.crew.files.changed else "ok"})
 
     async def described(_request: Request) -> Response:
-        return JSONResponse(pages)
+        return in_json(pages)
 
     by_path: dict[str, dict[str, Operation]] = {}
     for each in OPERATIONS:
@@ -188,7 +188,9 @@ def application(service: Service) -> Starlette:
             service.journal.event("error", error=type(error).__name__)
         return response_of(Problem(status if status in (404, 405) else 500))
 
-    return Starlette(routes=routes, exception_handlers=dict.fromkeys((Problem, HTTPException, Exception), refused))
+    app = Starlette(routes=routes, exception_handlers=dict.fromkeys((Problem, HTTPException, Exception), refused))
+    app.router.redirect_slashes = False  # it would tell whoever has no token which paths there are
+    return app
 
 
 def _endpoint(service: Service, acts: dict[str, Operation]) -> Callable[[Request], Awaitable[Response]]:

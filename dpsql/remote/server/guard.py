@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from dpsql.remote.server.problems import Problem
 
@@ -65,9 +66,18 @@ class Guard:
                     raise Problem(403, detail="A page of another server asks.")
 
 
+PROBLEM = "application/problem+json"
+
+
+def in_json(body: Any, status: int = 200, *, kind: str = "application/json", headers: Any = None) -> Response:
+    """A body in ASCII: what an analyst wrote may hold halves of characters, which UTF-8 has no bytes for."""
+    text = json.dumps(body, separators=(",", ":"), allow_nan=False)
+    return Response(text.encode("ascii"), status, headers=headers, media_type=kind)
+
+
 def response_of(refusal: Problem) -> Response:
     """A problem as an answer."""
-    return JSONResponse(refusal.body, refusal.status, headers=refusal.headers, media_type="application/problem+json")
+    return in_json(refusal.body, refusal.status, kind=PROBLEM, headers=refusal.headers)
 
 
 async def body_of(request: Request) -> bytes:

@@ -24,7 +24,7 @@ from dpsql.errors import (
     QueryRefused,
     UnsupportedSQL,
 )
-from dpsql.owner.rehearsal import HEADING, Rehearsal, rehearse
+from dpsql.owner.rehearsal import HEADING, rehearse
 from dpsql.remote.server import encoding
 from dpsql.schema.frozen import dataclass
 from dpsql.session.owner_file import Schema
@@ -60,7 +60,6 @@ class Work:
         self._schema, self._run = Schema.from_toml(config.schema), config.run
         self._tables = all_tables({}, self._schema, ())
         self._sessions: OrderedDict[tuple[str, tuple[str, ...]], ServedSession] = OrderedDict()
-        self._rehearsals: OrderedDict[tuple[str, ...], Rehearsal] = OrderedDict()
         _warm_up()
 
     @property
@@ -136,16 +135,10 @@ class Work:
     def rehearse(self, message: Message) -> Reply:
         """An answer over made-up rows of the analyst's tables; free."""
         self.session(message)
-        names = tuple(message["tables"])
-        rehearsal = self._rehearsals.pop(names, None)
-        if rehearsal is None:
-            entries = {name: entry for name, entry in self._schema.tables.items() if name in names}
-            rehearsal = rehearse(_schema_of(self._schema, entries))
-            if len(self._rehearsals) >= _MOST_SESSIONS:
-                self._rehearsals.popitem(last=False)
-        self._rehearsals[names] = rehearsal
+        entries = {name: entry for name, entry in self._schema.tables.items() if name in message["tables"]}
         terms = {**_without_fresh(message["terms"]), "fresh": True}
-        body = encoding.result_in_json(rehearsal.query(**terms))
+        with rehearse(_schema_of(self._schema, entries)) as rehearsal:
+            body = encoding.result_in_json(rehearsal.query(**terms))
         return {"outcome": OK, "body": {**body, "heading": HEADING}}
 
     def tables(self, message: Message) -> Reply:
