@@ -67,12 +67,12 @@ class RemoteSession:
         body = _body(sql, numbers, params, strategy=strategy, mechanism=mechanism)
         asked = {**body, "fresh": True} if fresh else body
         try:
-            said = self._wire.ask(asked, fresh_key().hex())
+            answer = self._wire.ask(asked, fresh_key().hex())
         except UnsupportedSQL as refusal:
             if refusal.about.get("ask") != "explain":
                 raise
             return cast("RemoteResult", self._explained(body))  # as a library's session does
-        return RemoteResult(said, lambda: self._explained(body, with_budget=False))
+        return RemoteResult(answer, lambda: self._explained(body, with_budget=False))
 
     def explain(
         self,

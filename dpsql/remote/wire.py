@@ -142,15 +142,15 @@ class Wire:
 
     def _error(self, response: Any, sql: str) -> DPSQLError:
         """What a problem says, as the library's error where it is one."""
-        said = self._parsed(response)
-        if not isinstance(said, dict):
+        problem = self._parsed(response)
+        if not isinstance(problem, dict):
             return Unavailable(f"{self.address} does not speak as a server of dpsql does.")
-        title, detail, hint = (str(said.get(word, "")) for word in ("title", "detail", "hint"))
+        title, detail, hint = (str(problem.get(word, "")) for word in ("title", "detail", "hint"))
         kind = getattr(errors, title, None)
         if isinstance(kind, type) and issubclass(kind, _OWN_WORDS):
-            about = {str(name): str(each) for name, each in dict(said.get("about") or {}).items()}
-            return kind(detail, span=_span(sql, said.get("span")), hint=hint, about=about)
-        name = f" (id {said['id']})" if said.get("id") else ""
+            about = {str(name): str(each) for name, each in dict(problem.get("about") or {}).items()}
+            return kind(detail, span=_span(sql, problem.get("span")), hint=hint, about=about)
+        name = f" (id {problem['id']})" if problem.get("id") else ""
         if response.status_code in (401, 403):
             return AccessDenied(detail, hint=hint)
         if response.status_code in (429, 503):
