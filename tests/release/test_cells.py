@@ -81,7 +81,7 @@ def answers(made: Release) -> np.ndarray[Any, Any]:
     return np.array([np.where(each.where_valid(), each.values, np.nan) for each in found], dtype=float)
 
 
-@pytest.mark.parametrize(("asked", "by"), itertools.product(QUERIES, ["", "g"]))
+@pytest.mark.parametrize(("asked", "by"), list(itertools.product(QUERIES, ["", "g"])))
 def test_the_answer_is_the_same(asked: str, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sql = f"SELECT {by}{', ' * bool(by)}{asked} FROM t" + f" GROUP BY {by}" * bool(by)
     made = calibrated(SHAPE.schema(), sql, U, epsilon=10**6)

@@ -287,7 +287,16 @@ def test_the_file_put_away_while_a_session_is_open(tmp_path: Path, how: str):
         assert asked.spent.epsilon == 3 or len(asked.ledger()) == 2
 
 
-@pytest.mark.parametrize("content", [b"", b"x", b"SQLite format 3\0", b"\0" * 5000, os.urandom(9000)])
+OTHER_FILES = {
+    "empty": b"",
+    "a letter": b"x",
+    "a head": b"SQLite format 3\0",
+    "zeros": b"\0" * 5000,
+    "noise": os.urandom(9000),
+}
+
+
+@pytest.mark.parametrize("content", OTHER_FILES.values(), ids=OTHER_FILES)
 def test_a_file_that_is_no_ledger(tmp_path: Path, content: bytes):
     path = tmp_path / "a.ledger"
     path.write_bytes(content)
