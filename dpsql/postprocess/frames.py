@@ -49,6 +49,11 @@ class Frame:
     def __len__(self) -> int:
         return len(self.vectors[0]) if self.vectors else 0
 
+    def widest(self) -> int:
+        """Characters of the longest text."""
+        texts = [vector for kind, vector in zip(self.types, self.vectors, strict=True) if kind is Type.TEXT]
+        return max((len(str(cell)) for vector in texts for cell in vector.values.tolist()), default=0)
+
 
 def array_of(kind: Type, vector: Vector) -> Any:
     """A column as DuckDB reads it: NumPy's, masked where it is NULL; days and microseconds as integers. Raises

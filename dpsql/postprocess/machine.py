@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 MEMORY = "512MB"
 SECONDS = 30.0
 """How long a statement may take."""
+SECONDS_OF_NO_ROW = 2.0
+"""How long what it says of constants may take, which is tried before anything is charged."""
 
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
@@ -71,7 +74,10 @@ def bound(sql: str, headers: Sequence[Header], params: Params | None = None) -> 
         for each in headers:
             connection.execute(_created(each))
         columns = connection.execute(f"DESCRIBE {sql}", given).fetchall()
-        connection.execute(sql, given).fetchall()
+        with _interrupted(connection, SECONDS_OF_NO_ROW):
+            rows = connection.execute(sql, given)
+            while rows.fetchmany(10_000):
+                pass
         names = tuple(column[0] for column in columns)
         return Statement(sql, tuple(headers), names, tuple(type_of(name, kind) for name, kind, *_ in columns))
 
@@ -85,10 +91,10 @@ def run(statement: Statement, frames: Mapping[str, Frame], params: Params | None
     given, sizes = dict(params or {}), {name.casefold(): len(frame) for name, frame in frames.items()}
 
     def of(connection: duckdb.DuckDBPyConnection) -> Frame:
-        check_work(_tree(connection, statement.sql), sizes)
+        check_work(_tree(connection, statement.sql), sizes, max((each.widest() for each in frames.values()), default=0))
         for header in statement.headers:
             _fill(connection, header, frames[header.name])
-        with _interrupted(connection):
+        with _interrupted(connection, SECONDS):
             rows = connection.execute(statement.sql, given).fetchall()
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(statement.names)
         vectors = tuple(vector_of_cells(kind, cells) for kind, cells in zip(statement.types, columns, strict=True))
@@ -158,7 +164,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-# The connection, which is kept: one statement at a time, and its relations are gone before the next.
+# Connections, which are kept: each has one statement at a time, whose relations are gone before the next.
 
 
 def opened() -> duckdb.DuckDBPyConnection:
@@ -171,20 +177,23 @@ def opened() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-_lock = threading.Lock()
-_kept: dict[int, duckdb.DuckDBPyConnection] = {}
-"""By process: a fork has none of its parent's."""
+MOST_KEPT = 2
+_idle: dict[int, deque[duckdb.DuckDBPyConnection]] = {}
+"""By process: a fork has none of its parent's. A deque needs no lock, which a fork could find held for ever."""
 
 
 def _with_connection(work: Callable[[duckdb.DuckDBPyConnection], Made]) -> Made:
-    """Work on the kept connection; it is dropped unless its relations could be taken away."""
-    with _lock:
-        connection = _kept.pop(os.getpid(), None) or opened()
-        try:
-            return work(connection)
-        finally:
-            if _emptied(connection):
-                _kept[os.getpid()] = connection
+    """Work on a connection of its own; it is kept for the next if its relations could be taken away."""
+    idle = _idle.setdefault(os.getpid(), deque(maxlen=MOST_KEPT))
+    try:
+        connection = idle.pop()
+    except IndexError:
+        connection = opened()
+    try:
+        return work(connection)
+    finally:
+        if _emptied(connection):
+            idle.append(connection)
 
 
 def _emptied(connection: duckdb.DuckDBPyConnection) -> bool:
@@ -198,9 +207,9 @@ def _emptied(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 @contextmanager
-def _interrupted(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+def _interrupted(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
     """Stops what takes too long."""
-    timer = threading.Timer(SECONDS, connection.interrupt)
+    timer = threading.Timer(seconds, connection.interrupt)
     timer.daemon = True
     timer.start()
     try:
@@ -216,6 +225,10 @@ def _refusing() -> Iterator[None]:
 
     try:
         yield
+    except duckdb.InterruptException:
+        raise UnsupportedSQL(
+            f"what {OVER_ANSWERS} makes of constants alone takes longer than {SECONDS_OF_NO_ROW:.0f} seconds."
+        ) from None
     except duckdb.Error as error:
         message = _first_line(str(error))
         raise UnsupportedSQL(f"{OVER_ANSWERS} is not accepted by DuckDB, which runs it: {message}") from None

@@ -42,7 +42,7 @@ _NUMBERS = _listed(
     "exp factorial fdiv:2 floor fmod:2 gamma gcd:2 greatest_common_divisor:2 isfinite isinf isnan lcm:2 "
     "least_common_multiple:2 lgamma ln log:1,2 log10 log2 mod:2 multiply:2 pi:0 pow:2 power:2 radians round:1,2 "
     "round_even:2 sign signbit sin sinh sqrt subtract:2 tan tanh trunc:1,2 xor:2 "
-    "nullif:2 ifnull:2 if:3 equi_width_bins:4"
+    "nullif:2 ifnull:2 if:3"
 )
 _ANY = _listed(f"greatest:1-{MANY} least:1-{MANY} hash:1-{MANY} typeof:1 coalesce:1-{MANY}")
 _TEXTS = _listed(

@@ -23,6 +23,9 @@ MOST_WIDTH = 10**6
 MOST_MADE = 10_000
 """Characters of a text that repeat, lpad or rpad makes."""
 CELL = 100
+MOST_WORK = 10**8
+"""Characters or elements of all values together that one call makes, where each is wider than ten cells and than what
+it is made of. DuckDB sees an interrupt between blocks of rows alone."""
 
 Tree = dict[str, Any]
 Size = tuple[int, int]
@@ -31,15 +34,19 @@ Size = tuple[int, int]
 _TAKEN = {"repeat", "lpad", "rpad"}
 _SERIES = {"range", "generate_series"}
 _REPLACING = {"replace", "regexp_replace", "translate", "overlay"}
-_MAPPING = {"list_transform", "array_transform", "list_apply", "array_apply", "apply"}
-_GATHERING = {"array_agg", "list", "string_agg", "group_concat", "listagg", "histogram", "mode"}
+_FILTERING = {"list_filter", "array_filter", "filter"}
+_MAPPING = {"list_transform", "array_transform", "list_apply", "array_apply", "apply"} | _FILTERING
+_WIDENING = {"bin": 32, "to_binary": 32, "hex": 8, "to_hex": 8, "to_base64": 6, "base64": 6}
+"""Characters that are made of one, which has up to four bytes; of a number 64."""
+_GATHERING = {"array_agg", "list", "string_agg", "group_concat", "listagg", "histogram"}
 _FIXED = {"md5", "sha1", "sha256", "count", "count_star", "length", "len", "typeof", "hash"}
 
 
-def check_work(tree: Tree, rows: Mapping[str, int]) -> None:
-    """Refuse a statement that could make too much. rows: of each frame, by folded name. Raises UnsupportedSQL."""
+def check_work(tree: Tree, rows: Mapping[str, int], widest: int = CELL) -> None:
+    """Refuse a statement that could make too much. rows: of each frame, by folded name; widest: the characters of their
+    widest cell. Raises UnsupportedSQL."""
     for statement in tree["statements"]:
-        _Work({name: (size, CELL) for name, size in rows.items()}).query(statement["node"])
+        _Work({name: (size, max(CELL, widest)) for name, size in rows.items()}).query(statement["node"])
 
 
 class _Work:
@@ -131,6 +138,18 @@ class _Work:
         return _checked(1, self.width([each for key, each in node.items() if key != "type_expr"], size))[1]
 
     def call(self, node: Tree, size: Size) -> int:
+        """The width of what a function makes, where all of it together is not too much."""
+        made = self.made(node, size)
+        names = {node["function_name"], *(each["function_name"] for each in _functions(node))}
+        gathered = not _GATHERING.isdisjoint(name.casefold() for name in names)  # rows are counted in its width already
+        if made > max(10 * CELL, size[1]) and not gathered and size[0] * made > MOST_WORK:
+            raise UnsupportedSQL(
+                f"SQL over answers may make {MOST_WORK:,} characters or elements by one function, and "
+                f"{node['function_name'].upper()[:40]} could make more over so many rows."
+            )
+        return made
+
+    def made(self, node: Tree, size: Size) -> int:
         name, arguments = node["function_name"].casefold(), [_argument(each) for each in node["arguments"]]
         widths = [self.width(each, size) for each in arguments]
         rest = {key: each for key, each in node.items() if key != "arguments"}
@@ -149,7 +168,10 @@ class _Work:
             return _checked(1, (widths[0] + 1) * max(1, *widths[1:]))[1]
         if name in _MAPPING:
             # What the lambda says is as wide for each element as its text makes it, of a list that is its column.
+            # What a filter's lambda looks at for each element costs as much.
             return _checked(1, widths[0] * max(1, self.width(arguments[1], (size[0], max(size[1], widths[0])))))[1]
+        if name in _WIDENING:
+            return _checked(1, max(64, widths[0] * _WIDENING[name]))[1]
         if name in _GATHERING:
             return _checked(1, size[0] * sum(widths))[1]
         return 1 if name in _FIXED else _checked(1, sum(widths))[1]

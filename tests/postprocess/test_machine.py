@@ -304,6 +304,11 @@ def test_threads_do_not_see_one_anothers_frames():
         "SELECT (SELECT COUNT(*) FROM a b, a c, a d WHERE d.n = a.n) FROM a",
         "WITH __cte_0 AS (SELECT 1 FROM a, a b) SELECT 1 FROM __cte_0, __cte_0 v",
         "SELECT 1 FROM range(100000), range(1000)",
+        "SELECT list_filter(range(0, 100000), LAMBDA q : list_contains(range(0, 100000), -q - 1)) FROM a",
+        "SELECT len(list_sort(range(0, 900000))) FROM range(1000)",
+        "SELECT SUM(LENGTH(repeat('x', 10000) || i)) FROM range(1000000) s(i)",
+        "SELECT LENGTH(" + "bin(" * 9 + "k" + ")" * 9 + ") FROM a",
+        "SELECT LENGTH(" + "hex(" * 26 + "k" + ")" * 26 + ") FROM a",
         "SELECT UNNEST(range(1000000)), UNNEST(range(1000000)) FROM a",
         "SELECT list_transform(range(1000000), LAMBDA q : range(1000000)) FROM a",
         "SELECT n FROM a GROUP BY CUBE (n, k, x, b, d, t), CUBE (n, k, x, b, d, t), CUBE (n, k, x, b, d, t)",
@@ -314,6 +319,35 @@ def test_threads_do_not_see_one_anothers_frames():
 def test_what_could_be_endless_is_refused_by_its_text(sql: str):
     with pytest.raises(QueryRefused):
         bound(sql, [HEADER])
+
+
+def test_what_constants_alone_take_is_bounded_before_anything_is_charged(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(machine, "SECONDS_OF_NO_ROW", 0.2)
+    with pytest.raises(UnsupportedSQL, match="constants alone"):
+        bound("SELECT MAX(m) AS m FROM (SELECT MODE(i) OVER (ORDER BY i) AS m FROM range(100000) s(i))", [])
+
+
+def test_a_wide_cell_counts_as_wide_as_it_is():
+    header = Header("a", (("k", Type.TEXT),), 10)
+    wide = Frame(("k",), (Type.TEXT,), (_texts("x" * 50_000),))
+    statement = bound("SELECT LENGTH(regexp_replace(k, '(.)', repeat('y', 4000), 'g')) AS n FROM a", [header])
+    with pytest.raises(NotComputed):
+        run(statement, {"a": wide})
+
+
+def test_a_slow_statement_does_not_hold_up_another_thread():
+    entered, leave = threading.Event(), threading.Event()
+
+    def slow(_connection: object) -> None:
+        entered.set()
+        assert leave.wait(60)
+
+    thread = threading.Thread(target=machine._with_connection, args=(slow,))
+    thread.start()
+    assert entered.wait(60)
+    assert ask("SELECT MAX(n) FROM a") == [(3,)]
+    leave.set()
+    thread.join()
 
 
 def test_doubling_texts_through_subqueries_is_refused():
