@@ -139,15 +139,15 @@ class _Work:
 
     def call(self, node: Tree, size: Size) -> int:
         """The width of what a function makes, where all of it together is not too much."""
-        made = self.made(node, size)
+        wide = self.made(node, size)
         names = {node["function_name"], *(each["function_name"] for each in _functions(node))}
         gathered = not _GATHERING.isdisjoint(name.casefold() for name in names)  # rows are counted in its width already
-        if made > max(10 * CELL, size[1]) and not gathered and size[0] * made > MOST_WORK:
+        if wide > max(10 * CELL, size[1]) and not gathered and size[0] * wide > MOST_WORK:
             raise UnsupportedSQL(
                 f"SQL over answers may make {MOST_WORK:,} characters or elements by one function, and "
                 f"{node['function_name'].upper()[:40]} could make more over so many rows."
             )
-        return made
+        return wide
 
     def made(self, node: Tree, size: Size) -> int:
         name, arguments = node["function_name"].casefold(), [_argument(each) for each in node["arguments"]]
