@@ -12,7 +12,8 @@ from dpsql.sql.aggregate_calls import is_aggregate
 from dpsql.sql.dialect_nodes import Named
 from dpsql.sql.parse import span_of
 from dpsql.sql.private import INTERVAL_ENDS
-from dpsql.sql.select_list import items_of
+from dpsql.sql.select_list import is_star, items_of
+from dpsql.sql.step_names import unwritten
 
 Asks = Callable[[exp.Expr], bool]
 _WRAPPERS = (exp.Filter, exp.WithinGroup, Named)
@@ -75,16 +76,58 @@ class Split:
 
     def __init__(self, sql: str, select: exp.Select, asks: Asks) -> None:
         self.sql = sql
-        self.select = select
+        self.select = select.copy()
         self.asks = asks
-        self.items = items_of(select)
-        group = select.args.get("group")
-        self.keys: list[exp.Expr] = list(group.expressions) if group is not None else []
+        self.items = items_of(self.select)
+        self.prefix = unwritten(sql, "c")
+        self._check_stars()
         self.own = [not self._is_above(item) for item, _ in self.items]
+        self._group_by_all()
+        group = self.select.args.get("group")
+        self.keys: list[exp.Expr] = list(group.expressions) if group is not None else []
         self.read: list[exp.Expr] = []
         self.shown = sum(self.own)
         self._outer = self._select_above()
         self.release = self._release()
+
+    def column(self, place: int) -> str:
+        """What the release's columns are called above it."""
+        return f"{self.prefix}{place}"
+
+    def _check_stars(self) -> None:
+        """Columns of the release have names that are not the text's, and a star would show them."""
+        for node in self.select.walk(prune=lambda each: isinstance(each, exp.Query) and each is not self.select):
+            star = isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count | exp.Select | exp.Column)
+            if star or isinstance(node, exp.Columns):
+                what = "COLUMNS()" if isinstance(node, exp.Columns) else "* in an expression"
+                raise UnsupportedSQL(
+                    f"{what} is not supported beside aggregates of people's rows.",
+                    span=span_of(self.sql, node),
+                    hint="Name the columns.",
+                )
+
+    def _group_by_all(self) -> None:
+        """GROUP BY ALL: by the items as they are written that have a column, and no aggregate or window. What the
+        others read beside is no key."""
+        group = self.select.args.get("group")
+        if group is None or not group.args.get("all"):
+            return
+        keys: list[exp.Expr] = []
+        above_keys: set[str] = set()
+        for place, ((item, alias), own) in enumerate(zip(self.items, self.own, strict=True), 1):
+            if is_star(item):
+                raise UnsupportedSQL(
+                    "GROUP BY ALL beside * is not supported. Name the columns.", span=span_of(self.sql, item)
+                )
+            names = {each.name.casefold() for each in item.find_all(exp.Column) if not each.table}
+            if has_window(item) or _aggregates(item) or names & above_keys:
+                above_keys.add(alias.casefold())
+            elif own and item.find(exp.Column) is not None:
+                keys.append(exp.Literal.number(place))
+        group.set("all", None)
+        group.set("expressions", keys)
+        if not keys:
+            self.select.set("group", None)
 
     def above(self, relation: str) -> exp.Select:
         """The SELECT over the release."""
@@ -128,16 +171,20 @@ class Split:
         items: list[exp.Expr] = []
         for (item, alias), own, node in zip(self.items, self.own, self.select.expressions, strict=True):
             place = sum(self.own[: len(items)])
-            read = exp.column(f"c{place}", quoted=True) if own else self._lifted(item.copy())
+            read = exp.column(self.column(place), quoted=True) if own else self._lifted(item.copy())
             items.append(exp.alias_(read, exp.to_identifier(alias or self._words(node), quoted=True)))
         outer.set("expressions", items)
         having = self.select.args.get("having")
         if having is not None and self._is_above(having):
             outer.set("where", exp.Where(this=self._lifted(having.this.copy())))
-        for clause in ("qualify", "order", "distinct", "limit", "offset"):
+        for clause in ("qualify", "limit", "offset"):
             node = self.select.args.get(clause)
             if node is not None:
                 outer.set(clause, self._children(node.copy()))
+        for clause in ("order", "distinct"):
+            node = self.select.args.get(clause)
+            if node is not None:
+                outer.set(clause, self._ordering(node.copy()))
         windows = self.select.args.get("windows")
         if windows:
             outer.set("windows", [self._window(each.copy()) for each in windows])
@@ -150,10 +197,19 @@ class Split:
 
     # What stands above the aggregation: keys, aggregates and columns become columns of the release.
 
+    def _ordering(self, clause: exp.Expr) -> exp.Expr:
+        """ORDER BY and DISTINCT ON: there, a term that is one name means the item of that alias before a key."""
+        listed = clause.args.get("on") if isinstance(clause, exp.Distinct) else clause
+        for term in listed.expressions if listed is not None else []:
+            value = term.this if isinstance(term, exp.Ordered) else term
+            named = self._aliased(value) if isinstance(value, exp.Column) and not value.table else None
+            value.replace(self._lifted(value.copy()) if named is None else named)
+        return clause
+
     def _lifted(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Query):
             return node
-        if any(node == self._key(key) for key in self.keys):
+        if any(_folded(node) == _folded(self._key(key)) for key in self.keys):
             return self._column(node)
         if isinstance(node, exp.Window):
             return self._window(node)
@@ -193,13 +249,18 @@ class Split:
         return node
 
     def _name(self, node: exp.Column) -> exp.Expr:
-        """A column, which the release has to show, or the alias of an item."""
-        if node.table:
-            return self._column(node)
-        for (item, alias), own in zip(self.items, self.own, strict=True):
+        """A column, which the release has to show, or the alias of an item; a key is a column before it is an alias."""
+        keys = [self._key(key) for key in self.keys]
+        is_key = any(isinstance(key, exp.Column) and key.name.casefold() == node.name.casefold() for key in keys)
+        named = None if node.table or is_key else self._aliased(node)
+        return self._column(node) if named is None else named
+
+    def _aliased(self, node: exp.Column) -> exp.Expr | None:
+        """What a name means as the alias of an item: of several, as in DuckDB, the last."""
+        for (item, alias), own in reversed(list(zip(self.items, self.own, strict=True))):
             if alias and alias.casefold() == node.name.casefold():
-                return self._lifted(item.copy()) if own else node
-        return self._column(node)
+                return self._lifted(item.copy()) if own else node.copy()
+        return None
 
     @staticmethod
     def _is_of_release(node: exp.Expr) -> bool:
@@ -210,4 +271,13 @@ class Split:
     def _column(self, node: exp.Expr) -> exp.Expr:
         if node not in self.read:
             self.read.append(node.copy())
-        return exp.column(f"c{self.shown + self.read.index(node)}", quoted=True)
+        return exp.column(self.column(self.shown + self.read.index(node)), quoted=True)
+
+
+def _folded(node: exp.Expr) -> exp.Expr:
+    """An expression whose names are alike where they mean the same: neither case nor quotes matter."""
+    folded = node.copy()
+    for name in [folded] if isinstance(folded, exp.Identifier) else list(folded.find_all(exp.Identifier)):
+        name.set("this", name.name.casefold())
+        name.set("quoted", False)
+    return folded

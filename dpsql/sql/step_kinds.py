@@ -123,7 +123,8 @@ class Kinds:
         return False
 
     def closed(self, select: exp.Select, names: Common | None) -> exp.Select:
-        """A SELECT with the CTEs that it reads, so that it stands alone."""
+        """A SELECT with the CTEs that it reads, so that it stands alone. A name means the same in all of them: each CTE
+        has its own (`step_names`)."""
         needed: list[exp.CTE] = []
         waiting: list[exp.Expr] = [select]
         while waiting:

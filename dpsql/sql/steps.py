@@ -8,6 +8,8 @@ place of each release. So what DuckDB is given names relations of ours alone: pe
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from dpsql.errors import InternalError, QueryRefused, Span, SQLSyntaxError, UnsupportedSQL
@@ -25,6 +27,7 @@ from dpsql.sql.select_list import is_star
 from dpsql.sql.split import Split, needs_split
 from dpsql.sql.step_grammar import check_steps
 from dpsql.sql.step_kinds import Common, Kinds
+from dpsql.sql.step_names import unshared, unwritten
 from dpsql.sql.step_text import meant, printed
 
 MOST_RELEASES = 16
@@ -35,7 +38,7 @@ def program_of(sql: str, catalog: Catalog, params: Params) -> tuple[Program, boo
     is in it, or it is refused before that is known. Raises a QueryRefused."""
     try:
         statement = parse(sql, several=True)
-        steps = _Steps(statement, catalog, params)
+        steps = _Steps(replace(statement, select=unshared(statement)), catalog, params)
         if not steps.several():
             return None
     except QueryRefused:
@@ -59,6 +62,7 @@ class _Steps:
         self.params = params
         self.used: set[str] = set()
         self.steps: list[Step] = []
+        self.answer = unwritten(statement.sql, "__answer_")
         self.public: dict[str, TableSchema] = {}
         self.commons: list[tuple[str, exp.Query, exp.TableAlias | None]] = []
 
@@ -150,7 +154,7 @@ class _Steps:
                 return step
         if len(self.steps) >= MOST_RELEASES:
             raise SQLSyntaxError(f"more than {MOST_RELEASES} releases in one query.", span=self._span(select))
-        step = Step(bound.query, bound.options, f"__answer_{len(self.steps)}", columns)
+        step = Step(bound.query, bound.options, f"{self.answer}{len(self.steps)}", columns)
         self.steps.append(step)
         return step
 
@@ -287,7 +291,7 @@ def _columns(query: Query, split: Split | None) -> tuple[StepColumn, ...]:
             columns.append(StepColumn(output.name, kind, place))
             continue
         unrounded = place >= split.shown and kind is Type.INTEGER and kind is not output.expr.type
-        columns.append(StepColumn(f"c{place}", Type.REAL if unrounded else kind, place, unrounded))
+        columns.append(StepColumn(split.column(place), Type.REAL if unrounded else kind, place, unrounded))
     return tuple(columns)
 
 

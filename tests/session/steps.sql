@@ -79,3 +79,53 @@ SELECT LIST(n ORDER BY n)[1] AS least FROM (SELECT city, COUNT(*) AS n FROM peop
 
 SELECT city, RANK() OVER (ORDER BY n) AS place FROM (SELECT city, COUNT(*) AS n FROM people GROUP BY city) WHERE
 city LIKE '%o%'
+
+WITH people AS (SELECT * FROM people WHERE sex = 'F'), u AS (SELECT * FROM people) SELECT (WITH people AS (SELECT *
+FROM people WHERE sex = 'M') SELECT COUNT(*) FROM u) AS f, (SELECT COUNT(*) FROM orders) AS o
+
+WITH f AS (SELECT * FROM people WHERE sex = 'F'), g AS (SELECT * FROM f WHERE age > 21) SELECT (WITH f AS (SELECT *
+FROM people WHERE sex = 'M') SELECT COUNT(*) FROM g) AS a, (SELECT COUNT(*) FROM people) AS b
+
+WITH f AS (SELECT * FROM people WHERE sex = 'F'), g AS (SELECT * FROM f WHERE age > 21) SELECT (WITH g AS (SELECT *
+FROM g WHERE city = 'rome'), f AS (SELECT * FROM g WHERE g.pay > 10) SELECT COUNT(*) FROM f WHERE f.age < 24) AS a,
+(SELECT COUNT(*) FROM g) AS b, (SELECT COUNT(*) FROM f) AS c
+
+WITH f AS (SELECT city, COUNT(*) AS n FROM people GROUP BY city) SELECT (WITH f AS (SELECT SUM(n) AS n FROM f) SELECT n
+FROM f) AS a, (SELECT MAX(f.n) FROM f) AS b
+
+WITH f AS (SELECT * FROM people WHERE sex = 'F') SELECT city, COUNT(*) - (SELECT COUNT(*) FROM (WITH F AS (SELECT *
+FROM people WHERE sex = 'M') SELECT * FROM f)) AS d, RANK() OVER (ORDER BY COUNT(*), city) AS r FROM f GROUP BY city
+
+WITH f(a, b) AS (SELECT city, age FROM people) SELECT a, COUNT(*) AS n, (WITH f(x) AS (SELECT pay FROM people) SELECT
+AVG(x) FROM f) AS p FROM f GROUP BY a
+
+WITH people AS (SELECT city, COUNT(*) AS n FROM people GROUP BY city) SELECT people.city, RANK() OVER (ORDER BY n) AS r
+FROM people
+
+SELECT city AS k, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*), city) AS c1 FROM people GROUP BY city QUALIFY c1 = 1
+
+SELECT city AS c_0, COUNT(*) AS c0, RANK() OVER (ORDER BY COUNT(*), city) AS C1, SUM(c0) OVER () AS c2 FROM people
+GROUP BY city QUALIFY c1 = 1
+
+SELECT sex AS city, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*)) AS r FROM people GROUP BY sex, city ORDER BY city, n
+LIMIT 3
+
+SELECT sex AS city, city AS o, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*)) AS r FROM people GROUP BY sex, city ORDER
+BY UPPER(CITY), n LIMIT 3
+
+SELECT DISTINCT ON (city) sex AS city, people.city AS o, COUNT(*) AS n FROM people GROUP BY sex, people.city ORDER BY
+city, o
+
+SELECT sex AS city, city AS o, RANK() OVER (PARTITION BY CITY ORDER BY COUNT(*)) AS r FROM people GROUP BY sex, city
+
+SELECT sex AS city, city AS o, RANK() OVER (PARTITION BY "City" ORDER BY COUNT(*)) AS r FROM people GROUP BY sex,
+people.city
+
+SELECT sex AS k, city AS k, COUNT(*) AS n FROM people GROUP BY sex, city QUALIFY k = 'rome' OR ROW_NUMBER() OVER () < 0
+ORDER BY n, sex
+
+SELECT sex AS s, UPPER(city) AS c, COUNT(*) AS n, 1 AS one, n / SUM(COUNT(*)) OVER () AS t FROM people GROUP BY ALL
+
+SELECT sex, COUNT(*) / (SELECT COUNT(*) FROM people) AS x FROM people GROUP BY ALL
+
+SELECT SUM(COUNT(*)) OVER () AS x FROM people GROUP BY ALL

@@ -24,6 +24,8 @@ from dpsql.errors import (
     InvalidPrivacyParameter,
     NotComputed,
     RawColumn,
+    SQLSyntaxError,
+    UnknownColumn,
     UnknownTable,
     UnsupportedSQL,
 )
@@ -375,6 +377,25 @@ REFUSED: list[tuple[str, type[DPSQLError]]] = [
     ("SELECT (SELECT COUNT(*) FROM people WHERE city = c.city) AS n FROM cities c", DPSQLError),
     ("SELECT (SELECT COUNT(*) FROM people) + (SELECT COUNT(*) FROM orders) WITHIN 5", UnsupportedSQL),
     ("SELECT COUNT(*) + (SELECT MAX(income) FROM people) FROM people", DPSQLError),
+    # What is read in a window or beside an aggregate is no key of GROUP BY ALL.
+    ("SELECT sex, SUM(COUNT(*)) OVER (PARTITION BY city) AS t FROM people GROUP BY ALL", RawColumn),
+    ("SELECT sex, SUM(COUNT(*)) OVER () + pay AS t FROM people GROUP BY ALL", RawColumn),
+    ("SELECT sex, (SELECT COUNT(*) FROM people) + pay AS t, COUNT(*) AS n FROM people GROUP BY ALL", RawColumn),
+    ("SELECT RANK() OVER () AS r FROM people GROUP BY ALL", DPSQLError),
+    # No text reads names of ours.
+    (
+        "SELECT city, RANK() OVER (ORDER BY COUNT(*)) AS r, (SELECT MAX(c0) FROM cities) FROM people GROUP BY city",
+        UnknownColumn,
+    ),
+    (
+        "SELECT city, RANK() OVER (ORDER BY COUNT(*)), (SELECT MAX(__answer_0.c0) FROM cities) FROM people GROUP BY 1",
+        UnknownTable,
+    ),
+    ("SELECT sex, COUNT(*) AS n, MAX(COLUMNS('c.*')) OVER () FROM people GROUP BY sex", UnsupportedSQL),
+    (
+        "WITH f AS (SELECT * FROM people), F AS (SELECT * FROM f) SELECT COUNT(*) - (SELECT COUNT(*) FROM f) FROM f",
+        SQLSyntaxError,
+    ),
 ]
 
 
