@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpsql.core.ledger.lines import Entry
-from dpsql.core.ledger.sharing import NothingCharged, Request
+from dpsql.core.ledger.sharing import ChargedAhead, NothingCharged, Request
 from dpsql.core.loss import PrivacyLoss, show
 from dpsql.errors import InvalidPrivacyParameter, UnsupportedSQL
 from dpsql.session.prepare import Prepared
@@ -96,6 +96,17 @@ class ServedSession(Session):
             pass
         finally:
             self._ledger.dry = False
+
+    def charge(self, **terms: Any) -> None:
+        """Enter what `query` would charge under the same key, and read no row: `query` then goes on under it. Raises as
+        `query` does before its charge, and LedgerError where that key has its answer."""
+        self._ledger.ahead = True
+        try:
+            self.query(**{**terms, "fresh": True})  # no claim: whoever runs it makes that
+        except ChargedAhead:
+            pass
+        finally:
+            self._ledger.ahead = False
 
     def may_ask(self) -> None:
         """Raises LedgerError where the share was taken away, or runs came to nothing too often."""

@@ -57,6 +57,9 @@ class Fake:
         if self.plan_reply is not None:
             return self.plan_reply(message)
         question = message["terms"]["sql"]
+        if message["operation"] == "charge":
+            self.charge(message)
+            return {"outcome": "ok"}
         if question in message["hidden"] or not self.kept(message):
             return to_run(question)
         return AGAIN
@@ -132,6 +135,57 @@ def test_answers_that_leave_when_they_are_ready_are_caught():
         patch.setattr(Jobs, "_until_seen", no_wait)
 
     assert_caught(at_once, check_answers_appear_on_the_grid, honest=False)
+
+
+def check_charges_wait_for_no_run() -> None:
+    """With one worker, at work: a second query is charged all the same, so that its time tells nothing of the first."""
+    free = asyncio.Event()
+
+    async def until_free(fake: Fake, asked: Any) -> Reply:
+        await free.wait()
+        return await taking(0)(fake, asked)
+
+    async def look() -> int:
+        fake = Fake(until_free)
+        jobs = fake.jobs()
+        asked = [await jobs.submit("ann", key, BODY, message(key, key)) for key in (KEY, OTHER)]
+        await asyncio.sleep(0.02)
+        charges = len(fake.ledger.entries)
+        free.set()
+        for each in asked:
+            await each.seen.wait()
+        assert [each.status for each in asked] == [200, 200]
+        assert len(fake.ledger.entries) == AT_ONCE, "each was paid once"
+        return charges
+
+    assert asyncio.run(look()) == AT_ONCE
+
+
+def test_charges_wait_for_no_run():
+    check_charges_wait_for_no_run()
+
+
+def test_charges_that_are_made_when_a_run_begins_are_caught():
+    def later(patch: pytest.MonkeyPatch) -> None:
+        async def run(jobs: Jobs, job: Job) -> None:
+            await jobs._told(job, await jobs._crew.run(job.message), grid=True)
+
+        patch.setattr(Jobs, "_run", run)
+
+    assert_caught(later, check_charges_wait_for_no_run, honest=False)
+
+
+def test_a_refusal_of_a_run_is_a_fault_and_appears_on_the_grid():
+    async def refuses(_fake: Fake, _asked: Any) -> Reply:
+        return {"outcome": "refused", "body": {"status": 422, "charged": False}}
+
+    job, elapsed = asyncio.run(timed_once(refuses))
+    assert elapsed >= GRID - 0.001
+    assert (job.status, json.loads(job.content)["charged"]) == (500, True)
+
+
+async def timed_once(run: Callable[[Fake, Any], Awaitable[Reply]]) -> tuple[Job, float]:
+    return await timed(Fake(run).jobs())
 
 
 def test_a_failure_after_the_charge_appears_on_the_grid_too():
@@ -262,17 +316,18 @@ def test_a_worker_that_ends_after_the_charge_is_final(reason: str):
 
 
 def test_a_worker_that_ends_before_the_charge_costs_nothing_and_leaves_the_key_free():
-    deaths = iter([True, False])
-
-    async def dies_once(fake: Fake, asked: Any) -> Reply:
-        if next(deaths):
-            raise Ended("died")
-        return await taking(0)(fake, asked)
-
     async def look() -> None:
-        fake = Fake(dies_once)
+        fake = Fake(taking(0))
         jobs = fake.jobs()
+
+        def plan(asked: Any) -> Reply:
+            if asked["operation"] == "charge":
+                raise Ended("died")
+            return to_run()
+
+        fake.plan_reply = plan
         job, _ = await timed(jobs)
+        fake.plan_reply = None
         assert (job.status, json.loads(job.content)["charged"]) == (503, False)
         again, _ = await timed(jobs)
         assert again.status == 200

@@ -167,7 +167,8 @@ class Ledger(SharedBook):
         entered with their first charge. Raises BudgetExceeded (nothing entered) or LedgerError (nothing may run)."""
         entry = Entry("", self.analyst, label, cost, tuple(events), tuple(parts))
         with self._writing():
-            return self._charge(entry, asked, units)
+            entered = self._charge(entry, asked, units)
+        return self._to_run(entered)
 
     def claim(
         self,

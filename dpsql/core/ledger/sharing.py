@@ -42,6 +42,10 @@ class NothingCharged(Exception):
     """What would have been charged, and is not here."""
 
 
+class ChargedAhead(Exception):
+    """What was charged, for a run that is to come."""
+
+
 class SharedBook(Book):
     """A book with shares."""
 
@@ -49,6 +53,8 @@ class SharedBook(Book):
     """What the next charges are for; each is entered with its key, once."""
     dry: bool = False
     """Charges are refused as ever, and what is admitted is not entered: NothingCharged says so."""
+    ahead: bool = False
+    """Charges are entered, and ChargedAhead is raised in place of going on to run: `_requested` finds them then."""
     most_runs: int | None = None
     """How many charges an analyst may have, over the life of a share."""
 
@@ -162,6 +168,12 @@ class SharedBook(Book):
             if charge not in self._state.shares.failed:
                 self._append(Failed(self._now(), charge, reason))
         return True
+
+    def _to_run(self, charge: Entry) -> Entry:
+        """What is durable now, outside the transaction. Raises ChargedAhead where its run comes later."""
+        if self.ahead:
+            raise ChargedAhead
+        return charge
 
     def _requested(self, entry: Entry) -> Entry | None:
         """The charge that was entered for this request already, if it has come to nothing yet: its run goes on under

@@ -114,17 +114,32 @@ class Jobs:
             self._unseen[each].append(job)
         try:
             async with self._turn(job.analyst):
-                try:
-                    reply = await self._crew.run({**job.message, "operation": "query"})
-                except (Ended, Halted) as error:
-                    await self._came_to_nothing(job, error, grid=True)
-                    return
-                await self._told(job, reply, grid=True)
+                await self._run(job)
         finally:
             for each in questions:
                 self._unseen[each].remove(job)
                 if not self._unseen[each]:
                     del self._unseen[each]
+
+    async def _run(self, job: Job) -> None:
+        """Charge, by the process that plans and so whatever runs; then wait for a worker. Were it charged by the
+        worker, the time of the charge, which is shown, would tell when the run before it had ended."""
+        try:
+            reply = await self._crew.plan({**job.message, "operation": "charge"})
+        except (Ended, Halted) as error:
+            await self._came_to_nothing(job, error, grid=False)
+            return
+        if reply["outcome"] != OK:
+            await self._told(job, reply, grid=False)
+            return
+        try:
+            reply = await self._crew.run({**job.message, "operation": "query"})
+        except (Ended, Halted) as error:
+            await self._came_to_nothing(job, error, grid=True)
+            return
+        if reply["outcome"] == REFUSED:  # it was charged: what is refused now is a fault
+            reply = {"outcome": FAILED, "class": "InternalError"}
+        await self._told(job, reply, grid=True)
 
     async def _planned(self, job: Job) -> Reply:
         """A refusal, an answer that was given before, or the questions that are to be run. A question that is at work,

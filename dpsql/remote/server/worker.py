@@ -109,8 +109,17 @@ class Work:
                 session.check_charge(**terms)
             return {"outcome": HIDDEN, "questions": questions}
 
+    def charge(self, message: Message) -> Reply:
+        """Charge a query that is to be run, before it waits for that: when it was charged tells nothing of other
+        runs, and what was answered meanwhile changes nothing."""
+        session = self.session(message)
+        with session.asked_under(_request(message)) as answered:
+            if not answered:
+                session.charge(**message["terms"])
+        return {"outcome": OK}
+
     def query(self, message: Message) -> Reply:
-        """Charge, draw, keep: then the answer."""
+        """Go on under the charge, draw, keep: then the answer."""
         session, terms = self.session(message), dict(message["terms"])
         with session.asked_under(_request(message)) as answered:
             terms["fresh"] = terms.get("fresh", False) and not answered
@@ -198,6 +207,7 @@ def _stamped(table: Table) -> Any:
 
 OPERATIONS: dict[str, Callable[[Work, Message], Reply]] = {
     "plan": Work.plan,
+    "charge": Work.charge,
     "query": Work.query,
     "explain": Work.explain,
     "prices": Work.prices,
