@@ -19,7 +19,7 @@ from dpsql.core.ledger.text import Rules
 from dpsql.core.loss import PrivacyLoss
 from dpsql.errors import LedgerError
 from dpsql.remote.server import jobs as jobs_module
-from dpsql.remote.server.crew import Ended, Halted
+from dpsql.remote.server.crew import UNSENT, Ended, Halted
 from dpsql.remote.server.jobs import AT_ONCE, WAITING, Job, Jobs
 from dpsql.remote.server.journal import Journal
 from dpsql.remote.server.problems import Problem
@@ -332,6 +332,25 @@ def test_a_worker_that_ends_before_the_charge_costs_nothing_and_leaves_the_key_f
         again, _ = await timed(jobs)
         assert again.status == 200
         assert fake.owner.failures("ann") == 0
+
+    asyncio.run(look())
+
+
+def test_a_worker_that_never_had_the_query_leaves_its_charge_to_the_next():
+    deaths = iter([True, False])
+
+    async def gone_once(fake: Fake, asked: Any) -> Reply:
+        if next(deaths):
+            raise Ended(UNSENT)
+        return await taking(0)(fake, asked)
+
+    async def look() -> None:
+        fake = Fake(gone_once)
+        jobs = fake.jobs()
+        job, _ = await timed(jobs)
+        assert (job.status, json.loads(job.content)["charged"]) == (503, True)
+        again, _ = await timed(jobs)
+        assert (again.status, len(fake.ledger.entries), fake.owner.failures("ann")) == (200, 1, 0)
 
     asyncio.run(look())
 

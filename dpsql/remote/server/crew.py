@@ -14,10 +14,12 @@ from dpsql.remote.server.worker import OK, UNAVAILABLE, Config, Message, Reply, 
 PLANNING = 5.0
 """Seconds that planning, which reads no row, may take."""
 _STARTING = 600.0
+UNSENT = "unsent"
+"""Why a worker ended that never had the message: nothing of it has run."""
 
 
 class Ended(Exception):
-    """A worker ended over a message: `reason` is "died" or "deadline"."""
+    """A worker ended over a message: `reason` is "died", "deadline" or UNSENT."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -85,12 +87,12 @@ class Worker:
         try:
             self._started()
         except DPSQLError:
-            raise Ended("died") from None
+            raise Ended(UNSENT) from None
         try:
             self._connection.send(message)
         except OSError:
             self._kill()
-            raise Ended("died") from None
+            raise Ended(UNSENT) from None
         return self._received(deadline)
 
     def _received(self, deadline: float) -> Reply:
