@@ -165,10 +165,9 @@ class Ledger(SharedBook):
     ) -> Entry:
         """Enter a cost before its query runs; on return it is durable. units: those of the tables that it reads,
         entered with their first charge. Raises BudgetExceeded (nothing entered) or LedgerError (nothing may run)."""
-        entry = Entry("", self.analyst, label, cost, tuple(events), tuple(parts))
         with self._writing():
-            entered = self._charge(entry, asked, units)
-        return self._to_run(entered)
+            entry = self._charge(Entry("", self.analyst, label, cost, tuple(events), tuple(parts)), asked, units)
+        return self._to_run(entry)
 
     def claim(
         self,

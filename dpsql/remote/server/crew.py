@@ -14,8 +14,8 @@ from dpsql.remote.server.worker import OK, UNAVAILABLE, Config, Message, Reply, 
 PLANNING = 5.0
 """Seconds that planning, which reads no row, may take."""
 _STARTING = 600.0
-UNSENT = "unsent"
-"""Why a worker ended that never had the message: nothing of it has run."""
+FATAL, UNSENT = ("died", "deadline"), "unsent"
+"""Why a worker ended over a message; and why where it never had it, so that nothing of it has run."""
 
 
 class Ended(Exception):

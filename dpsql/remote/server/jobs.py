@@ -16,7 +16,7 @@ from typing import Any
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.samplers import fresh_key
 from dpsql.errors import LedgerError
-from dpsql.remote.server.crew import UNSENT, Crew, Ended, Halted
+from dpsql.remote.server.crew import FATAL, Crew, Ended, Halted
 from dpsql.remote.server.journal import Journal
 from dpsql.remote.server.problems import CHARGED_FOR_GOOD, CHARGED_SO_FAR, Problem, problem
 from dpsql.remote.server.worker import FAILED, HIDDEN, OK, REFUSED, Message, Reply
@@ -183,7 +183,7 @@ class Jobs:
             return
         final = reply is not None and reply["outcome"] == FAILED
         reason = error.reason if isinstance(error, Ended) else "error"
-        if grid and (final or (isinstance(error, Ended) and reason != UNSENT)):
+        if grid and (final or reason in FATAL):
             failed = await asyncio.to_thread(self._ledger.fail, asked.charge, reason)
         else:
             failed = bool(await asyncio.to_thread(self._ledger.failure, asked.charge))
