@@ -16,9 +16,11 @@ from dpsql.core.unit import Neighbours
 from dpsql.errors import (
     DPSQLError,
     InternalError,
+    InvalidParameter,
     InvalidPrivacyParameter,
     QueryRefused,
     SQLSyntaxError,
+    TypeMismatch,
     UnsupportedSQL,
 )
 from dpsql.plan.options import Options
@@ -245,12 +247,16 @@ def _prepared(
     )
 
 
+_OF_THE_TEXT = (SQLSyntaxError, TypeMismatch, InvalidParameter)
+"""What is wrong in a text however it is read. Other refusals depend on which of its parts is read first."""
+
+
 def _plain(sql: str, catalog: Catalog, given: Params) -> tuple[Bound, bool, Goal | None] | DPSQLError:
     """The text as a question of one step, or why it is none."""
     try:
         return plan_of(sql, catalog, given)
-    except (UnsupportedSQL, SQLSyntaxError) as refusal:
-        if isinstance(refusal, SQLSyntaxError) and "no FROM" not in refusal.about:
+    except QueryRefused as refusal:
+        if isinstance(refusal, _OF_THE_TEXT) and "no FROM" not in refusal.about:
             raise
         return refusal.with_traceback(None)
 
@@ -265,7 +271,7 @@ def _program(
     try:
         return _several(refusal, sql, catalog, given, terms=terms, **how)
     except QueryRefused as inner:
-        own = located(inner, refusal)
+        own = located(inner, refusal) if isinstance(refusal, UnsupportedSQL | SQLSyntaxError) else refusal
     raise own
 
 

@@ -129,3 +129,7 @@ SELECT sex AS s, UPPER(city) AS c, COUNT(*) AS n, 1 AS one, n / SUM(COUNT(*)) OV
 SELECT sex, COUNT(*) / (SELECT COUNT(*) FROM people) AS x FROM people GROUP BY ALL
 
 SELECT SUM(COUNT(*)) OVER () AS x FROM people GROUP BY ALL
+
+SELECT city, (SELECT COUNT(*) FROM people) AS n FROM cities
+
+SELECT (SELECT COUNT(*) FROM people) AS n, city FROM cities

@@ -377,6 +377,9 @@ REFUSED: list[tuple[str, type[DPSQLError]]] = [
     ("SELECT (SELECT COUNT(*) FROM people WHERE city = c.city) AS n FROM cities c", DPSQLError),
     ("SELECT (SELECT COUNT(*) FROM people) + (SELECT COUNT(*) FROM orders) WITHIN 5", UnsupportedSQL),
     ("SELECT COUNT(*) + (SELECT MAX(income) FROM people) FROM people", DPSQLError),
+    ("SELECT pay, (SELECT COUNT(*) FROM people) AS n FROM people", RawColumn),
+    ("SELECT (SELECT COUNT(*) FROM people) AS n, pay FROM people", UnsupportedSQL),
+    ("SELECT nope, (SELECT COUNT(*) FROM people) AS n FROM cities", UnknownColumn),
     # What is read in a window or beside an aggregate is no key of GROUP BY ALL.
     ("SELECT sex, SUM(COUNT(*)) OVER (PARTITION BY city) AS t FROM people GROUP BY ALL", RawColumn),
     ("SELECT sex, SUM(COUNT(*)) OVER () + pay AS t FROM people GROUP BY ALL", RawColumn),
