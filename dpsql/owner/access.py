@@ -138,14 +138,30 @@ def listed(schema: Schema) -> list[tuple[str, ShareReport, Grant | None]]:
 
 
 def ledger_of(schema: Schema) -> Ledger:
-    """The schema's ledger, for its owner; made where there is none. Raises LedgerError, InvalidSchema."""
-    access_file(schema)
+    """The schema's ledger, for its owner; made where there is none, and readable by nobody else (0600). Raises
+    LedgerError, InvalidSchema, InvalidArgument."""
+    file = access_file(schema)
     if schema.budget is not None and schema.budget.analysts:
         raise InvalidSchema(
             "the schema has [budget.analysts]: shares that overlap, for sessions. A server has shares of its own.",
             hint="Take [budget.analysts] out, begin a new ledger, and give shares by dpsql access add.",
         )
-    return opened(Wanted(), schema, Place.of(None, schema))
+    ledger = opened(Wanted(), schema, Place.of(None, schema))
+    try:
+        _close_to_others(file.with_name(file.name.removesuffix(".access")))
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
+
+
+def _close_to_others(file: Path) -> None:
+    """A ledger that is served holds queries and answers of all analysts: 0600. Raises InvalidArgument."""
+    try:
+        if os.name == "posix" and file.stat().st_mode & 0o077:
+            file.chmod(0o600)
+    except OSError:
+        raise InvalidArgument(f"{file.name} can be read by others.", hint=f"chmod 600 {file.name}") from None
 
 
 def readable_tables(schema: Schema, tables: Iterable[str]) -> tuple[str, ...]:
@@ -200,7 +216,7 @@ def _give_token(grants: dict[str, Grant], grant: Grant) -> str:
 def _changing(schema: Schema) -> Iterator[dict[str, Grant]]:
     """The grants, which are written when all goes well; one process at a time where the system can say so."""
     file = access_file(schema)
-    with file.with_name(f".{file.name}.lock").open("w") as lock:
+    with os.fdopen(os.open(file.with_name(f".{file.name}.lock"), os.O_WRONLY | os.O_CREAT, 0o600), "w") as lock:
         with suppress(ImportError):
             import fcntl  # not everywhere
 

@@ -315,6 +315,15 @@ def test_a_worker_that_ends_after_the_charge_is_final(reason: str):
     asyncio.run(look())
 
 
+def test_a_charge_that_failed_for_good_keeps_no_answer():
+    fake = Fake(taking(0))
+    charge = fake.charge(message())
+    assert fake.owner.fail(charge.number, "died")
+    with pytest.raises(LedgerError, match="for good"):
+        fake.keep(message(), charge)
+    assert not fake.kept(message())
+
+
 def test_a_worker_that_ends_before_the_charge_costs_nothing_and_leaves_the_key_free():
     async def look() -> None:
         fake = Fake(taking(0))

@@ -277,6 +277,27 @@ def test_odd_requests_end_with_4xx(server: Server, ann: str):
     assert raw(server, endless, *[b"4000\r\n" + b" " * 0x4000 + b"\r\n"] * 5).startswith(b"HTTP/1.1 413")
 
 
+def test_a_key_is_bound_to_the_types_of_parameters_too(server: Server, ann: str):
+    sql = "SELECT COUNT(*) AS n FROM orders WHERE day >= :c"
+    assert server.ask(ann, sql, "typed", params={"c": {"date": "2026-01-09"}}).status_code == 200
+    assert server.ask(ann, sql, "typed", params={"c": "datetime.date(2026, 1, 9)"}).status_code == 409
+
+
+def test_a_rehearsal_explains_nothing(server: Server, ann: str):
+    body = {"sql": f"EXPLAIN PRIVACY {COUNT}", "epsilon": 0.1}
+    assert server.send("POST", "/v1/rehearsals", ann, json=body).status_code == 400
+
+
+def test_a_ledger_that_is_served_is_its_owners_alone_and_has_one_server(server: Server, ann: str):
+    assert ann
+    for each in server.schema.parent.glob("*shop.ledger*"):
+        assert not each.stat().st_mode & 0o077, each.name
+    command = [sys.executable, "-m", "dpsql", "serve", str(server.schema), "--port", "0"]
+    second = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert second.returncode
+    assert "another server" in second.stderr
+
+
 def test_connections_of_one_address_are_limited(server: Server):
     connections = [socket.create_connection(server.host, 20) for _ in range(80)]
     try:

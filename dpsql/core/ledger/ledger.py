@@ -208,7 +208,7 @@ class Ledger(SharedBook):
         paid = None if charge is None else charge.number
         with self._writing():
             last, _ = self._state.answers.get(key, (0, ""))
-            first = (paid, slot) not in self._state.slots and not (claimed and paid is not None and last > paid)
+            first = self._empty(paid, slot) and not (claimed and paid is not None and last > paid)
             if first:
                 number = self._append(Answer(self._now(), key, ledger_text.digest_of(payload), paid, slot))
                 self._store.keep(number, payload)

@@ -169,6 +169,13 @@ class SharedBook(Book):
                 self._append(Failed(self._now(), charge, reason))
         return True
 
+    def _empty(self, charge: int | None, slot: int) -> bool:
+        """Whether a slot of a charge has no answer yet. Inside a transaction. Raises LedgerError for a charge that came
+        to none for good: an answer after that, of a run that went on elsewhere, would be a second outcome."""
+        if charge in self._state.shares.failed:
+            raise LedgerError("the run of this charge has ended without an answer, for good.")
+        return (charge, slot) not in self._state.slots
+
     def _to_run(self, charge: Entry) -> Entry:
         """What is durable now, outside the transaction. Raises ChargedAhead where its run comes later."""
         if self.ahead:

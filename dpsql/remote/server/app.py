@@ -77,7 +77,7 @@ async def ask(service: Service, request: Request, grant: Grant) -> Response:
     wait = requests.wait_of(request.headers.getlist("prefer"))
     terms = requests.terms_of(await body_of(request))
     await _may_pay(service, grant)
-    said = json.dumps(terms, sort_keys=True, default=repr)
+    said = json.dumps(terms, sort_keys=True, default=requests.written)
     key_hash = _hashed(service.secret, "key", grant.analyst, key)
     body_hash = _hashed(service.secret, "body", grant.analyst, said)
     message = {**_whose(grant), "terms": terms, "request": (key_hash, body_hash, service.run)}

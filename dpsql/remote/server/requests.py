@@ -74,6 +74,11 @@ def _parameter(value: Any) -> Any:
     return _bad('A parameter is a number, a text, true, false, null, {"date": "2026-01-31"} or {"timestamp": ...}.')
 
 
+def written(value: date) -> dict[str, str]:
+    """A parameter as it was sent, which no text can be."""
+    return {"timestamp" if isinstance(value, datetime) else "date": value.isoformat()}
+
+
 def _parsed(body: bytes) -> Any:
     try:
         return json.loads(body, parse_constant=_no_constant, object_pairs_hook=_unique)

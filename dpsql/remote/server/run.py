@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
+import os
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -78,9 +79,28 @@ def serve(serving: Serving) -> None:
     except ImportError:
         raise InvalidArgument("a server needs more libraries.", hint='pip install "dpsql[server]"') from None
     access_file(schema)
-    ledger_of(schema).close()  # made, or refused, before anything is begun
     LimitedProtocol.limits = schema.server.limits
-    asyncio.run(_serve(serving, schema, uvicorn))
+    ledger_of(schema).close()  # made, or refused, before anything is begun
+    with _alone(access_file(schema)):
+        asyncio.run(_serve(serving, schema, uvicorn))
+
+
+@contextlib.contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    """One server for each ledger, where the system can say so: two would each run what one has begun. Raises
+    InvalidArgument."""
+    number = os.open(file.with_name(f".{file.name}.serving"), os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        with contextlib.suppress(ImportError):
+            import fcntl  # not everywhere
+
+            try:
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise InvalidArgument("another server serves this ledger.", hint="Stop it first.") from None
+        yield
+    finally:
+        os.close(number)
 
 
 async def _serve(serving: Serving, schema: Schema, uvicorn: Any) -> None:

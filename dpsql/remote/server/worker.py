@@ -3,7 +3,9 @@ analyst who asked, or says that nothing may be shown."""
 
 from __future__ import annotations
 
+import ctypes
 import signal
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -13,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 
+from dpsql.answer.result import Result
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.sharing import Request
 from dpsql.errors import (
@@ -35,6 +38,7 @@ from dpsql.session.tables import all_tables
 from dpsql.sources.stored import Origin, files_in, stamps_of
 
 _MOST_SESSIONS = 32
+_PR_SET_PDEATHSIG = 1
 MOST_PRICES = 20
 """Queries in one request for prices."""
 
@@ -99,9 +103,7 @@ class Work:
             terms["fresh"] = terms.get("fresh", False) and not answered
             quote = session.quote(**terms)
             if quote.cost.free and not quote.questions:
-                raise UnsupportedSQL(
-                    "EXPLAIN PRIVACY is asked elsewhere.", hint="POST /v1/explanations", about={"ask": "explain"}
-                )
+                raise _asked_elsewhere()
             if quote.replayed:
                 return {"outcome": OK, "body": encoding.result_in_json(session.query(**terms)), "replayed": True}
             questions = list(dict.fromkeys(met))
@@ -147,7 +149,10 @@ class Work:
         entries = {name: entry for name, entry in self._schema.tables.items() if name in message["tables"]}
         terms = {**_without_fresh(message["terms"]), "fresh": True}
         with rehearse(_schema_of(self._schema, entries)) as rehearsal:
-            body = encoding.result_in_json(rehearsal.query(**terms))
+            result: object = rehearsal.query(**terms)
+            if not isinstance(result, Result):
+                raise _asked_elsewhere()
+            body = encoding.result_in_json(result)
         return {"outcome": OK, "body": {**body, "heading": HEADING}}
 
     def tables(self, message: Message) -> Reply:
@@ -182,6 +187,10 @@ def _warm_up() -> None:
         sql = "SELECT g, COUNT(*) AS n, AVG(x) AS x FROM t GROUP BY g"
         encoding.explanation_in_json(session.explain(sql, epsilon=1))
         encoding.result_in_json(session.query(sql, epsilon=1))
+
+
+def _asked_elsewhere() -> UnsupportedSQL:
+    return UnsupportedSQL("EXPLAIN PRIVACY is asked elsewhere.", hint="POST /v1/explanations", about={"ask": "explain"})
 
 
 def _request(message: Message) -> Request:
@@ -236,10 +245,18 @@ def answered(work: Work, message: Message) -> Reply:
         return {"outcome": FAILED, "class": type(error).__name__}
 
 
+def _end_with_the_server() -> None:
+    """On Linux a server that is killed takes its workers along; elsewhere they end with what they are at."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+
+
 def main(connection: Connection, config: Config) -> None:
     """The life of a worker: until the connection ends, which it does with the server."""
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)  # the server lets it end when it has no more to do
+    _end_with_the_server()
     with suppress(EOFError, OSError):
         try:
             work = Work(config)
