@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from dpsql.core.ledger.lines import Entry
 from dpsql.core.loss import exact
 from dpsql.core.samplers import fresh_key
 from dpsql.core.unit import Neighbours
-from dpsql.errors import InvalidArgument, InvalidParameter, UnsupportedSQL, as_written
+from dpsql.errors import InvalidArgument, InvalidParameter, Unavailable, UnsupportedSQL, as_written
 from dpsql.remote.answers import RemoteExplanation, RemoteResult, cost_of, remaining_of
 from dpsql.remote.wire import Wire
 
@@ -31,7 +32,8 @@ def connect(url: str, *, token_file: str | os.PathLike[str] | None = None) -> Re
     """
     session = RemoteSession(Wire(url, token_file))
     try:
-        session.budget  # noqa: B018 - whether the token holds
+        with session._wire.reading():
+            session.budget  # noqa: B018 - whether the token holds
     except BaseException:
         session.close()
         raise
@@ -45,6 +47,7 @@ class RemoteSession:
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
+        self._lost: dict[str, str] = {}  # keys of questions whose answers did not arrive, by what was asked
 
     def query(
         self,
@@ -67,12 +70,13 @@ class RemoteSession:
         body = _body(sql, numbers, params, strategy=strategy, mechanism=mechanism)
         asked = {**body, "fresh": True} if fresh else body
         try:
-            answer = self._wire.ask(asked, fresh_key().hex())
+            answer = self._asked(asked)
         except UnsupportedSQL as refusal:
             if refusal.about.get("ask") != "explain":
                 raise
             return cast("RemoteResult", self._explained(body))  # as a library's session does
-        return RemoteResult(answer, lambda: self._explained(body, with_budget=False))
+        with self._wire.reading():
+            return RemoteResult(answer, lambda: self._explained(body, with_budget=False))
 
     def explain(
         self,
@@ -158,7 +162,19 @@ class RemoteSession:
 
     def _explained(self, body: Mapping[str, Any], *, with_budget: bool = True) -> RemoteExplanation:
         said = self._wire.post("/v1/explanations", body, str(body["sql"]))
-        return RemoteExplanation(said, with_budget=with_budget)
+        with self._wire.reading():
+            return RemoteExplanation(said, with_budget=with_budget)
+
+    def _asked(self, body: Mapping[str, Any]) -> Any:
+        """The answer; where none arrives, the same question takes the same key when it is asked once more, and is not
+        paid again though it asks for a fresh draw."""
+        what = json.dumps(body, sort_keys=True)
+        key = self._lost.pop(what, "") or fresh_key().hex()
+        try:
+            return self._wire.ask(body, key)
+        except (Unavailable, KeyboardInterrupt):
+            self._lost[what] = key
+            raise
 
     def __enter__(self) -> Self:
         return self

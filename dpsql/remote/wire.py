@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import getpass
 import ipaddress
+import json
 import os
 import stat
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -116,9 +118,12 @@ class Wire:
     ) -> tuple[int, Any]:
         """The status and content of what is no error; tried again where nothing was said or the server is busy."""
         pause = 0.25
+        # in ASCII: a text may hold halves of characters, which the server refuses as a library does
+        content = None if body is None else json.dumps(body).encode("ascii")
+        sent = {**headers, **({} if body is None else {"Content-Type": "application/json"})}
         for left in reversed(range(_TRIES)):
             try:
-                response = self._client.request(method, path, headers=dict(headers), json=body)
+                response = self._client.request(method, path, headers=sent, content=content)
             except self._failed as error:
                 if not left:
                     raise Unavailable(
@@ -134,6 +139,16 @@ class Wire:
             pause = min(2 * pause, _LONGEST_PAUSE)
         raise AssertionError  # the last try has returned or raised
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Around what is made of content: Unavailable where it is not what a server of dpsql sends."""
+        try:
+            yield
+        except DPSQLError:
+            raise
+        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
+            raise Unavailable(f"{self.address} does not speak as a server of dpsql does.") from None
+
     def _parsed(self, response: Any) -> Any:
         try:
             return response.json()
@@ -148,7 +163,8 @@ class Wire:
         title, detail, hint = (str(problem.get(word, "")) for word in ("title", "detail", "hint"))
         kind = getattr(errors, title, None)
         if isinstance(kind, type) and issubclass(kind, _OWN_WORDS):
-            about = {str(name): str(each) for name, each in dict(problem.get("about") or {}).items()}
+            said = problem.get("about")
+            about = {str(name): str(each) for name, each in said.items()} if isinstance(said, dict) else {}
             return kind(detail, span=_span(sql, problem.get("span")), hint=hint, about=about)
         name = f" (id {problem['id']})" if problem.get("id") else ""
         if response.status_code in (401, 403):

@@ -17,9 +17,9 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.errors import AccessDenied, DPSQLError, InvalidArgument, InvalidParameter, Unavailable
+from dpsql.errors import AccessDenied, DPSQLError, InvalidArgument, InvalidParameter, QueryRefused, Unavailable
 from dpsql.remote.client import RemoteSession
-from dpsql.remote.wire import address_of, token_from
+from dpsql.remote.wire import Wire, address_of, token_from
 from tests.remote.serving import BY_COUNTRY, COUNT, Server, serving, shop, token_for
 
 pytestmark = pytest.mark.xdist_group("server")
@@ -249,3 +249,40 @@ def test_the_pages_example_runs(server: Server, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("DPSQL_TOKEN", server.schema.with_name("token").read_text())
     exec(compile(block.replace("https://data.example:8443", server.address), "client.md", "exec"), {})
     assert "n_low" in capsys.readouterr().out
+
+
+class Lost:
+    """A wire on which answers are lost; it notes keys."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+
+    def ask(self, _body: Any, key: str) -> Any:
+        self.keys.append(key)
+        raise Unavailable("lost")
+
+
+def test_a_fresh_question_whose_answer_was_lost_keeps_its_key():
+    wire = Lost()
+    session = RemoteSession(wire)  # type: ignore[arg-type]
+    for epsilon in (0.1, 0.1, 0.2):
+        with pytest.raises(Unavailable):
+            session.query("SELECT COUNT(*) FROM t", epsilon=epsilon, fresh=True)
+    assert wire.keys[0] == wire.keys[1] != wire.keys[2]
+
+
+def test_content_of_no_dpsql_server_is_unavailable(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("DPSQL_TOKEN", "x")
+    wire = Wire("http://127.0.0.1:9", None)
+    session = RemoteSession(wire)
+    for content in ([1], {"columns": []}, {"columns": [{"name": 1}]}, "x", None):
+        monkeypatch.setattr(wire, "ask", lambda *_, content=content: content)
+        with pytest.raises(Unavailable, match="speak"):
+            session.query("SELECT COUNT(*) FROM t", epsilon=0.1)
+    session.close()
+
+
+def test_halves_of_characters_are_refused_as_by_a_library(both: Both):
+    for session in both:
+        with pytest.raises(QueryRefused):
+            session.query("SELECT COUNT(*) FROM orders WHERE '\\ud800' = 'x", epsilon=0.1)

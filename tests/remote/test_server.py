@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -296,6 +296,19 @@ def test_a_ledger_that_is_served_is_its_owners_alone_and_has_one_server(server: 
     second = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert second.returncode
     assert "another server" in second.stderr
+
+
+def test_bodies_that_never_end_hold_no_connections(server: Server):
+    head = f"POST /v1/queries HTTP/1.1\r\nHost: {':'.join(map(str, server.host))}\r\nContent-Length: 9000\r\n\r\n"
+    with socket.create_connection(server.host, 20) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(12) == b"HTTP/1.1 401"
+        ended = time.monotonic() + 15
+        with suppress(ConnectionError):  # it is closed from there, though something still comes
+            while time.monotonic() < ended:
+                connection.sendall(b" ")
+                time.sleep(0.1)
+        assert time.monotonic() < ended
 
 
 def test_connections_of_one_address_are_limited(server: Server):

@@ -14,6 +14,8 @@ from dpsql.remote.server.guard import ARRIVAL
 
 MOST_CONNECTIONS = 64
 """Of one address."""
+LINGER = 1.0
+"""Seconds that the rest of a body has to be here once its answer was sent: time enough to read that answer."""
 
 
 class LimitedProtocol(H11Protocol):
@@ -49,6 +51,17 @@ class LimitedProtocol(H11Protocol):
             self._stop_waiting()
         elif self._timer is None and not self.transport.is_closing():
             self._wait_for_header()
+
+    def on_response_complete(self) -> None:
+        """A body that never ends holds no connection: it was answered without it."""
+        cycle = self.cycle
+        super().on_response_complete()
+        if self.cycle is cycle and self.conn.their_state is h11.SEND_BODY:
+            self.loop.call_later(LINGER, self._end, cycle)
+
+    def _end(self, cycle: Any) -> None:
+        if self.cycle is cycle and self.conn.their_state is h11.SEND_BODY:
+            self._too_slow()
 
     def send_400_response(self, msg: str) -> None:
         """As uvicorn, in no words of the request; 431 for a header that is too long."""
