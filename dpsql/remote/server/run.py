@@ -136,6 +136,7 @@ async def _serve(serving: Serving, schema: Schema, uvicorn: Any) -> None:
                 ssl_keyfile=serving.key,
             )
             shown = f"[{serving.host}]" if ":" in serving.host else serving.host
+            listening.listen(2048)  # before it is said: who reads that may connect at once
             journal.event("serving", address=f"{serving.scheme}://{shown}:{port}", off=schema.server.open_handed)
             _silence()
             for each in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them once more when it has ended by them
