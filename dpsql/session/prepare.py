@@ -271,7 +271,8 @@ def _program(
     try:
         return _several(refusal, sql, catalog, given, terms=terms, **how)
     except QueryRefused as inner:
-        own = located(inner, refusal) if isinstance(refusal, UnsupportedSQL | SQLSyntaxError) else refusal
+        of_one = "people's rows" in refusal.about or not isinstance(refusal, UnsupportedSQL | SQLSyntaxError)
+        own = refusal if of_one else located(inner, refusal)
     raise own
 
 

@@ -55,12 +55,14 @@ def _check_unit(rows: Rows, mark: Marking) -> None:
             "whether it has any rows, which is one person's to decide.",
             span=mark.span,
             hint=f"Name a column of {inner}, or compare with {mark.named} outside of a sub-query.",
+            about={"people's rows": inner},
         )
     if rows.public or rows.unit_is_row or mark.inner.unit_is_row:
         raise UnsupportedSQL(
             f"the sub-query reads people's rows, and nothing says which of them belong to a row of {rows.table.name}.",
             span=mark.span,
             hint='Declare unit="person_id" on both tables.',
+            about={"people's rows": mark.inner.table.name},
         )
     if not _of_one_unit(rows, mark):
         raise not_on_the_unit(rows, mark.inner, mark.span)

@@ -176,6 +176,7 @@ WRITTEN = [
     ("add_days", "dn", "date_add(d, n::INTEGER)"),
     ("subtract_days", "dn", "d - n::INTEGER"),
     ("days_between", "de", "d - e"),
+    ("microseconds_between", "tu", "DATE_DIFF('microsecond', u, t)"),
     ("days_between", "de", "DATE_DIFF('day', e, d)"),
     ("make_date", "ymk", "make_date(y, m, k)"),
     ("last_day_of_date", "d", "last_day(d)"),

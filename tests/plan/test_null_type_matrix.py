@@ -337,12 +337,13 @@ def sum_of(kinds: Sequence[str]) -> bool:
 
 
 def difference_of(kinds: Sequence[str]) -> bool:
-    return each(NUMBERS, NUMBERS)(kinds) or each({DATE}, {DATE, I})(kinds)
+    return each(NUMBERS, NUMBERS)(kinds) or each({DATE}, {DATE, I})(kinds) or set(kinds) <= TIMES
 
 
 NUMBERS = {I, R}
 TIMES = {DATE, TIME}
 CASTABLE = {I, R, B, T}
+WRITTEN = {I, R, B, T, DATE, TIME}
 ANY = {I, R, B, T, DATE, TIME, OTHER}
 STRICT, SKIPS, NEVER, OWN = "strict", "skips", "never", "own"
 """NULL where any argument is; where all are; nowhere; by a rule that stands among the RULES above."""
@@ -416,9 +417,10 @@ SPELT: tuple[tuple[str, Fits, str], ...] = (
     ("SUBSTRING(x, y, z)", each({T}, {I}, {I}), STRICT),
     ("SUBSTRING(x FROM y FOR z)", each({T}, {I}, {I}), STRICT),
     ("POSITION(y IN x)", each({T}, {T}), STRICT),
-    ("x || y", each({T}, {T}), STRICT),
-    ("CONCAT(x, y)", each({T}, {T}), OWN),  # never NULL: what is NULL is left out
-    ("CONCAT_WS(x, y, z)", each({T}, {T}, {T}), OWN),  # NULL where x is
+    ("x || y", each(WRITTEN, WRITTEN), STRICT),
+    ("SPLIT_PART(x, y, z)", each({T}, {T}, {I}), STRICT),
+    ("CONCAT(x, y)", each(WRITTEN, WRITTEN), OWN),  # never NULL: what is NULL is left out
+    ("CONCAT_WS(x, y, z)", each(WRITTEN, WRITTEN, WRITTEN), OWN),  # NULL where x is
     ("REPLACE(x, y, z)", each({T}, {T}, {T}), STRICT),
     ("LPAD(x, y, z)", each({T}, {I}, {T}), STRICT),
     ("RPAD(x, y, z)", each({T}, {I}, {T}), STRICT),

@@ -77,6 +77,7 @@ PLACES = "{} BETWEEN -4294967296 AND 4294967295"
 PADDED = "n <= 16384 AND (y <> '' OR n <= length(x))"
 CASES = [
     Case("upper", "UPPER(x)", "x"),
+    Case("split_part", "SPLIT_PART(x, y, n)", "xyn"),
     Case("lower", "LOWER(x)", "x"),
     Case("trim", "TRIM(x)", "x"),
     Case("trim", "TRIM(x, y)", "xy"),

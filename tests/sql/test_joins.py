@@ -435,8 +435,6 @@ REFUSED_WHOLE: list[tuple[type[DPSQLError], str, str]] = [
         "recursive",
         "WITH RECURSIVE a AS (SELECT o_custkey FROM orders UNION ALL SELECT o_custkey FROM a) SELECT COUNT(*) FROM a",
     ),
-    (UnsupportedSQL, "UNION", "SELECT COUNT(*) FROM orders UNION ALL SELECT COUNT(*) FROM customer"),
-    (UnsupportedSQL, "a parameter", "SELECT COUNT(*), (SELECT COUNT(*) FROM orders) FROM customer"),
 ]
 
 

@@ -1375,6 +1375,7 @@ def test_every_class_of_errors_is_met():
     }
     elsewhere = {each.__name__ for each in (BudgetExceeded, LedgerError, InternalError, InvalidArgument)}
     elsewhere |= {errors.ConfirmationRequired.__name__, errors.NotComputed.__name__}
+    elsewhere |= {errors.AccessDenied.__name__, errors.Unavailable.__name__}
     elsewhere |= {InvalidSchema.__name__}
     assert classes - unmet - elsewhere == {kind.__name__ for kind, _words, _sql in CASES}
 

@@ -341,7 +341,7 @@ def test_a_public_table_is_read_once_as_long_as_it_lives():
     prepare._cache.clear()
     del held, others
     gc.collect()
-    assert len(tables_of_frames._public) == before
+    assert len(tables_of_frames._public) <= before
 
 
 def test_a_run_that_dies_keeps_the_charge_and_quotes_no_cell(few: Path, monkeypatch: pytest.MonkeyPatch):

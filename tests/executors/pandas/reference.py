@@ -420,6 +420,7 @@ _TIMES: Mapping[str, Callable[..., Any]] = {
     "add_days": _days_later,
     "subtract_days": lambda day, count: _days_later(day, -count),
     "days_between": lambda a, b: (a - b).days,
+    "microseconds_between": lambda a, b: (a - b) // MICROSECOND,
     "make_date": _make_date,
     "last_day": _last_day,
     "last_day_of_date": _last_day,
@@ -437,6 +438,20 @@ MOST_CHARACTERS = 16_384
 
 def _short(text: str) -> str | None:
     return text if len(text) <= MOST_CHARACTERS else None
+
+
+def _part_of(text: str, separator: str, number: int) -> str:
+    """By walking from separator to separator; from the end below 0."""
+    parts, rest = [], text
+    while separator and separator in rest:
+        at = rest.index(separator)
+        parts.append(rest[:at])
+        rest = rest[at + len(separator) :]
+    parts = [*parts, rest] if separator else [*text]
+    counted = (
+        dict(enumerate(parts, 1)) | dict(enumerate(reversed(parts), 1)) if number < 0 else dict(enumerate(parts, 1))
+    )
+    return counted.get(abs(number), "")
 
 
 def _substring(text: str, start: int, length: int | None = None) -> str | None:
@@ -693,6 +708,7 @@ _STRICT: Mapping[str, Callable[[Type, list[Any]], Any]] = {
     "reverse": lambda _k, a: "".join(reversed(a[0])),
     "text_join": lambda _k, a: _short(a[0] + a[1]),
     "replace": lambda _k, a: _short(a[0].replace(a[1], a[2]) if a[1] else a[0]),
+    "split_part": lambda _k, a: _part_of(*a),
     "repeat": lambda _k, a: a[0] * a[1] if len(a[0]) * a[1] <= MOST_CHARACTERS else None,
     "lpad": lambda _k, a: _pad(*a, left=True),
     "rpad": lambda _k, a: _pad(*a, left=False),
