@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,8 @@ class RemoteResult(Travelling):
         self.footer, self.heading = str(said["footer"]), str(said["heading"])
         self.warnings = tuple(map(str, said["warnings"]))
         self.replayed = bool(said["replayed"])
+        self.answers = answers_of(said)
+        """Of a statement of several steps, those of its releases; else none."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -200,6 +202,14 @@ class RemoteResult(Travelling):
 
     def _repr_html_(self) -> str:
         return html_table(self.in_words(most_rows=_MOST_ROWS_SHOWN), self.notes)
+
+
+def answers_of(said: Mapping[str, Any]) -> tuple[RemoteResult, ...]:
+    """The answers that a statement was computed of."""
+    return tuple(
+        RemoteResult(each, partial(RemoteExplanation, each["explanation"], with_budget=False))
+        for each in said.get("answers", ())
+    )
 
 
 def _cell(kind: Type, cell: Any) -> Any:

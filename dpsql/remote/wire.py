@@ -17,9 +17,16 @@ from urllib.parse import urlsplit
 
 from dpsql import errors
 from dpsql.errors import AccessDenied, DPSQLError, InternalError, InvalidArgument, Span, Unavailable
+from dpsql.remote.answers import answers_of
 
 TOKEN = "DPSQL_TOKEN"
-_OWN_WORDS = (errors.QueryRefused, errors.BudgetExceeded, errors.InvalidPrivacyParameter, errors.InvalidArgument)
+_OWN_WORDS = (
+    errors.QueryRefused,
+    errors.BudgetExceeded,
+    errors.InvalidPrivacyParameter,
+    errors.InvalidArgument,
+    errors.NotComputed,
+)
 """Errors that a server passes on in the library's words."""
 _TRIES = 6
 _LONGEST_PAUSE = 10.0
@@ -165,7 +172,11 @@ class Wire:
         if isinstance(kind, type) and issubclass(kind, _OWN_WORDS):
             said = problem.get("about")
             about = {str(name): str(each) for name, each in said.items()} if isinstance(said, dict) else {}
-            return kind(detail, span=_span(sql, problem.get("span")), hint=hint, about=about)
+            error = kind(detail, span=_span(sql, problem.get("span")), hint=hint, about=about)
+            if isinstance(error, errors.NotComputed):
+                with self.reading():
+                    error.answers = answers_of(problem)
+            return error
         name = f" (id {problem['id']})" if problem.get("id") else ""
         if response.status_code in (401, 403):
             return AccessDenied(detail, hint=hint)

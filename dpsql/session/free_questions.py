@@ -13,7 +13,7 @@ from dpsql.answer.explain import Explanation
 from dpsql.core.cost import FREE
 from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.ledger import Ledger
-from dpsql.release.release import Release
+from dpsql.release.release import Release, Released
 from dpsql.session.contents import Contents, check_unchanged, parts_reached
 from dpsql.session.prepare import Prepared
 from dpsql.session.quote import Quote
@@ -105,15 +105,15 @@ class FreeQuestions(ABC):
         self, prepared: Prepared | PreparedProgram, ledger: Ledger, *, fresh: bool = False, asked: Collection[str] = ()
     ) -> Quote:
         """What a query is charged by a ledger. asked: keys of questions that are answered by then."""
-        questions: list[Question] = []
+        releases = () if prepared.explain_only else prepared.releases
+        questions = [self._question(each) for each in releases]
         due: list[Release] = []
-        for release in prepared.releases if not prepared.explain_only else ():
-            question = self._question(release)
-            given = question is not None and (
-                question.key in asked or self._replay.recall(question, release) is not None
-            )
-            due += [] if given and not fresh else [release]
-            questions += [] if question is None else [question]
+        places: list[int] = []
+        for place, known in enumerate(self._known(releases, questions, fresh=fresh)):
+            question = questions[place]
+            if known is None and (fresh or question is None or question.key not in asked):
+                due.append(releases[place])
+                places.append(place)
         again = not due and not prepared.explain_only
         free, parts = not due, self._parts_of(due or prepared.releases)
         cost = sum((each.cost for each in due), FREE)
@@ -126,8 +126,17 @@ class FreeQuestions(ABC):
             most_whole=None if free else ledger.most(cost, parts),
             conversion=ledger.budget.filter(ledger.rules.accountant).conversion,
             replayed=again,
-            questions=tuple(questions),
+            questions=tuple(each for each in questions if each is not None),
+            due=tuple(places),
         )
+
+    def _known(
+        self, releases: Sequence[Release], questions: Sequence[Question | None], *, fresh: bool
+    ) -> list[Released | None]:
+        """The answers that the releases of a statement were given before."""
+        if fresh:
+            return [None] * len(releases)
+        return [self._replay.recall(*each) for each in zip(questions, releases, strict=True)]
 
     def _question(self, release: Release) -> Question | None:
         """What a release is recognised by. Raises InternalError where its files have changed."""

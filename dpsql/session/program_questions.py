@@ -43,13 +43,25 @@ class ProgramQuestions(FreeQuestions):
         together, and drawn one after the other; what is computed of them is free."""
         from dpsql.session.program import result_of_program  # it is loaded by then
 
-        releases, notes = prepared.releases, tuple[str, ...]()
+        releases = prepared.releases
         questions = [self._question(each) for each in releases]
+        released, missing, notes = self._released(releases, questions, sql, fresh=fresh, plain=plain)
+        paid = [releases[place] for place in missing]
+        footer = program_footer(self._ledger, releases, paid, self._parts_of(releases), self._place.aside)
+        if paid:
+            notes, self._unsaid = (*self._unsaid, *notes), ()
+        return result_of_program(prepared, released, footer, notes=notes, replayed=not paid)
+
+    def _released(
+        self, releases: Sequence[Release], questions: Sequence[Question | None], sql: str, *, fresh: bool, plain: bool
+    ) -> tuple[list[Released], list[int], tuple[str, ...]]:
+        """What the releases of a statement gave; the places of those that were drawn now; and notes."""
+        notes: tuple[str, ...] = ()
         with ExitStack() as turns:
             keys = {each.key: each for each in questions if each is not None and not fresh}
             for _, question in sorted(keys.items()):  # in one order for all, so that nobody waits in a circle
                 turns.enter_context(self._replay.turn(question))
-            recalled = [None if fresh else self._replay.recall(*each) for each in zip(questions, releases, strict=True)]
+            recalled = self._known(releases, questions, fresh=fresh)
             missing = [place for place, each in enumerate(recalled) if each is None]
             if len(missing) == 1:
                 (place,) = missing
@@ -59,25 +71,23 @@ class ProgramQuestions(FreeQuestions):
                 released = [drawn if each is None else each for each in recalled]
                 missing = [] if replayed else missing
             else:
-                released, notes = self._drawn_together(releases, questions, recalled, sql, fresh=fresh)
-        paid = [releases[place] for place in missing]
-        footer = program_footer(self._ledger, releases, paid, self._parts_of(releases), self._place.aside)
-        if paid:
-            notes, self._unsaid = (*self._unsaid, *notes), ()
-        return result_of_program(prepared, released, footer, notes=notes, replayed=not paid)
+                released, notes = self._drawn_together(releases, questions, recalled, missing, sql, fresh=fresh)
+        return released, missing, notes
 
     def _drawn_together(
         self,
         releases: Sequence[Release],
         questions: Sequence[Question | None],
         recalled: Sequence[Released | None],
+        places: Sequence[int],
         sql: str,
         *,
         fresh: bool,
     ) -> tuple[list[Released], tuple[str, ...]]:
-        """All releases of a statement: those that were not answered before are charged in one entry, before the first
-        of them is drawn, and each is kept under it before the next. What an error leaves undrawn stays charged."""
-        due = [each for each, before in zip(releases, recalled, strict=True) if before is None]
+        """All releases of a statement: those at these places are charged in one entry, before the first of them is
+        drawn, and each is kept under it, in a slot of its own, before the next. What an error leaves undrawn stays
+        charged."""
+        due = [releases[place] for place in places]
         charge = None
         if due:
             units = {each.table: each for release in due for each in units_read(release.query, self._catalog.tables)}
@@ -91,14 +101,14 @@ class ProgramQuestions(FreeQuestions):
             )
         released: list[Released] = []
         notes: list[str] = []
-        for release, question, before in zip(releases, questions, recalled, strict=True):
+        for place, (release, question, before) in enumerate(zip(releases, questions, recalled, strict=True)):
             if before is not None or charge is None:
                 assert before is not None  # there is a charge for all others
                 released.append(before)
                 continue
             drawn = run(release, self._stores, self._engine)
             check_unchanged(release, self._contents, paid=True)
-            slot = len(released)
+            slot = places.index(place)
             kept, more = self._replay.keep(question, drawn, release, charge, claimed=not fresh, slot=slot)
             released.append(kept)
             notes += more

@@ -41,6 +41,8 @@ class Quote:
     conversion: Fraction | None = None
     replayed: bool = False
     questions: tuple[Question, ...] = field(default=(), compare=False, repr=False)
+    due: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    """Which of the statement's releases would be charged, by their places."""
 
     @property
     def epsilon(self) -> Fraction:

@@ -7,7 +7,7 @@ can be asked again for nothing need not be averaged over.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from weakref import WeakValueDictionary
 
@@ -53,7 +53,6 @@ class Replay:
 
     def __init__(self, ledger: Ledger, run: str | None = None) -> None:
         self.session = fresh_key().hex() if run is None else run
-        self.met: list[str] = []  # keys of questions, for who clears it
         self._shared = run is not None
         self._ledger = ledger
         self._answers: dict[str, Released] = {}
@@ -76,9 +75,7 @@ class Replay:
         unversioned = tuple(dict.fromkeys(table.name for table in read if table.version in (None, CONTENT)))
         key = canonical(release, self._ledger.analyst, self.session if unversioned else None, *on_the_way, *parts)
         if self._shared:
-            question = Question(key or f"once {fresh_key().hex()}", lasting=True)
-            self.met.append(question.key)
-            return question
+            return Question(key or f"once {fresh_key().hex()}", lasting=True)
         return None if key is None else Question(key, not unversioned, unversioned)
 
     def recall(self, question: Question | None, release: Release) -> Released | None:
@@ -89,7 +86,28 @@ class Replay:
         if not question.lasting or question.key in self._unkept:
             return self._answers.get(question.key)
         own = None if self.charge is None else self._ledger.recall_paid(self.charge)
-        payload = self._ledger.recall(question.key) if own is None else own
+        return self._read(self._ledger.recall(question.key) if own is None else own, release)
+
+    def recall_own(self, releases: Sequence[Release], before: Sequence[int]) -> list[Released | None]:
+        """The answers to the releases of one statement: those that lay in these lines of the ledger before it was asked
+        (0: none), and those that its charge has paid for since. Raises LedgerError."""
+        self._ledger.check_process()
+        if len(releases) != len(before):
+            raise LedgerError("something else was paid for under this key. Nothing was charged.", hint=RESTORE)
+        known: list[Released | None] = []
+        slot = 0
+        for release, line in zip(releases, before, strict=True):
+            if line:
+                payload = self._ledger.recall_line(line)
+                if payload is None:
+                    raise LedgerError("an answer that the ledger kept is not there.", hint=RESTORE)
+            else:
+                payload = None if self.charge is None else self._ledger.recall_paid(self.charge, slot)
+                slot += 1
+            known.append(self._read(payload, release))
+        return known
+
+    def _read(self, payload: bytes | None, release: Release) -> Released | None:
         if payload is None:
             return None
         try:

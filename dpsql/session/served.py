@@ -3,24 +3,29 @@ may not be seen yet."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dpsql.core.cost import Cost
 from dpsql.core.ledger.lines import Entry
 from dpsql.core.ledger.sharing import ChargedAhead, NothingCharged, Request
+from dpsql.core.ledger.store import RESTORE
 from dpsql.core.loss import PrivacyLoss, show
-from dpsql.errors import InvalidPrivacyParameter, UnsupportedSQL
+from dpsql.errors import InvalidPrivacyParameter, LedgerError
+from dpsql.release.release import Release, Released
 from dpsql.session.prepare import Prepared
-from dpsql.session.replay import Replay
+from dpsql.session.quote import Quote
+from dpsql.session.replay import Question, Replay
 from dpsql.session.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dpsql.session.owner_file import Schema
+    from dpsql.session.program import PreparedProgram
     from dpsql.session.table import Table
 
 
@@ -64,13 +69,13 @@ class ServedSession(Session):
     def asked_under(self, request: Request) -> Iterator[bool]:
         """What is charged here is entered under a key. Where one was charged under it already, its run goes on, or its
         own answer is given again: whether it has one."""
-        before = self._ledger.asked(request.key)
-        run, answered = request.run, False
-        if before is not None:
-            run, answered = before.run, self._ledger.recall_paid(before.charge) is not None
-            self._replay.charge = before.charge
-        self._ledger.request = request._replace(run=run)
-        self._replay.session = run
+        asked, answered = self._ledger.asked(request.key), False
+        if asked is not None:
+            answered = self._ledger.answered(asked.charge)
+            self._replay.charge = asked.charge
+            request = request._replace(run=asked.run, before=asked.before)
+        self._ledger.request = request
+        self._replay.session = request.run
         try:
             yield answered
         finally:
@@ -78,14 +83,25 @@ class ServedSession(Session):
             self._replay.session = self._run
 
     @contextmanager
-    def not_seen_yet(self, keys: frozenset[str]) -> Iterator[list[str]]:
-        """Answers of these questions count as not given. Gives the list into which questions come as they are met."""
+    def not_seen_yet(self, keys: frozenset[str]) -> Iterator[None]:
+        """Answers of these questions count as not given."""
         self._replay.hidden = keys
-        self._replay.met = []
         try:
-            yield self._replay.met
+            yield
         finally:
             self._replay.hidden = frozenset()
+
+    def before(self, quote: Quote) -> tuple[int, ...]:
+        """Of each release of a statement of several, the line of the answer that it has, 0 where it would be charged:
+        who charges it and who runs it go by these, whatever is answered meanwhile."""
+        request = self._ledger.request
+        if request is not None and request.before:
+            return request.before
+        lines = [
+            0 if place in quote.due else self._ledger.answer_line(each.key)
+            for place, each in enumerate(quote.questions)
+        ]
+        return tuple(lines) if len(lines) > 1 else ()
 
     def check_charge(self, **terms: Any) -> None:
         """Raises what `query` would raise before its charge, and charges nothing."""
@@ -112,21 +128,49 @@ class ServedSession(Session):
         """Raises LedgerError where the share was taken away, or runs came to nothing too often."""
         self._ledger.may_ask(str(self._ledger.analyst))
 
-    def _prepare(self, sql: str, asked: tuple[float | None, ...], **how: Any) -> Prepared:
+    def _known(
+        self, releases: Sequence[Release], questions: Sequence[Question | None], *, fresh: bool
+    ) -> list[Released | None]:
+        request = self._ledger.request
+        if request is None or not request.before:
+            return super()._known(releases, questions, fresh=fresh)
+        return self._replay.recall_own(releases, request.before)
+
+    def _released(
+        self, releases: Sequence[Release], questions: Sequence[Question | None], sql: str, *, fresh: bool, plain: bool
+    ) -> tuple[list[Released], list[int], tuple[str, ...]]:
+        """As every session does; under a request that says what was answered before, by that alone. What is shown is
+        what the ledger keeps."""
+        before = () if self._ledger.request is None else self._ledger.request.before
+        if not before:
+            return super()._released(releases, questions, sql, fresh=fresh, plain=plain)
+        due = [place for place, line in enumerate(before) if not line]
+        known = self._replay.recall_own(releases, before)
+        if None in known:
+            self._drawn_together(releases, questions, known, due, sql, fresh=True)
+            kept = self._replay.recall_own(releases, before)
+        else:
+            kept, due = known, []
+        released = [each for each in kept if each is not None]
+        if len(released) != len(releases):
+            raise LedgerError("an answer that was drawn is not there.", hint=RESTORE)
+        return released, due, ()
+
+    def _prepare(self, sql: str, asked: tuple[float | None, ...], **how: Any) -> Prepared | PreparedProgram:
         """As every session does, and nothing that spends less than may be: such a run could be watched for nothing."""
         prepared = super()._prepare(sql, asked, **how)
-        if not isinstance(prepared, Prepared):
-            raise UnsupportedSQL(
-                "a server answers queries of one step.",
-                hint="Ask for each answer, and combine them here.",
-            )
-        cost, least = prepared.release.cost, self._min_epsilon
+        if not prepared.explain_only:
+            for release in prepared.releases:
+                self._check_enough(release.cost)
+        return prepared
+
+    def _check_enough(self, cost: Cost) -> None:
+        least = self._min_epsilon
         little = cost.rho < least * least / 2 if cost.epsilon is None else cost.epsilon < least
-        if little and not cost.free and not prepared.explain_only:
+        if little and not cost.free:
             price = f"rho {show(cost.rho)}" if cost.epsilon is None else f"epsilon {show(cost.epsilon)}"
             raise InvalidPrivacyParameter(
                 f"a query here spends at least epsilon {show(least)} (or rho {show(least * least / 2)}), and this one "
                 f"{price}.",
                 hint="Ask with more, or put several questions into one.",
             )
-        return prepared

@@ -17,7 +17,15 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.errors import AccessDenied, DPSQLError, InvalidArgument, InvalidParameter, QueryRefused, Unavailable
+from dpsql.errors import (
+    AccessDenied,
+    DPSQLError,
+    InvalidArgument,
+    InvalidParameter,
+    NotComputed,
+    QueryRefused,
+    Unavailable,
+)
 from dpsql.remote.client import RemoteSession
 from dpsql.remote.wire import Wire, address_of, token_from
 from tests.remote.serving import BY_COUNTRY, COUNT, Server, serving, shop, token_for
@@ -65,6 +73,16 @@ QUESTIONS: list[tuple[str, dict[str, Any]]] = [
     ),
     ("SELECT COUNT(*) > 8 AS many, 'a' AS letter, COUNT(*) * 1.5 AS more FROM customers", {}),
     (f"SELECT AVG(age) AS mean FROM ({BY_COUNTRY}) AS s", {}),
+    ("SELECT country, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*)) AS r FROM customers GROUP BY country", {}),
+    ("SELECT (SELECT COUNT(*) FROM customers) AS p, (SELECT COUNT(*) FROM orders WHERE total > 3) AS o", {}),
+    ("SELECT country, AVG(age) - (SELECT AVG(age) FROM customers) AS d FROM customers GROUP BY country", {"rho": 0.1}),
+    ("SELECT COUNT(*) / (SELECT COUNT(*) FROM nobody) AS n FROM customers", {}),
+    ("SELECT COUNT(*) / (SELECT COUNT(*) FROM orders) AS n FROM customers", {"epsilon": 400}),
+    ("SELECT COUNT(*) / (SELECT COUNT(*) FROM orders) AS n FROM customers", {"error": 10, "epsilon": None}),
+    (
+        "SELECT MAKE_DATE(2000, n + (SELECT COUNT(*) FROM orders), 1) AS d FROM (SELECT COUNT(*) AS n FROM customers)",
+        {},
+    ),
     ("SELECT COUNT(*) AS n FROM visits WHERE seconds > :low", {"params": {"low": 3.5}}),
     ("SELECT COUNT(*) AS n FROM visits", {"epsilon": None, "rho": 0.01}),
     ("SELECT COUNT(*) AS n FROM visits", {"epsilon": None, "error": 30, "confidence": 0.9}),
@@ -88,6 +106,8 @@ def said(act: Any, sql: str, terms: dict[str, Any]) -> Any:
     """The answer, or the error as a text with its class."""
     try:
         return act(sql, **{"epsilon": 0.5, **terms})
+    except NotComputed as error:
+        return type(error), str(error), [(each.to_text(), str(each.explanation)) for each in error.answers]
     except DPSQLError as error:
         return type(error), str(error), error.about
 
@@ -106,7 +126,8 @@ def test_answers_are_the_librarys(both: Both, sql: str, terms: dict[str, Any]):
     first = said(remote.query, sql, terms)
     ours, theirs = said(remote.query, sql, terms), said(local.query, sql, terms)
     if isinstance(first, tuple):
-        assert first == ours == theirs
+        assert (ours, first[:2]) == (theirs, ours[:2])
+        assert first[0] is NotComputed or first == ours
         return
     assert ours.replayed
     assert theirs.replayed, "both are asked by one analyst, of one ledger"
@@ -138,6 +159,8 @@ def assert_alike(ours: Any, theirs: Any) -> None:
     assert ours.table_text(most_rows=1) == theirs.table_text(most_rows=1)
     assert ours.to_arrow(intervals=True).equals(theirs.to_arrow(intervals=True))
     assert str(ours.explanation) == str(theirs.explanation)
+    for one, other in zip(ours.answers, getattr(theirs, "answers", ()), strict=True):
+        assert_alike(one, other)
     one, other = ours.parts_to_draw(0.95), theirs.parts_to_draw(0.95)
     assert [panel.name for panel in one[1]] == [panel.name for panel in other[1]]
     assert [list(map(float, panel.low)) for panel in one[1] if None not in panel.low] == [

@@ -40,7 +40,8 @@ class Share:
 @dataclass(frozen=True, slots=True)
 class Asked:
     """The charge of that line, the one before, was for what an analyst asked under a key: key and body as hashes, and
-    the name of the run of sessions that drew it."""
+    the name of the run of sessions that drew it. before: for a statement of several releases, of each the line of the
+    answer that it had before, 0 where the charge pays for one; () for a statement of one."""
 
     time: str
     analyst: str
@@ -48,11 +49,18 @@ class Asked:
     body: str
     run: str
     charge: int
+    before: tuple[int, ...] = ()
+
+    @property
+    def due(self) -> int:
+        """How many answers the charge pays for."""
+        return self.before.count(0) if self.before else 1
 
     @property
     def words(self) -> dict[str, Any]:
         """What it says, in order."""
-        return {"analyst": self.analyst, "key": self.key, "body": self.body, "run": self.run, "charge": self.charge}
+        words = {"analyst": self.analyst, "key": self.key, "body": self.body, "run": self.run, "charge": self.charge}
+        return {**words, "before": list(self.before)} if self.before else words
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +101,7 @@ def readers(
             _hash(said["body"]),
             _hash(said["run"]),
             place(said["charge"]),
+            tuple(map(place, said.get("before", ()))),
         ),
         "failed": lambda said: Failed(text(said["time"]), place(said["charge"]), _one_of(FAILURES, said["reason"])),
     }

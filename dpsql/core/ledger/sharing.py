@@ -20,11 +20,13 @@ from dpsql.errors import BudgetExceeded, InvalidArgument, LedgerError
 
 
 class Request(NamedTuple):
-    """Under which key something is asked, and what, as hashes; and the name of the run of sessions that asks."""
+    """Under which key something is asked, and what, as hashes; the name of the run of sessions that asks; and which
+    answers of its releases were given before (`Asked.before`)."""
 
     key: str
     body: str
     run: str
+    before: tuple[int, ...] = ()
 
 
 class ShareReport(NamedTuple):
@@ -155,15 +157,20 @@ class SharedBook(Book):
         with self._current():
             return self._state.shares.asked.get(key)
 
+    def answered(self, charge: int) -> bool:
+        """Whether a charge has all the answers that it paid for."""
+        with self._current():
+            return self._state.answered(charge)
+
     def failure(self, charge: int) -> str:
         """Why a charge has come to no answer for good; "" where it has not."""
         with self._current():
             return self._state.shares.failed.get(charge, "")
 
     def fail(self, charge: int, reason: str) -> bool:
-        """A charge comes to no answer, for good, unless it has one: whether it is so. Free."""
+        """A charge comes to no answer, for good, unless it has all of them: whether it is so. Free."""
         with self._writing():
-            if charge in self._state.paid:
+            if self._state.answered(charge):
                 return False
             if charge not in self._state.shares.failed:
                 self._append(Failed(self._now(), charge, reason))
@@ -174,7 +181,7 @@ class SharedBook(Book):
         to none for good: an answer after that, of a run that went on elsewhere, would be a second outcome."""
         if charge in self._state.shares.failed:
             raise LedgerError("the run of this charge has ended without an answer, for good.")
-        return (charge, slot) not in self._state.slots
+        return (charge, slot) not in self._state.paid
 
     def _to_run(self, charge: Entry) -> Entry:
         """What is durable now, outside the transaction. Raises ChargedAhead where its run comes later."""
@@ -185,7 +192,9 @@ class SharedBook(Book):
     def _requested(self, entry: Entry) -> Entry | None:
         """The charge that was entered for this request already, if it has come to nothing yet: its run goes on under
         it. Proof that one charge pays for one draw: the draw of a run that ended was shown to nobody, since an answer
-        is shown only when it is kept, and of one charge one answer is kept (`Ledger.keep`). Inside a transaction.
+        is shown only when it is kept, and of one charge one answer is kept in each slot (`Ledger.keep`). A statement of
+        several releases has a slot for each that it was charged for (`Asked.before`), and the charge is the same only
+        if their costs, events and parts are. Inside a transaction.
         Raises LedgerError for a request that is not the one that was paid for."""
         asked = None if self.request is None else self._state.shares.asked.get(self.request.key)
         if asked is None or self.request is None:
@@ -200,14 +209,15 @@ class SharedBook(Book):
         )
         if asked.analyst != entry.analyst or asked.body != self.request.body or not same:
             raise LedgerError("something else was paid for under this key. Nothing was charged.", hint=RESTORE)
-        if asked.charge in self._state.paid or asked.charge in self._state.shares.failed:
+        if self._state.answered(asked.charge) or asked.charge in self._state.shares.failed:
             raise LedgerError("what was paid for under this key has had its answer. Nothing was charged.", hint=RESTORE)
         return before
 
     def _enter_request(self, charge: Entry) -> None:
         """Behind a charge, in its transaction."""
         if self.request is not None and charge.analyst is not None:
-            self._append(Asked(charge.time, charge.analyst, *self.request, charge.number))
+            key, body, run, before = self.request
+            self._append(Asked(charge.time, charge.analyst, key, body, run, charge.number, before))
 
     def _check_runs(self, analyst: str | None) -> None:
         """Raises BudgetExceeded for an analyst who has asked as often as may be: a run can be watched from outside."""

@@ -72,12 +72,16 @@ class State:
         self.shares = Shares()
         self.charges = Charges()
         self.answers: dict[str, tuple[int, str]] = {}
-        self.paid: dict[int, tuple[int, str]] = {}  # charges that have their answer: its line and hash
-        self.slots: set[tuple[int | None, int]] = set()  # and which of their answers
+        self.paid: dict[tuple[int | None, int], tuple[int, str]] = {}  # of charges, by slot: the answer's line and hash
         self.claims: dict[str, HeldClaim] = {}  # those that have no answer yet
         self.units: dict[str, TableUnit] = {}
         self.last = Last(0, ledger_text.first_hash(rules.text), rules.format)
         self.time = ""
+
+    def answered(self, charge: int) -> bool:
+        """Whether a charge has all the answers that it paid for."""
+        asked = self.shares.of_charge.get(charge)
+        return all((charge, slot) in self.paid for slot in range(1 if asked is None else asked.due))
 
     def admits(self, cost: Cost, parts: Sequence[Part] = ()) -> bool:
         """Whether a charge fits into the whole, and into the share."""
@@ -156,8 +160,7 @@ class State:
                 self.answers[line.key] = (number, line.digest)
                 self.claims.pop(line.key, None)
                 if line.charge is not None:
-                    self.paid[line.charge] = (number, line.digest)
-                    self.slots.add((line.charge, line.slot))
+                    self.paid[line.charge, line.slot] = (number, line.digest)
             elif isinstance(line, Dropped):
                 late_first = reversed(self.claims.items())  # it is a late one mostly
                 dropped = next((key for key, held in late_first if held.number == line.claim), None)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 
 from dpsql.answer.explain import Explanation
+from dpsql.answer.program import ProgramResult
 from dpsql.answer.result import Result
 from dpsql.core.cost import Cost
 from dpsql.core.ledger.filters import Remaining, Spent
@@ -74,14 +76,24 @@ def result_in_json(result: Result) -> dict[str, Any]:
         "price": result.price,
         "loss": cost_in_json(result.loss),
         "bounds": {name: cells_in_json(pair) for name, pair in result.bounds.items()},
+        **({"answers": answers_in_json(result.answers)} if isinstance(result, ProgramResult) else {}),
     }
+
+
+def answers_in_json(answers: Iterable[object]) -> list[dict[str, Any]]:
+    """The answers that a statement was computed of, each with how it was made."""
+    return [
+        {**result_in_json(each), "explanation": explanation_in_json(each.explanation)}
+        for each in answers
+        if isinstance(each, Result)
+    ]
 
 
 def explanation_in_json(explanation: Explanation) -> dict[str, Any]:
     """How a query would be answered: as it prints with what would be left, and without; and for machines."""
     return {
         "text": str(explanation),
-        "text_without_budget": str(Explanation(explanation.release)),
+        "text_without_budget": str(replace(explanation, left=None)),
         "plan": explanation.plan,
         "explanation": plain(explanation.to_dict()),
         "left": None if explanation.left is None else remaining_in_json(explanation.left),

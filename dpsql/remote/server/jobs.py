@@ -19,7 +19,7 @@ from dpsql.errors import LedgerError
 from dpsql.remote.server.crew import FATAL, Crew, Ended, Halted
 from dpsql.remote.server.journal import Journal
 from dpsql.remote.server.problems import CHARGED_FOR_GOOD, CHARGED_SO_FAR, Problem, problem
-from dpsql.remote.server.worker import FAILED, HIDDEN, OK, REFUSED, Message, Reply
+from dpsql.remote.server.worker import FAILED, FINAL, HIDDEN, OK, REFUSED, Message, Reply
 
 AT_ONCE, WAITING = 2, 16
 """Queries of one analyst at work, and those that wait for that."""
@@ -114,18 +114,20 @@ class Jobs:
             self._unseen[each].append(job)
         try:
             async with self._turn(job.analyst):
-                await self._run(job)
+                await self._run(job, tuple(reply.get("before", ())))
         finally:
             for each in questions:
                 self._unseen[each].remove(job)
                 if not self._unseen[each]:
                     del self._unseen[each]
 
-    async def _run(self, job: Job) -> None:
+    async def _run(self, job: Job, before: tuple[int, ...]) -> None:
         """Charge, by the process that plans and so whatever runs; then wait for a worker. Were it charged by the
-        worker, the time of the charge, which is shown, would tell when the run before it had ended."""
+        worker, the time of the charge, which is shown, would tell when the run before it had ended. before: as of
+        `Request`."""
+        message = {**job.message, "request": (*job.message["request"], before)}
         try:
-            reply = await self._crew.plan({**job.message, "operation": "charge"})
+            reply = await self._crew.plan({**message, "operation": "charge"})
         except (Ended, Halted) as error:
             await self._came_to_nothing(job, error, grid=False)
             return
@@ -133,7 +135,7 @@ class Jobs:
             await self._told(job, reply, grid=False)
             return
         try:
-            reply = await self._crew.run({**job.message, "operation": "query"})
+            reply = await self._crew.run({**message, "operation": "query"})
         except (Ended, Halted) as error:
             await self._came_to_nothing(job, error, grid=True)
             return
@@ -163,10 +165,13 @@ class Jobs:
         outcome = reply["outcome"]
         if outcome == REFUSED:
             self._finish(job, int(reply["body"]["status"]), reply["body"])
-        elif outcome == OK:
+        elif outcome in (OK, FINAL):
             if grid:
                 await self._until_seen(job)
-            self._finish(job, 200, {"id": job.id, **reply["body"]}, replayed=bool(reply["replayed"]))
+            if outcome == FINAL:
+                self._finish(job, int(reply["body"]["status"]), {"id": job.id, **reply["body"]})
+            else:
+                self._finish(job, 200, {"id": job.id, **reply["body"]}, replayed=bool(reply["replayed"]))
         else:
             await self._came_to_nothing(job, LedgerError(outcome), grid=grid, reply=reply)
 
@@ -197,7 +202,7 @@ class Jobs:
                 known = await self._crew.plan({**job.message, "operation": "plan", "hidden": []})
             except (Ended, Halted):
                 known = {"outcome": ""}
-            if known["outcome"] == OK:
+            if known["outcome"] in (OK, FINAL):
                 await self._told(job, known, grid=False)
                 return
         self._finish(job, 503, problem(503, detail=CHARGED_SO_FAR, charged=True), error=kind)
@@ -213,7 +218,7 @@ class Jobs:
 
     def _finish(self, job: Job, status: int, body: dict[str, Any], *, replayed: bool = False, error: str = "") -> None:
         job.status, job.content = status, json.dumps(body, separators=(",", ":")).encode()
-        final = status == 200 or (status == 500 and bool(body.get("charged")))
+        final = status == 200 or (status in (422, 500) and bool(body.get("charged")))
         if not final:  # nothing was charged, or not for good: the key may try again
             self._by_key.pop((job.analyst, job.key), None)
         job.seen.set()

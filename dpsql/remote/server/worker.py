@@ -24,6 +24,7 @@ from dpsql.errors import (
     InternalError,
     InvalidArgument,
     InvalidPrivacyParameter,
+    NotComputed,
     QueryRefused,
     UnsupportedSQL,
 )
@@ -45,6 +46,8 @@ MOST_PRICES = 20
 OK, REFUSED, UNAVAILABLE, FAILED, HIDDEN = "ok", "refused", "unavailable", "failed", "hidden"
 """An answer; the analyst's own mistake, in words; nothing happened, for a reason of the server's; a run that came to
 nothing; the question is at work or its answer not to be seen yet."""
+FINAL = "final"
+"""Answers that are paid for, and that the SQL over them failed on."""
 Reply = dict[str, Any]
 Message = Mapping[str, Any]
 
@@ -97,7 +100,7 @@ class Work:
         else the questions that it is, to be run."""
         session, terms = self.session(message), dict(message["terms"])
         with (
-            session.not_seen_yet(frozenset(message["hidden"])) as met,
+            session.not_seen_yet(frozenset(message["hidden"])),
             session.asked_under(_request(message)) as answered,
         ):
             terms["fresh"] = terms.get("fresh", False) and not answered
@@ -106,10 +109,10 @@ class Work:
                 raise _asked_elsewhere()
             if quote.replayed:
                 return {"outcome": OK, "body": encoding.result_in_json(session.query(**terms)), "replayed": True}
-            questions = list(dict.fromkeys(met))
+            questions = [quote.questions[place].key for place in quote.due]
             if not set(questions) & set(message["hidden"]):
                 session.check_charge(**terms)
-            return {"outcome": HIDDEN, "questions": questions}
+            return {"outcome": HIDDEN, "questions": questions, "before": session.before(quote)}
 
     def charge(self, message: Message) -> Reply:
         """Charge a query that is to be run, before it waits for that: when it was charged tells nothing of other
@@ -233,6 +236,9 @@ def answered(work: Work, message: Message) -> Reply:
     the analyst wrote alone."""
     try:
         return OPERATIONS[message["operation"]](work, message)
+    except NotComputed as error:
+        answers = encoding.answers_in_json(error.answers)
+        return {"outcome": FINAL, "body": {**encoding.error_in_json(error, 422, charged=True), "answers": answers}}
     except BudgetExceeded as error:
         return {"outcome": REFUSED, "body": encoding.error_in_json(error, 422)}
     except (QueryRefused, InvalidPrivacyParameter, InvalidArgument) as error:

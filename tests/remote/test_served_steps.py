@@ -1,0 +1,198 @@
+"""Statements of several steps on a server: what is charged, drawn and kept under a key, whatever else happens
+meanwhile, and whatever dies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpsql.core.ledger.ledger import Ledger
+from dpsql.owner import access
+from dpsql.remote.server.worker import Config, Work, answered
+from dpsql.session import program_questions
+from dpsql.session.owner_file import Schema
+from tests.lies import assert_caught
+from tests.remote.serving import COUNT, shop, token_for
+
+RUN, BODY = "c" * 64, "b" * 64
+ORDERS = "SELECT COUNT(*) AS n FROM orders"
+BOTH = f"SELECT ({COUNT}) AS p, ({ORDERS}) AS o"
+
+
+class Desk:
+    """A worker in this process, and the owner's look at the ledger."""
+
+    def __init__(self, folder: Path) -> None:
+        self.schema = shop(folder, rows=50)
+        token_for(self.schema, "ann", epsilon=10)
+        self.work = Work(Config(str(self.schema), RUN))
+        self.ledger: Ledger = access.ledger_of(Schema.from_toml(self.schema))
+
+    def restarted(self) -> None:
+        self.work = Work(Config(str(self.schema), "d" * 64))
+
+    def send(self, operation: str, key: str, sql: str, before: tuple[int, ...] = (), **terms: Any) -> Any:
+        request = (key * 64, BODY, RUN, before)
+        message = {"operation": operation, "analyst": "ann", "tables": ["customers", "orders"], "hidden": []}
+        return answered(self.work, {**message, "terms": {"sql": sql, "epsilon": 0.5, **terms}, "request": request})
+
+    def ask(self, key: str, sql: str, **terms: Any) -> Any:
+        """Plan, charge and run, as a server does."""
+        planned = self.send("plan", key, sql, **terms)
+        if planned["outcome"] != "hidden":
+            return planned
+        assert self.send("charge", key, sql, planned["before"], **terms)["outcome"] == "ok"
+        return self.send("query", key, sql, planned["before"], **terms)
+
+    def lines(self, kind: str) -> list[dict[str, Any]]:
+        return [line for line in json.loads(self.ledger.to_json())["lines"] if line["kind"] == kind]
+
+    @property
+    def spent(self) -> Fraction:
+        return self.ledger.shares()["ann"].spent.epsilon
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    made = Desk(tmp_path)
+    with closing(made.ledger):
+        yield made
+
+
+def values(reply: Any) -> Any:
+    assert reply["outcome"] == "ok", reply
+    return [each["values"] for each in reply["body"]["columns"]]
+
+
+def test_what_was_answered_before_is_not_paid_again(desk: Desk):
+    alone = desk.ask("1", COUNT, epsilon=0.25)
+    assert desk.spent == Fraction(1, 4)
+    both = desk.ask("2", BOTH)
+    assert "(1 of 2 answered before)" in both["body"]["footer"]
+    assert desk.spent == Fraction(1, 2)
+    assert values(both)[0] == values(alone)[0]
+    assert [line["before"].count(0) for line in desk.lines("asked") if "before" in line] == [1]
+    again = desk.ask("3", BOTH)
+    assert again["replayed"]
+    assert values(again) == values(both)
+    assert desk.spent == Fraction(1, 2)
+
+
+def check_one_answer_for_a_key(desk: Desk) -> None:
+    """Whatever is drawn anew of what it was computed of, before it runs and after."""
+    desk.ask("1", COUNT, epsilon=0.25)
+    planned = desk.send("plan", "2", BOTH)
+    desk.send("charge", "2", BOTH, planned["before"])
+    seen = {json.dumps(values(desk.ask("3", COUNT, epsilon=0.25, fresh=True)))}
+    first = values(desk.send("query", "2", BOTH, planned["before"]))
+    for number in range(4, 7):
+        desk.ask(str(number), COUNT, epsilon=0.25, fresh=True)
+        desk.ask(f"{number + 3}", ORDERS, epsilon=0.25, fresh=True)
+        assert values(desk.ask("2", BOTH)) == first
+    desk.restarted()
+    assert values(desk.ask("2", BOTH)) == first
+    assert seen
+    charged = [line for line in desk.lines("charge") if line["query"] == BOTH]
+    assert [Fraction(line["epsilon"]) for line in charged] == [Fraction(1, 4)]
+
+
+def test_a_key_has_one_answer(desk: Desk):
+    check_one_answer_for_a_key(desk)
+
+
+def test_that_the_last_answers_are_taken_is_caught(tmp_path: Path):
+    """A lie: what was drawn anew meanwhile is shown under an old key."""
+    folders = iter(range(9))
+
+    def last(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(
+            Ledger, "recall_line", lambda ledger, number: ledger.recall(_key_of(ledger, number)) if number else None
+        )
+
+    def check() -> None:
+        folder = tmp_path / str(next(folders))
+        folder.mkdir()
+        desk = Desk(folder)
+        with closing(desk.ledger):
+            check_one_answer_for_a_key(desk)
+
+    assert_caught(last, check)
+
+
+def _key_of(ledger: Ledger, number: int) -> str:
+    (line,) = [each for each in json.loads(ledger.to_json())["lines"] if each["number"] == number]
+    return str(line["key"])
+
+
+def test_a_run_that_died_between_two_draws_goes_on_with_the_second(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+    planned = desk.send("plan", "1", BOTH)
+    desk.send("charge", "1", BOTH, planned["before"])
+    draws, run = [], program_questions.run
+
+    def dying(release: Any, *rest: Any) -> Any:
+        draws.append(release)
+        if len(draws) == 2:
+            raise MemoryError
+        return run(release, *rest)
+
+    monkeypatch.setattr(program_questions, "run", dying)
+    assert desk.send("query", "1", BOTH, planned["before"])["outcome"] == "failed"
+    charge = desk.lines("asked")[-1]["charge"]
+    assert not desk.ledger.answered(charge)
+    desk.restarted()
+    planned = desk.send("plan", "1", BOTH)
+    assert (planned["outcome"], planned["before"], len(planned["questions"])) == ("hidden", (0, 0), 1)
+    first = values(desk.ask("1", BOTH))
+    assert len(draws) == 3, "what was kept is not drawn again"
+    assert desk.spent == Fraction(1, 2)
+    assert desk.ledger.answered(charge)
+    assert not desk.ledger.fail(charge, "died")
+    assert values(desk.ask("1", BOTH)) == first
+    slots = [(line["charge"], line["slot"]) for line in desk.lines("answer")]
+    assert slots == [(charge, 0), (charge, 1)]
+
+
+def test_half_an_answer_can_come_to_nothing(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+    planned = desk.send("plan", "1", BOTH)
+    desk.send("charge", "1", BOTH, planned["before"])
+    run = program_questions.run
+    left = [run]
+
+    def once(*asked: Any) -> Any:
+        return left.pop()(*asked)
+
+    monkeypatch.setattr(program_questions, "run", once)
+    assert desk.send("query", "1", BOTH, planned["before"])["outcome"] == "failed"
+    charge = desk.lines("asked")[-1]["charge"]
+    assert desk.ledger.fail(charge, "died")
+    monkeypatch.setattr(program_questions, "run", run)
+    assert desk.send("query", "1", BOTH, planned["before"])["outcome"] == "unavailable"
+    assert values(desk.ask("2", COUNT, epsilon=0.25)), "what was kept is paid for"
+    assert desk.spent == Fraction(1, 2)
+
+
+def test_a_little_release_is_refused_however_much_the_others_spend(desk: Desk):
+    little = "(SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.0001) COUNT(*) AS n FROM orders)"
+    refused = desk.send("plan", "1", f"SELECT ({COUNT}) AS p, {little} AS o")
+    assert refused["outcome"] == "refused"
+    assert "spends at least epsilon 0.001" in refused["body"]["detail"]
+    assert desk.spent == 0
+
+
+def test_what_cannot_be_computed_of_answers_hands_them_over(desk: Desk):
+    sql = "SELECT MAKE_DATE(2000, n + (SELECT COUNT(*) FROM orders), 1) AS d FROM (SELECT COUNT(*) AS n FROM customers)"
+    told = desk.ask("1", sql)
+    assert (told["outcome"], told["body"]["title"], told["body"]["charged"]) == ("final", "NotComputed", True)
+    assert len(told["body"]["answers"]) == 2
+    assert desk.spent == Fraction(1, 2)
+    again = desk.ask("1", sql)
+    assert [each["columns"] for each in again["body"]["answers"]] == [
+        each["columns"] for each in told["body"]["answers"]
+    ]
+    assert desk.spent == Fraction(1, 2)
