@@ -23,7 +23,6 @@ from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.exceeded import ASKED, Asked, exceeded
 from dpsql.core.ledger.filters import NOTHING, Remaining, Spent
 from dpsql.core.ledger.lines import FORMAT, Answer, Claim, Dropped, Entry, From, Note, Renewed, UnitOf
-from dpsql.core.ledger.reading import read_line
 from dpsql.core.ledger.sharing import NothingCharged, SharedBook
 from dpsql.core.ledger.state import HeldClaim
 from dpsql.core.ledger.store import RESTORE, MemoryStore, Store
@@ -242,36 +241,6 @@ class Ledger(SharedBook):
         with suppress(LedgerError), self._writing():
             if claim in self._state.claims.values():
                 self._append(Dropped(self._now(), claim.number))
-
-    def recall(self, key: str) -> bytes | None:
-        """The last answer kept under a key, None where there is none. Raises LedgerError for one that was changed."""
-        with self._current():
-            return self._payload(*self._state.answers.get(key, (0, "")))
-
-    def recall_paid(self, charge: int, slot: int = 0) -> bytes | None:
-        """The answer that a charge paid for, None where it has none. Raises LedgerError for one that was changed."""
-        with self._current():
-            return self._payload(*self._state.paid.get((charge, slot), (0, "")))
-
-    def answer_line(self, key: str) -> int:
-        """The line of the last answer kept under a key, 0 where there is none."""
-        with self._current():
-            return self._state.answers.get(key, (0, ""))[0]
-
-    def recall_line(self, number: int) -> bytes | None:
-        """The answer that was kept with that line, None where there is none. Raises LedgerError for one that was
-        changed."""
-        with self._current(), closing(self._store.since(number)) as lines:
-            place, text, _ = next(lines, (0, "", ""))
-            line = read_line(text) if place == number else None
-            return self._payload(number, line.digest) if isinstance(line, Answer) else None
-
-    def _payload(self, number: int, digest: str) -> bytes | None:
-        """The answer kept with that line; none for 0. Raises LedgerError."""
-        payload = self._store.payload(number) if number else None
-        if number and (payload is None or ledger_text.digest_of(payload) != digest):
-            raise LedgerError("an answer that the ledger keeps was changed after it was given.", hint=RESTORE)
-        return payload
 
     def renew(self, epsilon: object, delta: object, reason: str) -> None:
         """Set another total. What is spent stays spent, and has to fit into it: then every step so far would have been
