@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dpsql.shell import interrupted as _interrupted  # noqa: F401  isort: skip - first, as all else takes its time
 
 if TYPE_CHECKING:
-    from dpsql import accounting, accuracy, errors, owner
+    from dpsql import accounting, accuracy, dbapi, errors, owner
     from dpsql.answer.explain import Explanation
     from dpsql.answer.result import Result
     from dpsql.core.ledger.budget import Budget
@@ -41,6 +41,7 @@ __all__ = [
     "accounting",
     "accuracy",
     "connect",
+    "dbapi",
     "declare",
     "errors",
     "owner",

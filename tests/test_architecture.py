@@ -25,12 +25,12 @@ FLOORS = (  # folders of dpsql/ and files of its root, lowest floor first; rooms
     ("session",),
     ("owner",),
     ("remote",),
-    ("shell", "testing"),
+    ("shell", "testing", "dbapi"),
     ("__main__", "__init__"),
 )
 BUDGETS = {  # raised with a reason, never by accident
     "folders in the root": 15,
-    "files in the root": 6,
+    "files in the root": 7,
     "lines of code in core": 5770,
     "lines of docstrings and comments in core": 1680,
 }

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 import dpsql
-from dpsql import accounting, accuracy, errors, owner, testing
+from dpsql import accounting, accuracy, dbapi, errors, owner, testing
 from tests.test_architecture import ROOT
 
 PAGE = (ROOT / "docs" / "public.md").read_text(encoding="utf-8")
-MODULES: tuple[ModuleType, ...] = (dpsql, accounting, accuracy, errors, owner, testing)
+MODULES: tuple[ModuleType, ...] = (dpsql, accounting, accuracy, dbapi, errors, owner, testing)
 ABOUT_THE_INSIDE = ("docs/decisions", "docs/proofs", "docs/contributing.md")
 """Pages that speak of the code, and promise nothing."""
 DOTTED = re.compile(r"\bdpsql(?:\.[A-Za-z_]\w*)+")
