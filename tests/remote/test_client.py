@@ -309,3 +309,13 @@ def test_halves_of_characters_are_refused_as_by_a_library(both: Both):
     for session in both:
         with pytest.raises(QueryRefused):
             session.query("SELECT COUNT(*) FROM orders WHERE '\\ud800' = 'x", epsilon=0.1)
+
+
+def test_pandas_reads_from_a_server(both: Both):
+    remote, _ = both
+    connection = dpsql.dbapi.connect(remote, epsilon=0.5)
+    with pytest.warns(UserWarning, match="SQLAlchemy"):
+        frame: Any = pd.read_sql(BY_COUNTRY, connection)
+    expected = remote.query(BY_COUNTRY, epsilon=0.5)
+    assert expected.replayed
+    assert list(frame.itertuples(index=False, name=None)) == list(expected)
