@@ -85,8 +85,9 @@ class Replay:
             return None
         if not question.lasting or question.key in self._unkept:
             return self._answers.get(question.key)
-        own = None if self.charge is None else self._ledger.recall_paid(self.charge)
-        return self._read(self._ledger.recall(question.key) if own is None else own, release)
+        if self.charge is not None:  # which has its own answer or none, whatever others were given
+            return self._read(self._ledger.recall_paid(self.charge), release)
+        return self._read(self._ledger.recall(question.key), release)
 
     def recall_own(self, releases: Sequence[Release], before: Sequence[int]) -> list[Released | None]:
         """The answers to the releases of one statement: those that lay in these lines of the ledger before it was asked

@@ -65,6 +65,11 @@ class ServedSession(Session):
         """The analyst's own charges."""
         return tuple(each for each in self._ledger.entries if each.analyst == self._ledger.analyst)
 
+    @property
+    def charged(self) -> bool:
+        """Whether what is asked has its charge: then it has an answer of its own, or draws one under that."""
+        return self._replay.charge is not None
+
     @contextmanager
     def asked_under(self, request: Request) -> Iterator[bool]:
         """What is charged here is entered under a key. Where one was charged under it already, its run goes on, or its

@@ -70,6 +70,24 @@ def values(reply: Any) -> Any:
     return [each["values"] for each in reply["body"]["columns"]]
 
 
+def test_a_charge_has_its_own_answer_whatever_others_were_given(desk: Desk):
+    """Of one question under two keys: the first was charged and had no answer when the second was asked."""
+    for number, sql in enumerate((COUNT, BOTH)):
+        first, second = "ab"[number], "cd"[number]
+        planned = desk.send("plan", first, sql)
+        assert desk.send("charge", first, sql, planned["before"])["outcome"] == "ok"
+        other = values(desk.ask(second, sql, fresh=True))
+        desk.restarted()
+        assert desk.send("plan", first, sql)["outcome"] == "hidden"
+        own = desk.ask(first, sql)
+        charge = next(line["charge"] for line in desk.lines("asked") if line["key"] == first * 64)
+        assert desk.ledger.answered(charge)
+        desk.ask("ef"[number], sql, fresh=True)
+        assert values(desk.ask(first, sql)) == values(own)
+        assert values(desk.ask(second, sql)) == other
+    assert desk.spent == 3
+
+
 def test_what_was_answered_before_is_not_paid_again(desk: Desk):
     alone = desk.ask("1", COUNT, epsilon=0.25)
     assert desk.spent == Fraction(1, 4)

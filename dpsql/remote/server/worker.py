@@ -103,7 +103,7 @@ class Work:
             session.not_seen_yet(frozenset(message["hidden"])),
             session.asked_under(_request(message)) as answered,
         ):
-            terms["fresh"] = terms.get("fresh", False) and not answered
+            terms["fresh"] = (terms.get("fresh", False) or session.charged) and not answered
             quote = session.quote(**terms)
             if quote.cost.free and not quote.questions:
                 raise _asked_elsewhere()
@@ -127,7 +127,7 @@ class Work:
         """Go on under the charge, draw, keep: then the answer."""
         session, terms = self.session(message), dict(message["terms"])
         with session.asked_under(_request(message)) as answered:
-            terms["fresh"] = terms.get("fresh", False) and not answered
+            terms["fresh"] = (terms.get("fresh", False) or session.charged) and not answered
             result = session.query(**terms)
             return {"outcome": OK, "body": encoding.result_in_json(result), "replayed": result.replayed}
 
