@@ -61,11 +61,16 @@ def _check_unit(rows: Rows, mark: Marking) -> None:
         raise UnsupportedSQL(
             f"the sub-query reads people's rows, and nothing says which of them belong to a row of {rows.table.name}.",
             span=mark.span,
-            hint='Declare unit="person_id" on both tables.',
+            hint=_of_public(mark) if rows.public else 'Declare unit="person_id" on both tables.',
             about={"people's rows": mark.inner.table.name},
         )
     if not _of_one_unit(rows, mark):
         raise not_on_the_unit(rows, mark.inner, mark.span)
+
+
+def _of_public(mark: Marking) -> str:
+    name = mark.inner.table.name
+    return f"A public row is nobody's. Ask {name} for an answer first, with GROUP BY, and read that."
 
 
 def _owner(column: Column, rows: Rows) -> str:

@@ -208,6 +208,8 @@ def _between_dates(name: str, args: list[Expr]) -> tuple[str, list[Expr]]:
         return name, args
     if is_null(args[0]) and args[1].type is Type.DATE:
         args = [Literal(None, Type.DATE if name == "subtract" else Type.INTEGER), args[1]]
+    if name == "subtract" and Type.TIMESTAMP in {arg.type for arg in args}:
+        args = [Literal(None, Type.TIMESTAMP) if is_null(arg) else arg for arg in args]
     instead = _TEMPORAL.get((name, args[0].type, args[1].type))
     if instead is None:
         return name, args

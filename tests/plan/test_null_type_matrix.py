@@ -337,7 +337,7 @@ def sum_of(kinds: Sequence[str]) -> bool:
 
 
 def difference_of(kinds: Sequence[str]) -> bool:
-    return each(NUMBERS, NUMBERS)(kinds) or each({DATE}, {DATE, I})(kinds) or set(kinds) <= TIMES
+    return each(NUMBERS, NUMBERS)(kinds) or each({DATE}, {DATE, I})(kinds) or set(kinds) <= TIMES | {NULL}
 
 
 NUMBERS = {I, R}
