@@ -46,6 +46,21 @@ class Resources:
 ITSELF = Resources()
 
 
+class NotEnoughMemory(Exception):
+    """A run needed more memory than it may have. What an engine says of it may quote cells: no word of it is passed
+    on."""
+
+
+def remedy(engine: str) -> str:
+    """What to do where a run of this engine needed more memory than it may have."""
+    if engine != "duckdb":
+        return 'Write the tables as Parquet files: engine="duckdb" reads them where they lie, and keeps to memory=.'
+    return (
+        'Give it more, memory="8GB", or a folder for what memory has no room for, spill="/scratch".\n'
+        'In the owner\'s file: memory = "8GB", spill = "/scratch"; on the command line: --memory 8GB, --spill /scratch.'
+    )
+
+
 def _memory(word: object) -> int | None:
     if word is None:
         return None

@@ -9,6 +9,7 @@ from dpsql.answer.result import Result, result_of
 from dpsql.core.samplers import fresh_key
 from dpsql.errors import InternalError, UnsupportedSQL
 from dpsql.executors.base import Engine, Store, executor_of
+from dpsql.executors.resources import NotEnoughMemory, remedy
 from dpsql.release.release import Release, Released
 from dpsql.session.public_tables import public_stores
 from dpsql.session.trial import tried
@@ -32,7 +33,7 @@ def run(release: Release, stores: Mapping[str, Store], engine: Engine, *, paid: 
     Raises InternalError.
     """
     released: Released | None = None
-    failed, changed = "", ""
+    failed, changed, of_memory = "", "", False
     try:
         executor = executor_of(stores, engine)
         bounds = release.choose_bounds(lambda plan: executor.execute(plan, fresh_key()))
@@ -44,12 +45,15 @@ def run(release: Release, stores: Mapping[str, Store], engine: Engine, *, paid: 
         released = replace(released, bounds=bounds)
     except Exception as error:  # noqa: BLE001 - whatever it is, it may have seen a row
         failed, changed = type(error).__name__, getattr(error, "changed_files", "")  # names of files, of nothing else
+        of_memory = isinstance(error, NotEnoughMemory | MemoryError)
     if released is None:  # raised out here, so that nothing of the failure hangs on the error as its context
         spent = "What it cost stays spent, since rows had been read." if paid else "Nothing was charged."
         if changed:
             raise InternalError(
                 f"{changed} changed while it was read, and nothing is released. {spent}", hint="Ask again."
             )
+        if of_memory:
+            raise InternalError(f"the run needed more memory than it may have. {spent}", hint=remedy(engine.name))
         raise InternalError(
             f"the run failed ({failed}). {spent}",
             hint="This is a fault of dpsql or of the machine (memory?), not of the query. Please report it.",

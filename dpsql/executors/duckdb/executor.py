@@ -18,7 +18,7 @@ from dpsql.executors.duckdb.instance import folder_in, lock, opened
 from dpsql.executors.duckdb.passes import passes
 from dpsql.executors.duckdb.tables import FrameStore, FrameTable
 from dpsql.executors.duckdb.unique_keys import unique_keys
-from dpsql.executors.resources import ITSELF, Resources
+from dpsql.executors.resources import ITSELF, NotEnoughMemory, Resources
 from dpsql.executors.sql.answer import exact_answer
 from dpsql.executors.sql.answers import Answer
 from dpsql.executors.sql.compile import compile_plan
@@ -55,13 +55,24 @@ class DuckDBExecutor:
         except Exception as error:
             # Groups of cells, or rows of units, may be more than memory has room for: then keys are looked up row by
             # row, and people gone over in more passes.
-            if type(error).__name__ != "OutOfMemoryException":
+            if not _of_memory(error):
                 raise
-            sections, answers = self._answers(plan, key, stores, before, early=False)
+            sections, answers = self._with_less(plan, key, stores, before)
         for store, stamps in zip(files, before, strict=True):
             if store.stamps() != stamps:
                 raise SourceChanged(store.source)
         return exact_answer(plan, sections, answers)
+
+    def _with_less(
+        self, plan: ExactPlan, key: bytes, stores: Stores, stamps: tuple[object, ...]
+    ) -> tuple[tuple[Section, ...], list[Answer]]:
+        """As `_answers`, in the least memory that there is a way for. Raises NotEnoughMemory."""
+        try:
+            return self._answers(plan, key, stores, stamps, early=False)
+        except Exception as error:
+            if not _of_memory(error):
+                raise
+        raise NotEnoughMemory  # out here: what the engine said quotes cells, and is not its context
 
     def _answers(
         self, plan: ExactPlan, key: bytes, stores: Stores, stamps: tuple[object, ...], *, early: bool
@@ -91,6 +102,10 @@ class DuckDBExecutor:
                 answers.append(_answer(connection, plan, statement, tables))
                 sections = statement.sections
         return sections, answers
+
+
+def _of_memory(error: Exception) -> bool:
+    return type(error).__name__ == "OutOfMemoryException"
 
 
 def _opened(sources: tuple[StoredFiles, ...], resources: Resources, folder: str) -> duckdb.DuckDBPyConnection:

@@ -35,17 +35,21 @@ _SETTINGS = (
 
 def opened(*, files: bool = False, resources: Resources = ITSELF, folder: str = "") -> duckdb.DuckDBPyConnection:
     """A new instance in memory, before it is locked. files: whether some are still to be allowed; folder: where it may
-    put what memory has no room for, encrypted."""
+    put what memory has no room for, encrypted: by the wheel's own library, whose keys are of a generator that DuckDB
+    does not call secure, so that it asks for a word more. Without it nothing can be written at all."""
     import duckdb
 
-    config = {**_CONFIG, "enable_external_access": "true" if files else "false"}
+    config = {**_CONFIG, "enable_external_access": "true" if files or folder else "false"}
     if resources.memory is not None:
         config["memory_limit"] = f"{resources.memory}B"
     if resources.threads is not None:
         config["threads"] = str(resources.threads)
     if folder:
-        config |= {"temp_directory": folder, "temp_file_encryption": "true"}
-    return duckdb.connect(":memory:", config=config)
+        config |= {"temp_directory": folder, "temp_file_encryption": "true", "force_mbedtls_unsafe": "true"}
+    connection = duckdb.connect(":memory:", config=config)
+    if folder and not files:
+        connection.execute("SET enable_external_access = false")  # after the folder, which can be set before it only
+    return connection
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -10,7 +12,11 @@ import pandas as pd
 import pytest
 
 import dpsql
+from dpsql.errors import InternalError
 from dpsql.executors.duckdb import executor, passes
+from dpsql.executors.duckdb.instance import lock, opened
+from dpsql.executors.pandas.executor import PandasExecutor
+from dpsql.executors.resources import Resources
 from dpsql.testing import insecure_exact
 from tests.executors.contract import KEY, TERMS, session
 
@@ -98,3 +104,57 @@ def test_with_too_little_memory_there_are_more(monkeypatch: pytest.MonkeyPatch):
     assert insecure_exact(held, sql, KEY, **TERMS) == wanted
     insecure_exact(held, "SELECT COUNT(DISTINCT u) FROM t", KEY, **TERMS)
     assert seen == [1, executor.TIMES_AGAIN, 1, 1]
+
+
+def died_of_memory(held: dpsql.Session, sql: str) -> None:
+    """It is asked, is paid for, and says what to write."""
+    with pytest.raises(InternalError, match="more memory than it may have. What it cost stays spent") as caught:
+        held.query(sql, epsilon=1)
+    for word in ("memory=", "spill=", "--memory", "--spill", "owner's file"):
+        assert word in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    assert "secret" not in "".join(traceback.format_exception(caught.value))
+    assert held.spent.epsilon == 1
+
+
+def test_a_run_that_memory_has_no_room_for_says_what_to_write(monkeypatch: pytest.MonkeyPatch):
+    def without_room(*_: Any, **__: Any) -> Any:
+        raise duckdb.OutOfMemoryException("no room for a secret")
+
+    held = dpsql.Session(tables(), budget=dpsql.Budget(2), engine="duckdb")
+    monkeypatch.setattr(executor, "compile_plan", without_room)
+    died_of_memory(held, "SELECT SUM(x) FROM t")
+
+
+def test_a_frame_that_memory_has_no_room_for(monkeypatch: pytest.MonkeyPatch):
+    def without_room(*_: Any, **__: Any) -> Any:
+        raise MemoryError
+
+    held = dpsql.Session(tables(), budget=dpsql.Budget(2))
+    monkeypatch.setattr(PandasExecutor, "execute", without_room)
+    with pytest.raises(InternalError, match='more memory than it may have. What it cost stays spent(.|\n)*"duckdb"'):
+        held.query("SELECT SUM(x) FROM t", epsilon=1)
+
+
+def test_what_memory_has_no_room_for_is_written_to_the_folder(tmp_path: Path):
+    """Encrypted: the wheel has one library for that, which has to be asked for."""
+    sql = "SELECT COUNT(DISTINCT repeat('x', 250) || range) FROM range(400000)"
+    with opened(resources=Resources(100_000_000, 1)) as connection, pytest.raises(duckdb.OutOfMemoryException):
+        connection.execute(sql)
+    with opened(resources=Resources(100_000_000, 1), folder=str(tmp_path)) as connection:
+        lock(connection)
+        assert connection.execute(sql).fetchall() == [(400_000,)]
+
+
+@pytest.mark.slow
+def test_of_really_too_many_values(tmp_path: Path):
+    """Different values are counted in one pass, and there are more of them than have room."""
+    file, sql = tmp_path / "t.parquet", "SELECT COUNT(DISTINCT x) FROM t"
+    with duckdb.connect() as connection:
+        wide = "repeat('x', 250) || range AS x"
+        connection.execute(f"COPY (SELECT range AS who, {wide} FROM range(400000)) TO '{file}'")
+    table = dpsql.Table(file, unit="who", max_rows=1)
+    died_of_memory(dpsql.Session({"t": table}, budget=dpsql.Budget(2, 1e-6), memory="100MB", threads=1), sql)
+    room = dpsql.Session({"t": table}, budget=dpsql.Budget(1), memory="100MB", threads=1, spill=tmp_path)
+    assert insecure_exact(room, sql, KEY, epsilon=1).parts == {(): (400_000,)}
