@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dpsql.answer.explain import Explanation
-from dpsql.answer.result import Result
+from dpsql.answer.result import Result, checked_level
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.loss import Allowance
+from dpsql.release.intervals.intervals import Bounds
 
 if TYPE_CHECKING:
     from dpsql.release.release import Release
@@ -66,12 +68,21 @@ class ProgramExplanation(Explanation):
     __repr__ = __str__
 
 
+class Intervals(Protocol):
+    """How far values that SQL has computed may be off."""
+
+    def bounds(self, level: float) -> tuple[dict[str, Bounds], frozenset[str]]:
+        """Intervals by column, and which of them are of noise that was drawn anew."""
+
+
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class ProgramResult(Result):
     """The answer of SQL over releases. `answers` are those of the releases, with their intervals."""
 
     answers: tuple[Result, ...] = ()
     program: ProgramExplanation | None = None
+    above: Intervals | None = None
+    """What knows the intervals of what SQL has computed."""
 
     @property
     def loss(self) -> Cost:
@@ -94,11 +105,40 @@ class ProgramResult(Result):
         assert self.program is not None  # set by whoever makes one
         return self.program
 
+    @cached_property
+    def _kept(self) -> dict[float, tuple[dict[str, Bounds], frozenset[str]]]:
+        return {}
+
+    def _intervals(self, level: float) -> tuple[dict[str, Bounds], frozenset[str]]:
+        """Found when they are first looked at."""
+        if self.above is None:
+            return {}, frozenset()
+        if level not in self._kept:
+            self._kept[level] = self.above.bounds(level)
+        return self._kept[level]
+
+    def _bounds(self, level: float, *, simultaneous: bool = False, first: int | None = None) -> dict[str, Bounds]:
+        """The intervals by output. Those that hold at once are of one release each: here there are none."""
+        bounds, _ = self._intervals(checked_level(level))
+        return {} if simultaneous else {name: (low[:first], high[:first]) for name, (low, high) in bounds.items()}
+
+    def redrawn(self, level: float) -> frozenset[str]:
+        """The columns whose intervals are of noise that was drawn anew."""
+        return self._intervals(level)[1]
+
     @property
     def notes(self) -> tuple[str, ...]:
         """The lines below the table: what is said of the releases, how it was computed of them, and what was spent."""
         below = [note for each in self.answers for note in each.notes[:-1]]
         count = len(self.answers)
         over = "1 answer" if count == 1 else f"{count} answers"
-        computed = f"computed by SQL over {over} (.answers has their intervals); no interval of the noise is known"
+        bounds, anew = self._intervals(0.95)
+        numbers = zip(self._answer.names, self._answer.types, strict=True)
+        silent = [name for name, kind in numbers if name not in bounds and kind.numeric and name in self._answer.noisy]
+        computed = f"computed by SQL over {over} (.answers has their intervals)"
+        if anew:
+            computed += "; ~ by noise drawn anew around what was released"
+        if silent or not bounds:
+            of = f" of {', '.join(silent)}" if bounds else ""
+            computed += f"; no interval of the noise{of} is known"
         return (*dict.fromkeys([*below, computed]), *(f"note: {each}" for each in self.warnings), self.footer)

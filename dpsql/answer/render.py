@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import ROUND_CEILING, Context
 from typing import Any
 
@@ -42,9 +42,17 @@ class Cells:
     spans: tuple[Span, ...] = ()
 
     @classmethod
-    def of(cls, answer: Answer, bounds: Mapping[str, Bounds], level: float, most_rows: int | None = None) -> Cells:
-        """One column for each key, value and interval for each aggregate; all rows, or the first."""
-        heads, rows, numeric = _cells(*_shortened(answer, bounds, most_rows), level)
+    def of(
+        cls,
+        answer: Answer,
+        bounds: Mapping[str, Bounds],
+        level: float,
+        most_rows: int | None = None,
+        redrawn: Collection[str] = (),
+    ) -> Cells:
+        """One column for each key, value and interval for each aggregate; all rows, or the first. redrawn: the columns
+        whose intervals are of noise that was drawn anew."""
+        heads, rows, numeric = _cells(*_shortened(answer, bounds, most_rows), level, redrawn)
         limits = [place + 1 + before for before, place in enumerate(_enclosed(answer, bounds))]
         spans = zip(limits, _spans(answer, bounds, len(rows)), strict=True)
         drawn = tuple(Span(place, *each) for place, each in spans if each is not None)
@@ -101,7 +109,9 @@ def _shortened(answer: Answer, bounds: Mapping[str, Bounds], most: int | None) -
     return answer.at(np.arange(most)), {name: (low[:most], high[:most]) for name, (low, high) in bounds.items()}
 
 
-def _cells(answer: Answer, bounds: Mapping[str, Bounds], level: float) -> tuple[list[str], list[list[str]], list[bool]]:
+def _cells(
+    answer: Answer, bounds: Mapping[str, Bounds], level: float, redrawn: Collection[str]
+) -> tuple[list[str], list[list[str]], list[bool]]:
     heads: list[str] = []
     columns: list[list[str]] = []
     numeric: list[bool] = []
@@ -111,7 +121,7 @@ def _cells(answer: Answer, bounds: Mapping[str, Bounds], level: float) -> tuple[
         numeric.append(kind.numeric)
         columns.append(_plain(vector, kind) if limits is None else _values(vector, kind, limits))
         if limits is not None:
-            heads.append(f"{level * 100:g} %")
+            heads.append(f"{'~' if name in redrawn else ''}{level * 100:g} %")
             numeric.append(True)
             columns.append(_intervals_of_times(kind, limits) if kind.temporal else _intervals(vector, limits))
     return heads, [list(row) for row in zip(*columns, strict=True)], numeric

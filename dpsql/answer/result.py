@@ -157,13 +157,16 @@ class Result(Travelling):
 
     def in_words(self, level: float = 0.95, *, most_rows: int | None = None) -> Cells:
         """All rows as they print, or the first."""
-        cells = Cells.of(self._answer, self._bounds(level, first=most_rows), level, most_rows)
+        cells = Cells.of(self._answer, self._bounds(level, first=most_rows), level, most_rows, self.redrawn(level))
         return cells.headed(self.heading, MADE_UP) if self.heading else cells
+
+    def redrawn(self, _level: float) -> frozenset[str]:
+        """The columns whose intervals are of noise that was drawn anew, at a level: none of one release."""
+        return frozenset()
 
     def _bounds(self, level: float, *, simultaneous: bool = False, first: int | None = None) -> dict[str, Bounds]:
         """The intervals by output, of all rows or of the first."""
-        if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
-            raise InvalidArgument(f"level must lie between 0 and 1, got {as_written(level)}.")
+        level = checked_level(level)
         if all(expr is None for expr in self._answer.exprs):  # rows of a later stage, which are no released groups
             return {}
         given, released, groups = self._answer.given, self._released, self._answer.groups[:first]
@@ -246,6 +249,13 @@ class Result(Travelling):
         return html_table(self.in_words(0.95, most_rows=_MOST_ROWS_SHOWN), self.notes)
 
 
+def checked_level(level: float) -> float:
+    """A level of intervals. Raises InvalidArgument."""
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+        raise InvalidArgument(f"level must lie between 0 and 1, got {as_written(level)}.")
+    return level
+
+
 def result_of(
     settled: Release, released: Released, footer: str, *, notes: tuple[str, ...] = (), replayed: bool = False
 ) -> Result:
@@ -265,7 +275,7 @@ def result_of(
 def rendered(result: Result) -> tuple[dict[str, Any], str, str]:
     """An answer in all its forms, with one look at its intervals: the columns of a frame, text and HTML."""
     bounds = result._bounds(0.95)
-    cells = Cells.of(result._answer, bounds, 0.95, _MOST_ROWS_SHOWN)
+    cells = Cells.of(result._answer, bounds, 0.95, _MOST_ROWS_SHOWN, result.redrawn(0.95))
     return result._with_limits(bounds), text_table(cells), html_table(cells, result.notes)
 
 

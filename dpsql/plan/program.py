@@ -5,6 +5,7 @@ from __future__ import annotations
 from dpsql.plan.expressions import Literal
 from dpsql.plan.options import Options
 from dpsql.plan.query import Query
+from dpsql.plan.redrawn import Redrawn
 from dpsql.schema.columns import TableSchema, Type
 from dpsql.schema.frozen import dataclass
 
@@ -46,3 +47,5 @@ class Program:
     public: tuple[tuple[str, TableSchema], ...]
     sql: str
     parameters: tuple[tuple[str, Literal], ...] = ()
+    redrawn: Redrawn | None = None
+    """The SQL for noise that is drawn anew, which intervals come from; None where nothing can be told that way."""

@@ -68,13 +68,13 @@ def bound(sql: str, headers: Sequence[Header], params: Params | None = None) -> 
     given = dict(params or {})
 
     def of(connection: duckdb.DuckDBPyConnection) -> Statement:
-        tree = _tree(connection, sql)
+        tree = tree_of(connection, sql)
         check(tree, frozenset(each.name.casefold() for each in headers))
         check_work(tree, {each.name.casefold(): each.most for each in headers})
         for each in headers:
             connection.execute(_created(each))
         columns = connection.execute(f"DESCRIBE {sql}", given).fetchall()
-        with _interrupted(connection, SECONDS_OF_NO_ROW):
+        with interrupted(connection, SECONDS_OF_NO_ROW):
             rows = connection.execute(sql, given)
             while rows.fetchmany(10_000):
                 pass
@@ -82,7 +82,7 @@ def bound(sql: str, headers: Sequence[Header], params: Params | None = None) -> 
         return Statement(sql, tuple(headers), names, tuple(type_of(name, kind) for name, kind, *_ in columns))
 
     with _refusing():
-        return _with_connection(of)
+        return with_connection(of)
 
 
 def run(statement: Statement, frames: Mapping[str, Frame], params: Params | None = None) -> Frame:
@@ -91,10 +91,12 @@ def run(statement: Statement, frames: Mapping[str, Frame], params: Params | None
     given, sizes = dict(params or {}), {name.casefold(): len(frame) for name, frame in frames.items()}
 
     def of(connection: duckdb.DuckDBPyConnection) -> Frame:
-        check_work(_tree(connection, statement.sql), sizes, max((each.widest() for each in frames.values()), default=0))
+        check_work(
+            tree_of(connection, statement.sql), sizes, max((each.widest() for each in frames.values()), default=0)
+        )
         for header in statement.headers:
-            _fill(connection, header, frames[header.name])
-        with _interrupted(connection, SECONDS):
+            fill(connection, header, frames[header.name])
+        with interrupted(connection, SECONDS):
             rows = connection.execute(statement.sql, given).fetchall()
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(statement.names)
         vectors = tuple(vector_of_cells(kind, cells) for kind, cells in zip(statement.types, columns, strict=True))
@@ -102,7 +104,7 @@ def run(statement: Statement, frames: Mapping[str, Frame], params: Params | None
 
     failed = ""
     try:
-        return _with_connection(of)
+        return with_connection(of)
     except UnsupportedSQL as refusal:
         failed = refusal.message
     except Exception as error:  # noqa: BLE001 - its own words could quote a cell
@@ -119,7 +121,7 @@ _FAILURES = {
 }
 
 
-def _tree(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
+def tree_of(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
     """DuckDB's own tree of a text. Raises SQLSyntaxError, UnsupportedSQL."""
     ((text,),) = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()
     tree: dict[str, Any] = json.loads(text)
@@ -138,7 +140,7 @@ def _created(header: Header) -> str:
 _READ = {Type.DATE: "DATE '1970-01-01' + {}::INTEGER", Type.TIMESTAMP: "make_timestamp({}::BIGINT)"}
 
 
-def _fill(connection: duckdb.DuckDBPyConnection, header: Header, frame: Frame) -> None:
+def fill(connection: duckdb.DuckDBPyConnection, header: Header, frame: Frame) -> None:
     """A table of the frame's rows: in order of all columns, NULL last, or in their own."""
     connection.execute(_created(header))
     if not len(frame):
@@ -182,7 +184,7 @@ _idle: dict[int, deque[duckdb.DuckDBPyConnection]] = {}
 """By process: a fork has none of its parent's. A deque needs no lock, which a fork could find held for ever."""
 
 
-def _with_connection(work: Callable[[duckdb.DuckDBPyConnection], Made]) -> Made:
+def with_connection(work: Callable[[duckdb.DuckDBPyConnection], Made]) -> Made:
     """Work on a connection of its own; it is kept for the next if its relations could be taken away."""
     idle = _idle.setdefault(os.getpid(), deque(maxlen=MOST_KEPT))
     try:
@@ -207,7 +209,7 @@ def _emptied(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 @contextmanager
-def _interrupted(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
+def interrupted(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
     """Stops what takes too long."""
     timer = threading.Timer(seconds, connection.interrupt)
     timer.daemon = True

@@ -278,16 +278,16 @@ class Release:
         """What is found, in the answer's units."""
         steps = found.steps
         units = np.array([each.unit for each in self.coordinates], dtype=np.float64)
-        values = self._features(steps.astype(np.float64) * units[:, None])
+        values = self.features_of(steps.astype(np.float64) * units[:, None])
         # An estimate that is made of many others is no more exact in doubles than the largest of them.
         if found.precisely is not None and are_large(self.lattice, values, LARGEST_OF_LEVELS):
             steps = found.precisely()
             worths = np.array([each.worth for each in self.coordinates], dtype=object)
-            values = self._features((steps * worths[:, None]).astype(np.float64))
+            values = self.features_of((steps * worths[:, None]).astype(np.float64))
         integers = integers_of(self.lattice, steps, values)
         return Released(found.keys, np.concatenate([values, *found.chosen]), integers=integers)
 
-    def _features(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def features_of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Coordinates, in the answer's units, to what estimates speak of."""
         features = self.lattice.features
         if features is None:

@@ -24,12 +24,14 @@ from dpsql.plan.options import Options
 from dpsql.plan.program import Program, Step
 from dpsql.postprocess.frames import Frame, Header
 from dpsql.postprocess.machine import Statement, bound, run
-from dpsql.release.finish import Answer, finish, slot_vectors
+from dpsql.release.finish import Answer
 from dpsql.release.release import Release, Released
 from dpsql.schema.calendar import date_of, timestamp_of
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
+from dpsql.session.program_intervals import Above, Drawn
 from dpsql.session.public_data import PublicData
+from dpsql.session.step_frames import frame_of
 from dpsql.sql.catalog import PublicValues
 
 UNSAID_ROWS = 1_000
@@ -162,19 +164,12 @@ def _values(program: Program) -> dict[str, Any]:
     }
 
 
-def frame_of(step: Step, release: Release, released: Released) -> Frame:
-    """The rows of a release as SQL above reads them."""
-    with np.errstate(all="ignore"):
-        answer = finish(release, released)
-        slots = slot_vectors(release, released)
-    vectors = []
-    for column in step.columns:
-        if column.unrounded:
-            slot: Any = release.query.finish.outputs[column.output].expr
-            vectors.append(slots[slot.index].at(answer.groups))
-        else:
-            vectors.append(answer.vectors[column.output])
-    return Frame(tuple(each.name for each in step.columns), tuple(each.type for each in step.columns), tuple(vectors))
+def _noisy(program: Program, names: Sequence[str]) -> frozenset[str]:
+    """The columns with noise in them, as far as that is known."""
+    again = program.redrawn
+    if again is None:
+        return frozenset()
+    return frozenset(name for name, noise in zip(names, again.columns, strict=True) if not noise.known)
 
 
 def result_of_program(
@@ -188,11 +183,12 @@ def result_of_program(
 ) -> ProgramResult:
     """The answer of a program, of what each of its releases gave. Raises NotComputed, which holds these."""
     answers: list[Result] = []
-    frames = dict(prepared.public)
+    drawn: list[Drawn] = []
     for place, step, release in zip(prepared.places, prepared.program.steps, prepared.finishes, strict=True):
         settled = release.settled(released[place].bounds)
         answers.append(result_of(settled, released[place], footer, replayed=replayed))
-        frames[step.relation] = frame_of(step, settled, released[place])
+        drawn.append(Drawn(step, answers[-1], frame_of(step, settled, released[place])))
+    frames = {**prepared.public, **{each.step.relation: each.frame for each in drawn}}
     try:
         rows = run(prepared.statement, frames, _values(prepared.program))
     except NotComputed as error:
@@ -203,6 +199,7 @@ def result_of_program(
         rows.vectors,
         np.arange(len(rows)),
         (None,) * len(rows.names),
+        noisy=_noisy(prepared.program, rows.names),
     )
     first = answers[0]
     return ProgramResult(
@@ -214,4 +211,5 @@ def result_of_program(
         replayed,
         answers=tuple(answers),
         program=prepared.explanation,
+        above=Above(prepared.program, tuple(drawn), prepared.public, _values(prepared.program), rows),
     )

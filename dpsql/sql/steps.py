@@ -8,6 +8,7 @@ place of each release. So what DuckDB is given names relations of ours alone: pe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -15,11 +16,13 @@ from sqlglot import exp
 from dpsql.errors import InternalError, QueryRefused, Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.plan.program import Program, Step, StepColumn
 from dpsql.plan.query import Query
+from dpsql.plan.redrawn import Redrawn
 from dpsql.postprocess.check import COMMON
 from dpsql.schema.columns import TableSchema, Type
 from dpsql.sql.bind import bind_part
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.dialect_nodes import Named
+from dpsql.sql.noise_of_steps import Listed, in_runs, redrawn
 from dpsql.sql.parameters import Params, check_all_used
 from dpsql.sql.parse import Statement, parse, span_of
 from dpsql.sql.released import shown_type
@@ -64,7 +67,7 @@ class _Steps:
         self.steps: list[Step] = []
         self.answer = unwritten(statement.sql, "__answer_")
         self.public: dict[str, TableSchema] = {}
-        self.commons: list[tuple[str, exp.Query, exp.TableAlias | None]] = []
+        self.commons: list[Listed] = []
 
     def several(self) -> bool:
         """Whether there is SQL over a release."""
@@ -77,11 +80,13 @@ class _Steps:
     def program(self) -> Program:
         tree = self.query(self.statement.select.copy(), None)
         above: set[str] = set()
-        text = self._text(tree, above)
+        again = redrawn(tree, self.commons, self.steps, self.public)
+        text = self._text(tree, self.commons, above)
+        runs = None if again is None else Redrawn(in_runs(self._text(again.tree, again.commons, above)), again.columns)
         check_all_used(self.params, frozenset(self.used | above))
         values = tuple((name, value) for name, value in self.params if name in above)
         public = tuple((name, schema) for name, schema in self.public.items())
-        return Program(tuple(self.steps), public, text, values)
+        return Program(tuple(self.steps), public, text, values, runs)
 
     # The program.
 
@@ -239,15 +244,15 @@ class _Steps:
         whole = item.sql(dialect="duckdb", comments=False)
         return text if text and text.casefold() == whole.casefold() else whole
 
-    def _text(self, tree: exp.Query, used: set[str]) -> str:
-        """The SQL; parameters that it reads are added to `used`."""
+    def _text(self, tree: exp.Query, listed: Sequence[Listed], used: set[str]) -> str:
+        """The SQL over these CTEs; parameters that it reads are added to `used`."""
         ordered = tree.args.get("order") is not None or self._keeps_order(tree)
         body = printed(meant(tree, self.params, used))
         commons = []
-        for name, query, alias in self.commons:
+        for name, query, alias in listed:
             columns = [printed(each) for each in (alias.args.get("columns") or [])] if alias is not None else []
-            listed = f" ({', '.join(columns)})" if columns else ""
-            commons.append(f'"{name}"{listed} AS ({printed(meant(query, self.params, used))})')
+            named = f" ({', '.join(columns)})" if columns else ""
+            commons.append(f'"{name}"{named} AS ({printed(meant(query, self.params, used))})')
         head = f"WITH {', '.join(commons)} " if commons else ""
         return head + (body if ordered else f"SELECT * FROM ({body}) AS __rows ORDER BY ALL")
 

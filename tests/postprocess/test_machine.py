@@ -342,7 +342,7 @@ def test_a_slow_statement_does_not_hold_up_another_thread():
         entered.set()
         assert leave.wait(60)
 
-    thread = threading.Thread(target=machine._with_connection, args=(slow,))
+    thread = threading.Thread(target=machine.with_connection, args=(slow,))
     thread.start()
     assert entered.wait(60)
     assert ask("SELECT MAX(n) FROM a") == [(3,)]

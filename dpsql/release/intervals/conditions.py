@@ -218,7 +218,7 @@ def _of_sums(release: Release, condition: Call, args: Sequence[Expr | None], rea
     def holds(steps: Floats) -> NDArray[np.bool_]:
         made = np.zeros((len(release.coordinates), len(steps)))
         made[place] = steps * coordinate.unit
-        values = release._features(made)
+        values = release.features_of(made)
         drawn = np.zeros((release.width - len(values), len(steps)))
         read = reader(Released((), np.concatenate([values, drawn])))
         verdict = evaluate(condition, read, len(steps))

@@ -1,0 +1,88 @@
+"""Noise drawn anew around what was released, by public laws: how far values that are computed of it may be off.
+
+These draws are no part of any mechanism. They are post-processing of what is shown already: they read released values
+and public laws alone, are seeded by the released values, so that an answer that is given again has the same intervals,
+and stand in place of laws that are exact elsewhere. So doubles serve, and uniforms come from a hash (SHAKE-256).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.core.classes import ClassLaplace
+from dpsql.core.mechanisms import CubeLaplace, GaussianNoise, SplitLaplace
+from dpsql.release.release import Release, Released
+
+Floats = NDArray[np.float64]
+
+_LAPLACE = (CubeLaplace, ClassLaplace, SplitLaplace)
+"""Of noise for each group by itself."""
+
+
+class Uniforms:
+    """Doubles between 0 and 1, the same for the same seed."""
+
+    def __init__(self, seed: bytes) -> None:
+        self._seed, self._drawn = seed, 0
+
+    def draw(self, *shape: int) -> Floats:
+        size = int(np.prod(shape))
+        self._drawn += 1
+        digest = hashlib.shake_256(self._seed + self._drawn.to_bytes(8, "big")).digest(8 * size)
+        words = np.frombuffer(digest, dtype=np.uint64)
+        return ((words >> np.uint64(11)).astype(np.float64) + 0.5).reshape(shape) / 2.0**53
+
+
+def seed_of(released: Released) -> bytes:
+    """Of what was released."""
+    state = hashlib.sha256(np.ascontiguousarray(released.values).tobytes())
+    state.update(repr(released.values.shape).encode())
+    return state.digest()
+
+
+def can_be_redrawn(release: Release, released: Released) -> bool:
+    """Whether its laws are known here, and its groups are all there are."""
+    known = all(isinstance(share.noise, GaussianNoise) or type(share.noise) in _LAPLACE for share in release.shares)
+    return known and not (release.hides or release.levels.wanted or release.provisional or released.integers)
+
+
+def redrawn(release: Release, released: Released, factors: Floats) -> Released:
+    """As many runs as there are factors, one after the other, each with all groups: noise of the release's laws, times
+    the run's factor, on what was released. Values that were drawn among points stay as they are."""
+    runs, groups, uniforms = len(factors), released.groups, Uniforms(seed_of(released))
+    steps = np.zeros((len(release.coordinates), runs * groups))
+    scaled = np.repeat(factors, groups)
+    for share in release.shares:
+        steps[list(share.places)] = _noise(share.noise, len(share.places), runs * groups, uniforms) * scaled
+    units = np.array([each.unit for each in release.coordinates], dtype=np.float64)
+    moved = release.features_of(steps * units[:, None])
+    values = np.tile(released.values, runs)
+    values[: len(moved)] += moved
+    places = np.tile(np.arange(groups), runs)
+    return Released(tuple(key.at(places) for key in released.keys), values, released.bounds)
+
+
+def _noise(noise: Any, many: int, cells: int, uniforms: Uniforms) -> Floats:
+    """Noise of a share in steps, shape (coordinates, cells)."""
+    if isinstance(noise, GaussianNoise):
+        angle, length = 2 * np.pi * uniforms.draw(many, cells), np.sqrt(-2 * np.log(uniforms.draw(many, cells)))
+        return np.asarray(np.rint(np.sqrt(float(noise.variance)) * length * np.cos(angle)))
+    if isinstance(noise, SplitLaplace) or many == 1:
+        sizes = (np.floor(-noise.scale * np.log(uniforms.draw(many, cells))) for _ in range(2))
+        return np.asarray(np.subtract(*sizes))  # of two geometric variables: discrete Laplace
+    steps = np.zeros((many, cells))
+    classes = np.array(noise.classes if isinstance(noise, ClassLaplace) else [0] * many)
+    for each in np.unique(classes):
+        places = np.flatnonzero(classes == each)
+        steps[places] = _in_cube(noise.scale, len(places), cells, uniforms)
+    return steps
+
+
+def _in_cube(scale: float, many: int, cells: int, uniforms: Uniforms) -> Floats:
+    """Uniform in a cube whose size is Gamma distributed (Hardt, Talwar, STOC 2010, section 4)."""
+    size = -scale * np.log(uniforms.draw(many + 1, cells)).sum(axis=0)
+    return np.asarray(np.rint((2 * uniforms.draw(many, cells) - 1) * size))

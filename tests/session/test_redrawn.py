@@ -1,0 +1,189 @@
+"""Intervals of SQL over answers: which columns have them, that they cover what they say, and where none is shown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpsql
+from dpsql.answer.program import ProgramResult
+from dpsql.release import redraws
+from tests.lies import Patch, assert_caught
+
+ROWS = 6_000
+SHAPES = np.random.default_rng(5)
+PEOPLE = pd.DataFrame(
+    {
+        "city": SHAPES.choice(["bonn", "oslo", "rome", "wien"], ROWS, p=[0.4, 0.3, 0.2, 0.1]),
+        "month": SHAPES.integers(1, 7, ROWS),
+        "pay": SHAPES.uniform(0, 100, ROWS).round(2),
+        "old": SHAPES.random(ROWS) < 0.3,
+    }
+)
+CITIES = pd.DataFrame({"city": ["bonn", "oslo", "rome", "wien"], "size": [3, 1, 2, 4]})
+TABLES: dict[str, Any] = {
+    "people": dpsql.Table(
+        PEOPLE,
+        bounds={"pay": (0, 100)},
+        keys={"city": ["bonn", "oslo", "rome", "wien"], "month": list(range(1, 7)), "old": [False, True]},
+    ),
+    "cities": dpsql.Table(CITIES, public=True),
+}
+BY_CITY = "(SELECT city, COUNT(*) AS n, AVG(pay) AS pay, SUM(pay) AS total FROM people GROUP BY city)"
+BY_MONTH = "(SELECT month, COUNT(*) AS n FROM people GROUP BY month)"
+
+COVERED = (
+    "SELECT city, 100.0 * COUNT(*) / SUM(COUNT(*)) OVER () AS x FROM people GROUP BY city",
+    "SELECT (SELECT AVG(pay) FROM people WHERE old) - (SELECT AVG(pay) FROM people WHERE NOT old) AS x",
+    f"SELECT a.city, a.total / b.n AS x FROM {BY_CITY} a JOIN {BY_CITY} b USING (city)",
+    (
+        f"SELECT a.month, a.n, ROUND(100.0 * (a.n - b.n) / b.n, 2) AS x FROM {BY_MONTH} a JOIN {BY_MONTH} b "
+        "ON a.month = b.month + 1"
+    ),
+    f"SELECT month, SUM(n) OVER (ORDER BY month) AS x, n - LAG(n) OVER (ORDER BY month) AS y FROM {BY_MONTH}",
+    f"SELECT month, AVG(n) OVER (ORDER BY month ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS x FROM {BY_MONTH}",
+    f"WITH a AS {BY_CITY} SELECT SUM(pay * n) / SUM(n) AS x FROM a CROSS JOIN cities WHERE size = 1",
+    (
+        f"SELECT c.size, COALESCE(SUM(a.n), 0) / 10 AS x FROM cities c LEFT JOIN {BY_CITY} a ON a.city = c.city "
+        "AND c.size < 4 GROUP BY c.size"
+    ),
+    f"SELECT 'all' AS city, SUM(n) AS x FROM {BY_CITY} UNION ALL SELECT city, n FROM {BY_CITY}",
+    (
+        f"SELECT city, CASE WHEN city = 'bonn' THEN n - 5 ELSE 2 * n END AS x "
+        f"FROM {BY_CITY} a JOIN cities USING (city) WHERE city <> 'rome'"
+    ),
+    f"SELECT city, n / (SELECT SUM(size) FROM cities) AS x, -total AS y FROM {BY_CITY} a",
+)
+
+
+def ask(sql: str, **options: Any) -> ProgramResult:
+    answer = dpsql.query(TABLES, sql, epsilon=options.pop("epsilon", 1), **options)
+    assert isinstance(answer, ProgramResult)
+    return answer
+
+
+@cache
+def truth(sql: str) -> list[tuple[Any, ...]]:
+    with duckdb.connect() as connection:
+        connection.register("people", PEOPLE)
+        connection.register("cities", CITIES)
+        return connection.execute(sql).fetchall()
+
+
+def covers(sql: str, level: float = 0.95) -> list[bool]:
+    """Whether each cell of x and y holds the true value."""
+    answer = ask(sql)
+    names = answer.df.columns
+    keys = [name for name in names if name in ("city", "month", "size")]
+    exact = {tuple(map(str, row[: len(keys)])): dict(zip(names, row, strict=True)) for row in truth(sql)}
+    shown = answer.to_pandas(intervals=True, level=level)
+    hits = []
+    for row in shown.to_dict("records"):
+        true = exact[tuple(str(row[key]) for key in keys)]
+        for name in {"x", "y"} & set(names):
+            if true[name] is not None:
+                assert np.isfinite(row[f"{name}_low"]), (sql, row)
+                hits.append(bool(row[f"{name}_low"] - 1e-9 <= float(true[name]) <= row[f"{name}_high"] + 1e-9))
+    return hits
+
+
+def check_coverage(times: int, least: float) -> None:
+    for sql in COVERED:
+        hits = [hit for _ in range(times) for hit in covers(sql)]
+        assert np.mean(hits) >= least, (sql, np.mean(hits))
+
+
+def test_intervals_cover() -> None:
+    """In a few statements each. Of six cells that are covered with 0.95 each, three or fewer are so once in 10,000."""
+    check_coverage(times=6, least=0.6)
+
+
+@pytest.mark.slow
+def test_intervals_cover_as_often_as_they_say() -> None:
+    """200 statements of each kind; noise of whole numbers is covered more often."""
+    hits = {sql: [hit for _ in range(200) for hit in covers(sql)] for sql in COVERED}
+    for sql, each in hits.items():
+        assert np.mean(each) >= 0.93, (sql, np.mean(each))
+    assert np.mean([hit for each in hits.values() for hit in each]) <= 0.985
+
+
+def half_the_noise(patch: Patch) -> None:
+    honest = redraws._noise
+    patch.setattr(redraws, "_noise", lambda *args: honest(*args) / 2)
+
+
+def test_too_little_noise_is_caught() -> None:
+    assert_caught(half_the_noise, lambda: check_coverage(times=30, least=0.8), honest=False)
+
+
+KINDS = {
+    f"SELECT city, n, 2 * n + 1 AS t, ROUND(n / 7.0, 1) AS r, GREATEST(n, 0) AS g "
+    f"FROM {BY_CITY} a JOIN cities USING (city)":
+        {"n": "own", "t": "own", "r": "own", "g": "own"},
+    "SELECT city, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) DESC) AS r, MAX(COUNT(*)) OVER () AS m, "
+    "COUNT(*) / SUM(COUNT(*)) OVER () AS s FROM people GROUP BY city": {"n": "own", "s": "anew"},
+    f"SELECT ABS(a.n - b.n) AS d, a.n * b.n AS p, a.n - b.n AS e FROM {BY_CITY} a, {BY_CITY} b "
+    "WHERE a.city = 'bonn' AND b.city = 'oslo'": {"p": "anew", "e": "anew"},
+    f"SELECT * FROM (SELECT city, n, RANK() OVER (ORDER BY n) AS r FROM {BY_CITY}) WHERE r < 3": {},
+    "SELECT city, COUNT(*) AS n FROM people GROUP BY city QUALIFY COUNT(*) > AVG(COUNT(*)) OVER ()": {},
+    f"SELECT city, n, size FROM {BY_CITY} JOIN cities USING (city) ORDER BY n LIMIT 2": {},
+    f"SELECT city, a.n, b.n AS m FROM {BY_CITY} a JOIN {BY_CITY} b USING (city) ORDER BY city LIMIT 2":
+        {"n": "own", "m": "own"},
+    f"SELECT n % 10 AS k, COUNT(*) AS c, SUM(n) AS s FROM {BY_CITY} JOIN cities USING (city) GROUP BY n % 10": {},
+    f"SELECT STDDEV(n) AS s, MEDIAN(n) AS m, SUM(n) / 4 AS a, COUNT(*) AS c FROM {BY_CITY} x": {"a": "anew"},
+    f"SELECT month, n, LAG(n) OVER (ORDER BY n) AS l, ROW_NUMBER() OVER (ORDER BY n) AS r FROM {BY_MONTH}":
+        {"n": "own"},
+    f"SELECT x.n / (y.n - z.n) AS q FROM {BY_CITY} x, {BY_CITY} y, {BY_CITY} z WHERE x.city = 'bonn' "
+    "AND y.city = 'oslo' AND z.city = 'oslo'": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sql", KINDS)
+def test_which_columns_have_intervals(sql: str) -> None:
+    """Those of a monotone function of one released value are its own; of smooth ones of several, of noise drawn anew;
+    ranks, extremes, choices by values with noise and quotients by what may be 0 have none."""
+    answer = ask(sql)
+    bounds, anew = answer._bounds(0.95), answer.redrawn(0.95)
+    assert {name: "anew" if name in anew else "own" for name in bounds} == KINDS[sql]
+    heads = Counter(head for head in answer.in_words().heads if head.endswith("%"))
+    assert heads == Counter({"95 %": len(bounds) - len(anew), "~95 %": len(anew)}) - Counter()
+
+
+def test_ends_are_those_of_the_released_value() -> None:
+    answer = ask(f"SELECT city, n, 2 * n + 1 AS t, -n AS m FROM {BY_CITY} a JOIN cities USING (city)")
+    (own,) = {id(each): each for each in answer.answers}.values()
+    low, high = own._bounds(0.95)["n"]
+    bounds = answer._bounds(0.95)
+    assert bounds["n"][0].tolist() == low.tolist()
+    assert bounds["t"][1].tolist() == (2 * high + 1).tolist()
+    assert bounds["m"][0].tolist() == (-high).tolist()
+
+
+def test_groups_that_chance_showed_have_their_own_intervals_alone() -> None:
+    """Noise drawn anew would show others."""
+    table = dpsql.Table(PEOPLE, bounds={"pay": (0, 100)})
+    sql = "SELECT city, COUNT(*) AS n, COUNT(*) / SUM(COUNT(*)) OVER () AS s FROM people GROUP BY city"
+    answer = dpsql.query({"people": table}, sql, epsilon=1, delta=1e-6)
+    assert answer._bounds(0.95).keys() == {"n"}
+
+
+def test_a_replay_says_the_same() -> None:
+    session = dpsql.Session(TABLES, budget=dpsql.Budget(epsilon=3))
+    first, again = (session.query(COVERED[0], epsilon=1) for _ in range(2))
+    assert again.replayed
+    assert first.to_text().split("\n")[:-1] == again.to_text().split("\n")[:-1]
+
+
+def test_levels() -> None:
+    answer = ask(COVERED[0])
+    low, wide = (answer._bounds(level)["x"] for level in (0.5, 0.99))
+    assert (low[0] > wide[0]).all()
+    assert (low[1] < wide[1]).all()
+    assert not answer._bounds(0.95, simultaneous=True)
+    assert "drawn anew" in answer.to_text()
