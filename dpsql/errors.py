@@ -250,6 +250,9 @@ class NotComputed(DPSQLError):
         error.answers = answers
         return error
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.message, self.span, self.hint, self.about), {"answers": self.answers}
+
 
 class AccessDenied(DPSQLError):
     """A server does not take the token, or nothing more is run for its analyst."""

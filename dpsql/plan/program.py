@@ -37,6 +37,15 @@ class Step:
         known = [each for each in (cells, limit) if each is not None]
         return min(known) if known else None
 
+    @property
+    def least(self) -> int:
+        """How many rows it shows at least, by its text."""
+        finish = self.query.finish
+        cuts = finish.having is not None or finish.limit is not None or finish.offset or finish.distinct
+        if cuts or self.query.stages or self.query.plan.sets:
+            return 0
+        return self.query.plan.public_cells or 0
+
 
 @dataclass(frozen=True)
 class Program:

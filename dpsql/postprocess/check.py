@@ -7,7 +7,7 @@ or a database is refused. Nothing is skipped: every object of the tree is visite
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from dpsql.errors import UnknownTable, UnsupportedSQL
@@ -28,17 +28,21 @@ COMMON = "__cte_"
 """What the names of CTEs begin with: they are given anew where a statement is taken apart."""
 
 
-def check(tree: Tree, frames: Collection[str]) -> None:
-    """Refuse a tree that holds what is not listed. frames: the folded names of all relations. Raises UnsupportedSQL,
-    UnknownTable."""
+def check(tree: Tree, frames: Mapping[str, Collection[str]]) -> None:
+    """Refuse a tree that holds what is not listed. frames: the columns of all relations, by folded name. Raises
+    UnsupportedSQL, UnknownTable."""
     common = {name.casefold() for name in _common(tree)}
     if not all(name.startswith(COMMON) for name in common):  # one that DuckDB has a view for could mean it elsewhere
         raise UnsupportedSQL(f"names of CTEs begin with {COMMON} in {OVER_ANSWERS}.")
     names = {*frames, *common}
+    own = {column.casefold() for columns in frames.values() for column in columns}
+    own |= {str(node.get("alias")).casefold() for node in _objects(tree)}
     for node in _objects(tree):
         kind, word = node.get("class"), node.get("type")
         if isinstance(kind, str):
             _check_expression(node, kind, word)
+            if kind == "COLUMN_REF":
+                _check_column(node["column_names"], own)
         elif isinstance(word, str) and word not in NODES:
             raise UnsupportedSQL(f"{_shown(word)} is not supported in {OVER_ANSWERS}.")
         elif word == "BASE_TABLE":
@@ -81,13 +85,21 @@ def _check_expression(node: Tree, kind: str, word: Any) -> None:
         _check_unqualified(node)
         if str(node["type_name"]).upper() not in TYPES:
             raise UnsupportedSQL(f"the type {_shown(node['type_name'])} is not supported in {OVER_ANSWERS}.")
-    elif kind == "COLUMN_REF":
-        names = node["column_names"]
-        if len(names) == 1 and names[0].casefold() in READS_SURROUNDINGS:
-            raise UnsupportedSQL(
-                f"{_shown(names[0])} is not supported in {OVER_ANSWERS}: an answer must not change with the clock or "
-                "the place."
-            )
+
+
+def _check_column(names: list[str], own: Collection[str]) -> None:
+    """A bare name that DuckDB takes for a function where no column has it; one of the place alone is the same always,
+    so that a column may have its name."""
+    word = names[0].casefold() if len(names) == 1 else ""
+    if word in READS_SURROUNDINGS and not (word in _ALWAYS_THE_SAME and word in own):
+        raise UnsupportedSQL(
+            f"{_shown(names[0])} is not supported in {OVER_ANSWERS}: an answer must not change with the clock or "
+            "the place."
+        )
+
+
+_ALWAYS_THE_SAME = frozenset({"rowid", "user", "current_user", "session_user", "current_role"})
+"""In an instance of its own, whose rows come in a fixed order."""
 
 
 def _check_call(node: Tree, listed: Any, what: str) -> None:

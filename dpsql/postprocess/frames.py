@@ -29,13 +29,14 @@ SQL_TYPES = {
 
 @dataclass(frozen=True)
 class Header:
-    """The columns of a relation, before there are rows: names and types in order. `most`: how many rows there can be;
-    `ordered`: its rows stay in the order in which they are given, where nothing orders them anew."""
+    """The columns of a relation, before there are rows: names and types in order. `most` and `least`: how many rows
+    there can be; `ordered`: its rows stay in the order in which they are given, where nothing orders them anew."""
 
     name: str
     columns: tuple[tuple[str, Type], ...]
     most: int
     ordered: bool = False
+    least: int = 0
 
 
 @dataclass(frozen=True)

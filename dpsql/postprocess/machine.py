@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dpsql.errors import InternalError, NotComputed, SQLSyntaxError, UnsupportedSQL
 from dpsql.postprocess.check import OVER_ANSWERS, check
 from dpsql.postprocess.frames import SQL_TYPES, Frame, Header, array_of, type_of, vector_of_cells
+from dpsql.postprocess.single import check_single
 from dpsql.postprocess.work import check_work
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
@@ -69,8 +70,9 @@ def bound(sql: str, headers: Sequence[Header], params: Params | None = None) -> 
 
     def of(connection: duckdb.DuckDBPyConnection) -> Statement:
         tree = tree_of(connection, sql)
-        check(tree, frozenset(each.name.casefold() for each in headers))
+        check(tree, {each.name.casefold(): [name for name, _ in each.columns] for each in headers})
         check_work(tree, {each.name.casefold(): each.most for each in headers})
+        check_single(tree, {each.name.casefold(): each.least for each in headers})
         for each in headers:
             connection.execute(_created(each))
         columns = connection.execute(f"DESCRIBE {sql}", given).fetchall()
@@ -108,7 +110,8 @@ def run(statement: Statement, frames: Mapping[str, Frame], params: Params | None
     except UnsupportedSQL as refusal:
         failed = refusal.message
     except Exception as error:  # noqa: BLE001 - its own words could quote a cell
-        failed = _FAILURES.get(type(error).__name__, type(error).__name__)
+        failed = _FAILURES.get(type(error).__name__, "DuckDB could not compute it")
+        failed = _SEVERAL_ROWS if _OF_SEVERAL_ROWS in str(error) else failed
     raise NotComputed(f"the SQL over these answers failed on what they showed: {failed.rstrip('.')}.")
 
 
@@ -118,7 +121,10 @@ _FAILURES = {
     "OverflowError": "a whole number is larger than 64 bits hold",
     "InterruptException": f"it took longer than {SECONDS:.0f} seconds",
     "OutOfMemoryException": f"it needed more than {MEMORY} of memory",
+    "InvalidInputException": "a function does not take a value that it met",
 }
+_OF_SEVERAL_ROWS = "More than one row returned by a subquery"
+_SEVERAL_ROWS = "a sub-query that stands for a value gave several rows"
 
 
 def tree_of(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:

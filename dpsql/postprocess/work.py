@@ -223,7 +223,7 @@ def _constant(node: Any) -> int | None:
         return None if inner is None else -inner
     literal = node.get("literal") if node.get("class") == "CONSTANT" else None
     text = str((literal or {}).get("text", ""))
-    return int(text) if literal and literal.get("kind") == "INTEGER" and text.isdecimal() else None
+    return int(text) if literal and literal.get("kind") == "INTEGER" and text.removeprefix("-").isdecimal() else None
 
 
 def _checked(rows: int, width: int) -> Size:

@@ -141,11 +141,11 @@ def parts_together(parts: Sequence[tuple[Part, ...]]) -> tuple[Part, ...]:
 def _header(step: Step) -> Header:
     columns = tuple((each.name, each.type) for each in step.columns)
     most = UNSAID_ROWS if step.most is None else step.most
-    return Header(step.relation, columns, most, ordered=bool(step.query.finish.order))
+    return Header(step.relation, columns, most, ordered=bool(step.query.finish.order), least=step.least)
 
 
 def _public_header(name: str, frame: Frame) -> Header:
-    return Header(name, tuple(zip(frame.names, frame.types, strict=True)), len(frame))
+    return Header(name, tuple(zip(frame.names, frame.types, strict=True)), len(frame), least=len(frame))
 
 
 def _public_frames(program: Program, public: PublicValues | None) -> dict[str, Frame]:

@@ -90,7 +90,16 @@ def check_steps(statement: Statement) -> None:
     words = check_nodes(statement, statement.select, rule_of)
     for bracket in statement.select.find_all(exp.Bracket):
         for place in bracket.expressions:
-            if isinstance(place, exp.Literal) and not place.args.get("is_string"):  # the parser counts from 0
-                words[str(place.this)] -= 1
-                words[str(int(place.this) + 1)] += 1
+            number = _whole(place)
+            if number is not None:  # the parser counts from 0
+                words[str(abs(number))] -= 1
+                words[str(abs(number + 1))] += 1
     check_words(statement, words, FREE)
+
+
+def _whole(node: exp.Expr) -> int | None:
+    """A whole number that stands in the text."""
+    inner = node.this if isinstance(node, exp.Neg) else node
+    if not isinstance(inner, exp.Literal) or inner.args.get("is_string") or not str(inner.this).isdecimal():
+        return None
+    return -int(str(inner.this)) if inner is not node else int(str(inner.this))

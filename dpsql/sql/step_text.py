@@ -1,7 +1,7 @@
 """SQL over answers as DuckDB is given it: the checked tree, printed, with our functions' meaning.
 
-A division by zero, a logarithm of what has none and a cast that fails are NULL, and a constant with a point is a
-double, as in private parts; all else is as DuckDB has it.
+A division by zero, a power or a logarithm of what has none and a cast that fails are NULL, and a constant with a point
+is a double, as in private parts; what is too large for a double is infinity in both. All else is as DuckDB has it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ _DIVIDING = (exp.Div, exp.IntDiv, exp.Mod)
 _PARTIAL = (exp.Ln, exp.Log, exp.Sqrt, exp.Pow, exp.Exp)
 _PARTIAL_NAMES = frozenset({"LOG2", "LOG10", "ACOS", "ASIN", "ACOSH", "ATANH", "GAMMA", "LGAMMA"})
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
+_WRONG_OF_ONE = {exp.Exp: ("NaN",), exp.Sqrt: ("NaN",), exp.Ln: ("NaN", "-Infinity"), exp.Log: ("NaN", "-Infinity")}
+"""What stands for no value; infinity is one where the argument is, or the result is too large."""
+MOST_NODES = 2_000
+"""Of a power that is written twice, because whether it has a value depends on both sides."""
 
 
 class _StepGenerator(PrivateGenerator):
@@ -94,7 +98,34 @@ def _one(node: exp.Expr) -> exp.Expr:
         return node
     if type(node) is exp.Cast:
         return exp.TryCast(**node.args)
-    for word in _NOT_FINITE:
-        double = exp.Cast(this=exp.Literal.string(word), to=exp.DataType.build("DOUBLE"))
-        node = exp.Nullif(this=node, expression=double)
+    if isinstance(node, exp.Pow):
+        return _power(node)
+    names = {"LOG2": exp.Log, "LOG10": exp.Log}
+    kind = names.get(str(node.this).upper()) if isinstance(node, exp.Anonymous) else type(node)
+    two = isinstance(node, exp.Log) and node.args.get("expression") is not None
+    for word in _NOT_FINITE if kind is None or two else _WRONG_OF_ONE.get(kind, _NOT_FINITE):
+        node = _unless(node, word)
     return node
+
+
+def _unless(node: exp.Expr, word: str) -> exp.Expr:
+    """NULL where a double is NaN, or an infinity."""
+    return exp.Nullif(this=node, expression=exp.Cast(this=exp.Literal.string(word), to=exp.DataType.build("DOUBLE")))
+
+
+def _power(node: exp.Pow) -> exp.Expr:
+    """A power: NULL for 0 to a negative one, and where it is no real number."""
+    base, exponent = node.this, node.expression
+    if isinstance(exponent, exp.Literal):  # the usual case, which has no sign
+        return _unless(node, "NaN")
+    if sum(1 for _ in node.walk()) > MOST_NODES:
+        raise UnsupportedSQL(
+            "POWER of so long expressions is not supported in SQL over answers.",
+            hint="Compute its arguments in a sub-query, and write POWER(x, y) over that.",
+        )
+    zero = exp.Literal.number("0")
+    defined = exp.Or(
+        this=exp.NEQ(this=exp.Paren(this=base.copy()), expression=zero),
+        expression=exp.GTE(this=exp.Paren(this=exponent.copy()), expression=zero.copy()),
+    )
+    return exp.Case(ifs=[exp.If(this=defined, true=_unless(node, "NaN"))])

@@ -8,12 +8,15 @@ from dpsql.errors import DPSQLError, QueryRefused, Span
 
 _NAMED = re.compile(r"(?:the (?:table |window )?(?:function|type) )?([A-Z_][A-Z_0-9]*)\b")
 
+_QUOTED = re.compile(r'"([^"]+)"')
+
 
 def located(refusal: QueryRefused, plain: DPSQLError) -> QueryRefused:
     """A refusal with its place: the first word of the text that it names, or where the text is no plain question."""
     if refusal.span is not None or plain.span is None:
         return refusal
     sql, word = plain.span.sql, _NAMED.match(refusal.message)
-    place = None if word is None else re.search(rf"(?<!\w){re.escape(word[1])}(?!\w)", sql, re.IGNORECASE)
+    named = next(iter(_QUOTED.findall(refusal.message)), "" if word is None else word[1])
+    place = re.search(rf"(?<!\w){re.escape(named)}(?!\w)", sql, re.IGNORECASE) if named else None
     span = plain.span if place is None else Span(sql, place.start(), place.end() - 1)
     return type(refusal)(refusal.message, span=span, hint=refusal.hint)

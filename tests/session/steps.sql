@@ -133,3 +133,11 @@ SELECT SUM(COUNT(*)) OVER () AS x FROM people GROUP BY ALL
 SELECT city, (SELECT COUNT(*) FROM people) AS n FROM cities
 
 SELECT (SELECT COUNT(*) FROM people) AS n, city FROM cities
+
+SELECT POWER(n, 400) > 1e308 AS large, EXP(n * 100) > 1e308 AS larger, POWER(n - n, -1) IS NULL AND FALSE AS no, LN(n) AS l, RANK() OVER (ORDER BY n) AS r
+FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex)
+
+SELECT i, n FROM generate_series(3, 1, -1) AS g(i), (SELECT COUNT(*) AS n FROM people)
+
+SELECT LIST(n ORDER BY n)[-1] AS most, LIST(n ORDER BY n)[-2] AS next, LIST(n ORDER BY n)[1] AS least
+FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex)

@@ -1,6 +1,7 @@
 """Statements of several steps: the same answers as DuckDB's over the tables themselves, where noise is switched to
 nothing; one charge, shares, replay, and nothing paid for what is refused."""
 
+import pickle
 import random
 import re
 from fractions import Fraction
@@ -436,6 +437,60 @@ def test_what_fails_on_shown_values_hands_the_answers_over():
         "SELECT n + (SELECT COUNT(*) FROM orders) AS d FROM (SELECT COUNT(*) AS n FROM people)", epsilon=1
     )
     assert again.replayed
+
+
+def test_a_failure_keeps_its_answers_when_it_is_pickled():
+    """And a kind of failure is said in words, not by the name of a class."""
+    asked = session()
+    released = "(SELECT sex, COUNT(*) AS n FROM people GROUP BY sex)"
+    sql = f"SELECT COUNT(*) - (SELECT n FROM {released} WHERE n > -1e9) AS d FROM people"
+    with pytest.raises(NotComputed, match="gave several rows") as caught:
+        asked.query(sql, epsilon=1)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert [[*each] for each in again.answers] == [[*each] for each in caught.value.answers]
+    assert str(again) == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT AVG(age) - (SELECT COUNT(*) FROM people GROUP BY sex) AS d FROM people",
+        "WITH a AS (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) SELECT sex, (SELECT n FROM a) AS m FROM a",
+        "SELECT COUNT(*) > (SELECT n + 1 FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex)) AS b FROM people",
+    ],
+)
+def test_a_value_of_several_rows_is_refused_before_it_is_paid(sql: str):
+    asked = session()
+    with pytest.raises(UnsupportedSQL, match="stands for a value gives one row"):
+        asked.query(sql, epsilon=1)
+    assert asked.spent.epsilon == 0
+
+
+@pytest.mark.usefixtures("without_noise")
+@pytest.mark.parametrize(
+    "more",
+    ["WHERE sex = 'Male'", "ORDER BY n LIMIT 1"],
+)
+def test_a_value_of_rows_that_are_chosen_is_answered(more: str):
+    asked = session()
+    released = "(SELECT sex, COUNT(*) AS n FROM people GROUP BY sex)"
+    assert asked.query(f"SELECT COUNT(*) - (SELECT n FROM {released} AS a {more}) AS d FROM people", epsilon=1)
+
+
+def test_a_column_may_be_called_as_what_duckdb_takes_for_a_function():
+    asked = session()
+    sql = 'SELECT "user", RANK() OVER (ORDER BY rowid) AS r FROM (SELECT sex AS "user", COUNT(*) AS rowid FROM people '
+    assert len([*asked.query(f"{sql}GROUP BY sex)", epsilon=1)]) == 2
+    with pytest.raises(UnsupportedSQL, match="USER"):
+        asked.query("SELECT user, RANK() OVER (ORDER BY n) AS r FROM (SELECT COUNT(*) AS n FROM people)", epsilon=1)
+
+
+def test_the_caret_is_under_the_name_that_duckdb_does_not_know():
+    with pytest.raises(UnsupportedSQL) as caught:
+        session().query("SELECT RANK() OVER (ORDER BY zz) AS r FROM (SELECT COUNT(*) AS n FROM people)", epsilon=1)
+    place = caught.value.span
+    assert place is not None
+    assert place.sql[place.start : place.end + 1] == "zz"
 
 
 def test_parameters_of_both_halves():
