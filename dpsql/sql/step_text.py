@@ -28,7 +28,12 @@ _DIVIDING = (exp.Div, exp.IntDiv, exp.Mod)
 _PARTIAL = (exp.Ln, exp.Log, exp.Sqrt, exp.Pow, exp.Exp)
 _PARTIAL_NAMES = frozenset({"LOG2", "LOG10", "ACOS", "ASIN", "ACOSH", "ATANH", "GAMMA", "LGAMMA"})
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
-_WRONG_OF_ONE = {exp.Exp: ("NaN",), exp.Sqrt: ("NaN",), exp.Ln: ("NaN", "-Infinity"), exp.Log: ("NaN", "-Infinity")}
+_WRONG_OF_ONE: dict[type[exp.Expr], tuple[str, ...]] = {
+    exp.Exp: ("NaN",),
+    exp.Sqrt: ("NaN",),
+    exp.Ln: ("NaN", "-Infinity"),
+    exp.Log: ("NaN", "-Infinity"),
+}
 """What stands for no value; infinity is one where the argument is, or the result is too large."""
 MOST_NODES = 2_000
 """Of a power that is written twice, because whether it has a value depends on both sides."""
