@@ -40,7 +40,8 @@ def in_runs(
         return None
 
     def of(connection: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
-        check(tree_of(connection, sql), frozenset([RUNS, *(header.name.casefold() for header, _, _ in frames)]))
+        columns = {header.name.casefold(): [name for name, _ in header.columns] for header, _, _ in frames}
+        check(tree_of(connection, sql), {RUNS: [RUN], **columns})
         connection.execute(f"CREATE TEMP TABLE {quoted(RUNS)} AS SELECT UNNEST(range({runs})) AS {quoted(RUN)}")
         for header, frame, of_run in frames:
             fill(connection, *(header, frame) if of_run is None else _with_runs(header, frame, of_run))
