@@ -18,7 +18,7 @@ DRAWS = 4_000
 def released_of(made: Release, steps: Any) -> Released:
     """What is released for noisy coordinates, shape (coordinates, groups)."""
     units = np.array([each.unit for each in made.coordinates])
-    return Released((), made._features(np.asarray(steps, dtype=np.float64) * units[:, None]))
+    return Released((), made.features_of(np.asarray(steps, dtype=np.float64) * units[:, None]))
 
 
 def probabilities(noise: Any, reach: int) -> tuple[Any, Any]:

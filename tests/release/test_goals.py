@@ -195,7 +195,7 @@ def test_drawn_answers_are_as_close_as_promised(
     assert goal is not None
     exact = run_exactly(made, schema, FRAME)
     steps = made.coordinate_steps(exact.parts).astype(np.float64)
-    truth = finish(made, Released(exact.keys, made._features(steps * _units(made))))
+    truth = finish(made, Released(exact.keys, made.features_of(steps * _units(made))))
     drawn = made.privatise(stacked(exact, runs))
     answer = finish(made, Released(drawn.keys[1:], drawn.values))
     groups = answer.vectors[0].values if made.query.plan.keys else np.zeros(runs)

@@ -176,7 +176,7 @@ def test_values_of_cells_that_were_compared_hold_given_that_their_row_is_shown(h
     one, other = (each.ravel() for each in np.meshgrid(x, x))
     chance = np.exp(-(np.abs(one) + np.abs(other)) / made.noise.scale)
     for first, second in ((0, 0), (2, 3), (5, 5), (4, 9), (20, 1)):
-        values = made._features(np.array([one + first, other + second], dtype=np.float64))
+        values = made.features_of(np.array([one + first, other + second], dtype=np.float64))
         names = np.array([f"{place:06d}" for place in range(len(one))], dtype=object)
         released = Released((Vector(names),), values)
         answer = run_stages(made, finish(made, released))

@@ -85,7 +85,7 @@ STAGES: dict[str, tuple[Any, str, str]] = {
     "groups": (pandas, "group_rows", GROUPED),
     "evaluation": (pandas, "evaluator", GROUPED),
     "privatise": (Release, "privatise", GROUPED),
-    "levels": (Release, "_features", LEVELS),
+    "levels": (Release, "features_of", LEVELS),
     "draws": (release_draws, "rank_gaps_at", "SELECT MAX(x) FROM t"),
     "runs": (release_draws, "quantiles_among", MEDIAN),
     "top": (release_draws, "dense", MEDIAN),
