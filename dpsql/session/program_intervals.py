@@ -104,7 +104,9 @@ class Above:
         numbers = in_runs(again.sql, frames, runs, self.rows, noisy, params=self.values)
         if numbers is None:
             return {}, frozenset()
-        found = {place: self._ends(place, numbers[place], again.columns[place], draws, level) for place in wanted}
+        gone = self._without_value(frames, single=True), self._without_value(frames, single=False)
+        told = [place for place, noise in wanted.items() if not noise.leaves & gone[not noise.single]]
+        found = {place: self._ends(place, numbers[place], again.columns[place], draws, level) for place in told}
         names = self.rows.names
         bounds = {names[place]: ends for place, ends in found.items() if ends is not None}
         return bounds, frozenset(names[place] for place in wanted if not again.columns[place].single) & bounds.keys()
@@ -129,6 +131,19 @@ class Above:
             runs.append(_FIRST + of_runs)
         frame = _joined([_as_numbers(part, leaves) for part in parts])
         return _header(name, frame), frame, np.concatenate(runs)
+
+    def _without_value(self, frames: Sequence[InRun], *, single: bool) -> set[tuple[str, str]]:
+        """The released columns with a NULL that chance made, in what was shown, or in a run with noise drawn anew: SQL
+        above may have put something in its place."""
+        gone = set()
+        for header, frame, runs in frames:
+            if runs is None:  # a public table
+                continue
+            read = (runs == _SHOWN) if single else (runs == _SHOWN) | (runs >= _FIRST)
+            for name, vector in zip(frame.names, frame.vectors, strict=True):
+                if not vector.where_valid()[read].all():
+                    gone.add((header.name, name))
+        return gone
 
     def _ends(self, place: int, numbers: Floats, noise: Noise, draws: int, level: float) -> Bounds | None:
         """The interval of each cell of a column; open where nothing is known, None where that is everywhere."""

@@ -122,7 +122,7 @@ class Selects:
     @staticmethod
     def _numbered(key: exp.Expr, select: exp.Select) -> exp.Expr:
         if isinstance(key, exp.Literal) and not key.args.get("is_string"):
-            place = int(str(key.this))
+            place = int(str(key.this)) if str(key.this).isdecimal() else 0
             if not 1 <= place <= len(select.expressions):
                 raise Unsaid
             item: exp.Expr = select.expressions[place - 1]
@@ -216,6 +216,8 @@ class Selects:
         self._source(join.this, scope)
         if set(kind) & {"RIGHT", "FULL"}:
             scope.key = None
+        if set(kind) & {"LEFT", "RIGHT", "FULL"}:
+            scope.without_hidden()
         if join.args.get("on") is not None:
             scope.steady &= all_known([join.args["on"]], scope)
         for each in join.args.get("using") or []:

@@ -74,6 +74,14 @@ class Scope:
         self.hidden = False
         self.steady = True
 
+    def without_hidden(self) -> None:
+        """Nothing is said any more of relations whose rows were chosen by chance: an outer join shows where one is not
+        there."""
+        for place, (alias, rows) in enumerate(self.sources):
+            if rows.hidden:
+                columns = tuple(replace(ROUGH, column=each.column) for each in rows.columns)
+                self.sources[place] = alias, replace(rows, columns=columns)
+
     def add(self, alias: str, rows: Rows) -> None:
         self.sources.append((alias.casefold(), rows))
         self.key = None if self.key is None or rows.key is None else self.key | rows.key
@@ -106,7 +114,7 @@ class Scope:
     def query(self, node: exp.Expr) -> tuple[Noise, bool]:
         rows = self.analysis.rows(node, self)
         known = rows.steady and not rows.hidden and all(each.known for each in rows.columns)
-        if not rows.steady or (rows.hidden and rows.columns[0].known):
+        if not rows.steady or rows.hidden:  # whether there is a row is for chance to decide
             return ROUGH, known
         return rows.columns[0].computed(), known
 

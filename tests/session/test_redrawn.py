@@ -187,3 +187,40 @@ def test_levels() -> None:
     assert (low[1] < wide[1]).all()
     assert not answer._bounds(0.95, simultaneous=True)
     assert "drawn anew" in answer.to_text()
+
+
+def test_a_group_that_chance_left_out_is_not_said_to_be_0() -> None:
+    """An outer join, or a sub-query, that puts 0 in the place of a hidden group knows nothing of it."""
+    table = dpsql.Table(PEOPLE, bounds={"pay": (0, 100)})
+    cities = dpsql.Table(CITIES, public=True, unique=["city"])
+    of = "(SELECT city, COUNT(*) AS n FROM people GROUP BY city)"
+    for sql in (
+        f"SELECT c.city, COALESCE(a.n, 0) AS x FROM cities c LEFT JOIN {of} a ON a.city = c.city",
+        f"SELECT c.city, COALESCE(a.n, 0) AS x FROM {of} a RIGHT JOIN cities c ON a.city = c.city",
+        f"SELECT c.city, CASE WHEN a.city IS NULL THEN 0 ELSE a.n END AS x FROM cities c LEFT JOIN {of} a USING (city)",
+        f"SELECT COALESCE((SELECT n FROM {of} WHERE city = 'nowhere'), 0) AS x, size FROM cities WHERE size = 1",
+    ):
+        answer = dpsql.query({"people": table, "cities": cities}, sql, epsilon=1, delta=1e-6)
+        assert "x" not in answer._bounds(0.95), sql
+
+
+def test_what_stands_for_a_value_that_noise_took_away_has_no_interval() -> None:
+    """AVG of a group without rows is NULL for its noise alone, and 0 in its place is no answer."""
+    few = {"people": dpsql.Table(PEOPLE, keys={"city": ["bonn", "nowhere"]}, bounds={"pay": (0, 100)})}
+    sql = (
+        "SELECT a.city, COALESCE(a.pay, 0) AS x, b.n AS n "
+        "FROM (SELECT city, VARIANCE(pay) AS pay FROM people GROUP BY city) a "
+        "JOIN (SELECT city, COUNT(*) AS n FROM people GROUP BY city) b USING (city)"
+    )
+    missing = 0
+    for _ in range(20):
+        answer = dpsql.query(few, sql, epsilon=1)
+        gone = bool(answer.answers[0].df["pay"].isna().any())
+        missing += gone
+        assert not gone or "x" not in answer._bounds(0.95)
+        assert "n" in answer._bounds(0.95)
+    assert missing
+
+
+def test_a_key_that_is_no_place_is_no_failure() -> None:
+    assert ask(f"SELECT SUM(n) AS s FROM (SELECT n FROM {BY_CITY} a JOIN cities USING (city)) GROUP BY 1.5").answers
