@@ -39,10 +39,10 @@ ALIKE = """
     SELECT b, COUNT(*) AS cnt, 2 * cnt AS twice, 7 AS c FROM t GROUP BY ALL ORDER BY ALL DESC
     SELECT COUNT(*) FROM t GROUP BY ALL
     SELECT COUNT(*) FROM main.t
-    SELECT COUNT(*) FROM (t)
-    SELECT COUNT(*) FROM ((t)) AS u WHERE u.i > 3
 """.strip().splitlines()
 SAME_AS = [
+    ("SELECT COUNT(*) FROM (t)", "SELECT COUNT(*) FROM t"),
+    ("SELECT COUNT(*) FROM ((t)) AS u WHERE u.i > 3", "SELECT COUNT(*) FROM t AS u WHERE u.i > 3"),
     ("SELECT STD(i) FROM t", "SELECT STDDEV(i) FROM t"),
     ("SELECT COUNT(`i`) FROM `t` WHERE `t`.`i` > 3", "SELECT COUNT(i) FROM t WHERE i > 3"),
     ("SELECT b, COUNT(*) FROM t GROUP BY b ORDER BY b FETCH FIRST 1 ROW ONLY",
@@ -102,7 +102,7 @@ JOINS = """
 def test_joins_are_duckdbs(sql: str, people: dict[str, dpsql.Table], oracle: duckdb.DuckDBPyConnection):
     unlimited = sql.replace("SELECT", "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 1000)", 1)
     answer = dpsql.query(people, unlimited, epsilon=LARGEST_EPSILON)
-    theirs = oracle.execute(sql).fetchall()
+    theirs = oracle.execute(sql.replace("(orders)", "orders")).fetchall()  # parentheses that not all of DuckDB reads
     assert theirs[0][0] > 0
     assert matched(answer, theirs) == ([], [])
 
