@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
-import hmac
-import json
-from collections import Counter
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any
 
 from starlette.applications import Starlette
@@ -17,38 +11,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dpsql.core.ledger.ledger import Ledger
-from dpsql.core.ledger.shares import MOST_FAILURES
 from dpsql.errors import LedgerError
 from dpsql.owner.access import Grant
 from dpsql.remote.server import requests
-from dpsql.remote.server.crew import Crew, Ended, Halted
-from dpsql.remote.server.doors import Door
 from dpsql.remote.server.guard import PROBLEM, body_of, in_json, response_of
-from dpsql.remote.server.jobs import Job, Jobs
-from dpsql.remote.server.journal import Journal
+from dpsql.remote.server.jobs import Job
 from dpsql.remote.server.openapi import description
-from dpsql.remote.server.problems import STOPPED, Problem
-from dpsql.remote.server.worker import FAILED, OK, REFUSED
+from dpsql.remote.server.problems import Problem
+from dpsql.remote.server.service import Service, seen_within
 from dpsql.schema.frozen import dataclass
-
-MOST_FREE = 8
-"""Requests of one analyst at once that cost nothing."""
-
-
-@dataclass(frozen=True)
-class Service:
-    """What the routes work with."""
-
-    door: Door
-    crew: Crew
-    jobs: Jobs
-    ledger: Ledger
-    journal: Journal
-    secret: bytes
-    run: str
-    free: Counter[str]
-
 
 Act = Callable[[Service, Request, Grant], Awaitable[Response]]
 
@@ -65,25 +36,13 @@ class Operation:
     statuses: tuple[int, ...] = (200,)
 
 
-def _hashed(secret: bytes, *parts: str) -> str:
-    """A hash that only this ledger's server can make."""
-    text = json.dumps(parts).encode("utf-8", "surrogatepass")
-    return hmac.new(secret, b"dpsql server\n" + text, hashlib.sha256).hexdigest()
-
-
 async def ask(service: Service, request: Request, grant: Grant) -> Response:
     """Charge and answer a query, once for each key."""
     key = requests.key_of(request.headers.getlist("idempotency-key"))
     wait = requests.wait_of(request.headers.getlist("prefer"))
     terms = requests.terms_of(await body_of(request))
-    await _may_pay(service, grant)
-    said = json.dumps(terms, sort_keys=True, default=requests.written)
-    key_hash = _hashed(service.secret, "key", grant.analyst, key)
-    body_hash = _hashed(service.secret, "body", grant.analyst, said)
-    message = {**_whose(grant), "terms": terms, "request": (key_hash, body_hash, service.run)}
-    job = await service.jobs.submit(grant.analyst, key_hash, body_hash, message)
-    with suppress(TimeoutError):
-        await asyncio.wait_for(job.seen.wait(), wait)
+    job = await service.submit(grant, key, terms)
+    await seen_within(job, wait)
     return _shown(job)
 
 
@@ -103,42 +62,15 @@ def _shown(job: Job) -> Response:
     return Response(job.content, job.status, media_type=kind)
 
 
-async def _may_pay(service: Service, grant: Grant) -> None:
-    """Raises Problem for one whose runs came to nothing too often."""
-    shares = await asyncio.to_thread(service.ledger.failures, grant.analyst)
-    if shares >= MOST_FAILURES:
-        raise Problem(403, detail=STOPPED)
-
-
 def _free(operation: str, read: Callable[[bytes], Any] | None, word: str = "terms") -> Act:
     """What the planner answers at once."""
 
     async def act(service: Service, request: Request, grant: Grant) -> Response:
-        message = {**_whose(grant), "operation": operation, "hidden": service.jobs.unseen(grant.analyst)}
-        if read is not None:
-            message[word] = read(await body_of(request))
-        if service.free[grant.analyst] >= MOST_FREE:
-            raise Problem(429, headers={"Retry-After": "1"})
-        service.free[grant.analyst] += 1
-        try:
-            reply = await service.crew.plan(message)
-        except (Ended, Halted) as error:
-            service.journal.event("unavailable", analyst=grant.analyst, error=type(error).__name__)
-            raise Problem(503, hint="Ask again.") from None
-        finally:
-            service.free[grant.analyst] -= 1
-        if reply["outcome"] == OK:
-            return in_json(reply["body"])
-        if reply["outcome"] == REFUSED:
-            return in_json(reply["body"], reply["body"]["status"], kind=PROBLEM)
-        service.journal.event("unavailable", analyst=grant.analyst, error=reply["class"])
-        raise Problem(500 if reply["outcome"] == FAILED else 503, hint="Ask again, or tell the data owner.")
+        words = {} if read is None else {word: read(await body_of(request))}
+        status, body = await service.plan(grant, operation, **words)
+        return in_json(body, status, kind="application/json" if status == 200 else PROBLEM)
 
     return act
-
-
-def _whose(grant: Grant) -> dict[str, Any]:
-    return {"analyst": grant.analyst, "tables": list(grant.tables)}
 
 
 OPERATIONS = (

@@ -156,11 +156,12 @@ def _silence() -> None:
 @contextlib.asynccontextmanager
 async def _service(schema: Schema) -> AsyncIterator[tuple[Any, Any, Any]]:
     """The application with its workers and its ledger."""
-    from dpsql.remote.server.app import Service, application
+    from dpsql.remote.server.app import application
     from dpsql.remote.server.crew import Crew
     from dpsql.remote.server.doors import Door
     from dpsql.remote.server.jobs import Jobs
     from dpsql.remote.server.journal import Journal
+    from dpsql.remote.server.service import Service
     from dpsql.remote.server.worker import Config
 
     words, journal, run = schema.server, Journal(), fresh_key().hex()
