@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from zlib import crc32
 
 import pandas as pd
 import pytest
@@ -9,6 +10,22 @@ from hypothesis import settings
 
 settings.register_profile("dpsql", deadline=None)  # a slow machine is no failure
 settings.load_profile("dpsql")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test under `thinned(n)`, about one case in n runs by default, the others with the slow tests.
+
+    By a hash of the case's name: the same ones everywhere, and no pattern of the parameters can leave a kind out. The
+    first case of a test always runs."""
+    kept: set[str] = set()
+    for item in items:
+        thinned = item.get_closest_marker("thinned")
+        if thinned is not None:
+            test = item.nodeid.partition("[")[0]
+            if test in kept and crc32(item.nodeid.encode()) % thinned.args[0]:
+                item.add_marker(pytest.mark.slow)
+            kept.add(test)
 
 
 SAMPLE = Path(__file__).parent.parent / "adult_sample"

@@ -172,6 +172,7 @@ def other_library(events, h, pessimistic):
     return found
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(25))
 def test_random_ledgers_against_another_library(seed):
     rng = random.Random(seed)
@@ -183,6 +184,7 @@ def test_random_ledgers_against_another_library(seed):
     assert found <= upper.get_epsilon_for_delta(delta) * 1.003 + 1e-6
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(40))
 def test_delta_of_is_the_inverse(seed):
     rng = random.Random(seed)

@@ -236,6 +236,7 @@ def test_one_key_and_its_total_have_the_best_thousandths(size: int, law: Any):
     assert found <= min(worth(shares, (size,), wanted, law) for shares in every) * (1 + 1e-6)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("guard", [0, 0.5])
 @pytest.mark.parametrize("law", POWER)
 @pytest.mark.parametrize("sizes", [(16, 2), (4, 4), (30, 12)])

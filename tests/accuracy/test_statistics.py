@@ -166,6 +166,7 @@ def intervals(statistic: Statistic, law: str, u: Floats, v: Floats, runs: int) -
     return *statistic.interval(*noisy, width=noise.width, level=LEVEL), noise
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("n", [20, 100, 1000, 20000])
 @pytest.mark.parametrize("law", ["cube", "laplace"])
 @pytest.mark.parametrize("name", STATISTICS)

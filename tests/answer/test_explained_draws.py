@@ -111,6 +111,7 @@ def asked(select: str, group: str, way: dict[str, Any], *, explained: bool = Fal
     return dpsql.query(FRAME, sql, **{**FACTS, **way})
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize("select", SELECTS)

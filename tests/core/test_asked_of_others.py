@@ -28,6 +28,7 @@ ASKED = (
 )
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("asked", ASKED, ids=str)
 def test_people_stay_apart(asked: Question):
     people_stay_apart(asked)()

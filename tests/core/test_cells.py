@@ -130,6 +130,7 @@ def assert_no_further(case: OfCells, bound: ContributionBound, neighbours: Neigh
             assert getattr(found, name) == exhaustive, bound
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("grouped", [True, False], ids=["groups", "one group"])
 @pytest.mark.parametrize("neighbours", [U, B])
 @pytest.mark.parametrize("name", CASES)

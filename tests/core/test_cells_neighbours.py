@@ -69,6 +69,7 @@ QUESTIONS += [
 ]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("asked", QUESTIONS, ids=str)
 def test_people_with_limits_are_no_further(asked: Question) -> None:
     """By rows that are kept: those of a unit are chosen before they have cells."""

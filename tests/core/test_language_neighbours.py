@@ -17,6 +17,7 @@ from tests.measured import height_of
 SEED = 20_260_214
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("relation", [U, B])
 @pytest.mark.parametrize("asked", language.every_query(), ids=str)
 def test_every_kind_of_query(asked: Asked, relation: str):
@@ -32,6 +33,7 @@ def test_every_kind_of_query(asked: Asked, relation: str):
 MECHANISMS = [{"strategy": "split"}, {"mechanism": "gaussian", "delta": 1e-6}, {"epsilon": 50, "delta": 1e-6}]
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("how", MECHANISMS, ids=str)
 @pytest.mark.parametrize("asked", language.WHOLE, ids=str)
 def test_both_strategies_and_mechanisms(asked: Asked, how: dict[str, object]):

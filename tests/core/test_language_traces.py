@@ -35,6 +35,7 @@ WILD: tuple[Row, ...] = (
 )
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("asked", language.every_query(), ids=str)
 def test_no_row_changes_the_shape_of_an_answer(asked: Asked):
     """The same columns, dtypes, number of public groups, warnings and errors for every table; few enough rows that no

@@ -21,6 +21,7 @@ from tests.lies import Check, Lie, assert_caught
 SIZES = (0, 1, 2, 7)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("asked", fanned(), ids=str)
 def test_a_fan_out_in_slices_and_blocks_gives_the_same_integers(asked: Question):
     check_alike(asked, (0, 7), apart=False)
@@ -39,6 +40,7 @@ def test_most_shapes_are_answered():
     assert len({asked.sql for asked, _ in found}) >= len(slice_checks.FANNED) - 3
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("part", range(8))
 def test_every_kind_of_question_in_slices_and_blocks(part: int):
     for asked in unit_checks.questions()[part::24]:
@@ -56,6 +58,7 @@ def test_every_kind_of_question_in_slices_and_blocks_of_all_sizes(part: int):
     assert compared > 100
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("asked", by_person()[::12], ids=str)
 def test_units_with_too_many_pairs_are_left_out_alike(asked: Question):
     check_limits_of_pairs(asked, 3, fanned_out=24)
@@ -96,6 +99,7 @@ def heavy_session(rows: int, *, unit: bool = True) -> dpsql.Session:
     return dpsql.Session(tables, budget=dpsql.Budget(10**7, 0.5))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("sql", HEAVY)
 def test_one_persons_rows_beside_a_large_public_table_take_bounded_memory(sql: str):
     session = heavy_session(300)

@@ -117,6 +117,7 @@ def law_of_pieces(of: RoundNumbers, table: dict[int, int], pieces: int, part: An
     return weights / weights.sum()
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("of", [EVEN, TENS, TIMES], ids=str)
 @pytest.mark.parametrize("table", TABLES, ids=str)
 @pytest.mark.parametrize(

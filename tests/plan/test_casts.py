@@ -74,6 +74,7 @@ def of_value(value: Any, kind: Type, target: str) -> Any:
 # Which casts there are.
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("target", TARGETS + DECIMALS)
 @pytest.mark.parametrize("source", list(STORED))
 def test_each_cast_gives_its_type(source: Type, target: str):
@@ -203,6 +204,7 @@ def shown(target: str) -> str:
     return written
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("target", TARGETS + DECIMALS)
 @pytest.mark.parametrize("source", list(STORED))
 def test_duckdbs_own_cast(source: Type, target: str):

@@ -188,6 +188,7 @@ WRITTEN = [
 ]
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(("name", "args", "written"), WRITTEN, ids=[written for *_, written in WRITTEN])
 def test_duckdb_gives_the_same_over_centuries(
     duck: duckdb.DuckDBPyConnection, sample_days: dict[str, np.ndarray], name: str, args: str, written: str

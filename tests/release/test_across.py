@@ -96,6 +96,7 @@ SETTINGS = [
 ASKED = ("COUNT(*)", "COUNT(*), COUNT(n)", "SUM(n)", "COUNT(*), SUM(x), AVG(n)", "AVG(x)", "COUNT_IF(b), AVG(b)")
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("place", range(len(SETTINGS)))
 def test_it_is_never_worse_than_noise_for_each_group(place: int, asked: str) -> None:

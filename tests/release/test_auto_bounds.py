@@ -200,6 +200,7 @@ def check_costs(made: Release, where: str) -> None:
         assert (settled.cost, settled.events) == (made.cost, made.events)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("tail", "more"), TAILS, ids=[tail for tail, _ in TAILS])
 def test_searches_and_what_follows_them(tail: str, more: dict[str, Any]):
     turn = [each for each, _ in TAILS].index(tail)

@@ -76,6 +76,7 @@ LISTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("rows", [20, 100, 1000])
 @pytest.mark.parametrize("relation", [U, B])
 @pytest.mark.parametrize("aggregates", LISTS, ids=" ".join)

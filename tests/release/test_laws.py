@@ -143,6 +143,7 @@ def is_gaussian(made: Release) -> bool:
     return any(isinstance(share.noise, GaussianNoise) for share in made.shares)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("case", CASES, ids=lambda each: f"{each.sql} {each.how}")
 def test_the_choice_has_the_smaller_error(case: Case):
     auto, named = case.made("auto"), {law: case.made(law) for law in ("laplace", "gaussian")}
@@ -180,6 +181,7 @@ def test_what_is_said_of_the_laws_is_what_is_drawn(case: Case):
     assert math.exp(drawn[choice.other] - drawn[choice.chosen]) == pytest.approx(choice.wider, rel=0.2)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda each: f"{each.sql} {each.how}")
 def test_neither_named_law_is_better_by_two_percent(case: Case):
@@ -232,6 +234,7 @@ def test_no_row_has_a_say():
             assert all(each == said[0] for each in said)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("case", CASES[::4], ids=lambda each: f"{each.sql} {each.how}")
 def test_without_delta_noise_is_laplace(case: Case):
     pure = replace(case, how={**case.how, "delta": 0})
@@ -245,6 +248,7 @@ def test_without_delta_noise_is_laplace(case: Case):
     assert made.cost.delta == 0
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("case", CASES[::4], ids=lambda each: f"{each.sql} {each.how}")
 def test_by_rho_noise_is_gaussian(case: Case):
     made = replace(case, how={"rho": 0.02, "delta": case.how["delta"]}).made("auto")
@@ -461,6 +465,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("accountant", ACCOUNTANTS)
 @pytest.mark.parametrize("analyst", [None, "ann"])
@@ -481,6 +486,7 @@ def test_remaining_queries_are_those_that_are_admitted(kind: str, accountant: st
     assert held.remaining_queries(sql, **how) == 0
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("accountant", ACCOUNTANTS)
 @pytest.mark.parametrize("neighbours", ["unbounded", "bounded"])
 @pytest.mark.parametrize("seed", range(4))
@@ -547,6 +553,7 @@ def check_advice_fits(held: dpsql.Session, sql: str, **how: Any) -> str | None:
     return text
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("accountant", ACCOUNTANTS)
 @pytest.mark.parametrize("seed", range(8))
 def test_what_a_refusal_says_fits_does_fit(accountant: str, seed: int):
@@ -575,6 +582,7 @@ def test_what_a_refusal_says_fits_does_fit(accountant: str, seed: int):
     assert rounds
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("accountant", ACCOUNTANTS)
 @pytest.mark.parametrize("seed", range(8))
 def test_it_fits_also_with_parts_shares_and_hidden_groups(accountant: str, seed: int):

@@ -60,6 +60,7 @@ def ask(data: Mapping[str, dpsql.Table], sql: str, **options: Any) -> list[Row]:
     return list(dpsql.query(read, sql, epsilon=LARGEST_EPSILON, **options))
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("sql", "theirs"), one_row())
 def test_one_row(sql: str, theirs: str, people: dict[str, dpsql.Table], oracle: duckdb.DuckDBPyConnection):
     expected = oracle.execute(theirs).fetchall()

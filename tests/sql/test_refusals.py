@@ -1327,6 +1327,7 @@ def matches(golden: dict[str, str], name: str, error: DPSQLError) -> None:
     assert found == golden.get(name)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(("kind", "words", "sql"), CASES, ids=QUERIES)
 def test_refused_alike_on_a_full_table_and_an_empty_one(
     kind: type[DPSQLError], words: str | None, sql: str, golden: dict[str, str]
@@ -1451,6 +1452,7 @@ PLACELESS = {
 """Refusals that do not say where, since they are of the query as a whole."""
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("sql", QUERIES)
 def test_a_refusal_says_where(sql: str):
     error = refusal(lambda: ask(sql, rows=0))

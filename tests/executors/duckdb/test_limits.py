@@ -50,6 +50,7 @@ def tables(said: dict[str, int]) -> dict[str, dpsql.Table]:
     return made
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("place", range(len(LIMITS)))
 def test_joins_with_limits(place: int):
     queries = random.Random(place).sample(several_tables_queries(), SAMPLE)
