@@ -9,6 +9,7 @@ import numpy as np
 
 from dpsql.answer.html import html_text
 from dpsql.answer.reading import LEVEL, estimate_of, explained, of_one_level
+from dpsql.answer.travelling import Telling
 from dpsql.answer.tree import Bounds, Expected, Explained, Groups, Protected, Sum, Width
 from dpsql.answer.writer import explanation
 from dpsql.core.ledger.filters import Remaining
@@ -25,7 +26,7 @@ _SIZES = (100, 1_000, 10_000)
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Telling):
     """How a query is answered: prints as a few lines; `.to_dict()` for machines. `left` is what a session has after
     it."""
 

@@ -119,6 +119,8 @@ def _arrow_array(pyarrow: Any, column: Column) -> Any:
     kind = types.get(column.kind, pyarrow.string())
     if column.kind is Type.INTEGER and any(cell is not None and not -(2**63) <= cell < 2**63 for cell in cells):
         kind = pyarrow.decimal256(76, 0)
+    if column.kind is Type.TEXT:  # halves of characters, which a frame may hold, have no bytes in UTF-8
+        cells = [cell if cell is None else cell.encode(errors="backslashreplace").decode() for cell in cells]
     return pyarrow.array(cells, kind)
 
 

@@ -13,7 +13,7 @@ _MARK = "#3a8ac4"
 _TABLE = "border-collapse:collapse;font-variant-numeric:tabular-nums"
 _QUIET = "opacity:0.7"
 _NOTE = "opacity:0.75;font-size:0.85em;line-height:1.5"
-_WIDTH = 96
+WIDTH = 96
 _DOT = 6
 
 
@@ -48,22 +48,32 @@ def _row(tag: str, texts: Sequence[str], cells: Cells, bars: dict[int, str]) -> 
 
 def _bars(span: Span) -> Iterator[str]:
     """A line from end to end of each interval, and a dot for the value; nothing for NULL."""
+    for marks in marks_of(span):
+        if marks is None:
+            yield ""
+            continue
+        start, end, at = marks
+        line = f"left:{start}px;width:{max(1, end - start)}px;top:6px;height:2px;opacity:0.5"
+        dot = f"left:{at - _DOT // 2}px;top:4px;width:{_DOT}px;height:{_DOT}px;border-radius:50%"
+        drawn = "".join(f'<div style="position:absolute;background:{_MARK};{each}"></div>' for each in (line, dot))
+        yield f'<div style="position:relative;width:{WIDTH}px;height:14px;margin-right:8px">{drawn}</div>'
+
+
+def marks_of(span: Span) -> Iterator[tuple[int, int, int] | None]:
+    """Where the ends of each interval and its value lie, in pixels from the left of WIDTH; None where there is nothing
+    to draw."""
     finite = [each for each in (*span.low, *span.high, *span.values) if each is not None and math.isfinite(each)]
     least, most = min(finite, default=0.0), max(finite, default=0.0)
     for value, low, high in zip(span.values, span.low, span.high, strict=True):
         if value is None or not math.isfinite(value) or not most > least:
-            yield ""
+            yield None
             continue
-        start, end, at = (_place(each, least, most) for each in (low, high, value))
-        line = f"left:{start}px;width:{max(1, end - start)}px;top:6px;height:2px;opacity:0.5"
-        dot = f"left:{at - _DOT // 2}px;top:4px;width:{_DOT}px;height:{_DOT}px;border-radius:50%"
-        marks = "".join(f'<div style="position:absolute;background:{_MARK};{each}"></div>' for each in (line, dot))
-        yield f'<div style="position:relative;width:{_WIDTH}px;height:14px;margin-right:8px">{marks}</div>'
+        yield _place(low, least, most), _place(high, least, most), _place(value, least, most)
 
 
 def _place(value: float, least: float, most: float) -> int:
     """Pixels from the left; what lies outside, as an open end does, at the edge."""
     if math.isinf(value):
-        return 0 if value < 0 else _WIDTH
+        return 0 if value < 0 else WIDTH
     share = value / (most - least) - least / (most - least)
-    return round(min(1.0, max(0.0, share)) * _WIDTH)
+    return round(min(1.0, max(0.0, share)) * WIDTH)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import math
 import sys
-from collections.abc import Collection, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from dpsql.answer.forms import Column, Ends, library
@@ -34,31 +36,57 @@ def figure_of(keys: Sequence[Column], panels: Sequence[Panel], caption: str, hea
     if not panels:
         raise InvalidArgument("the answer has no column of numbers to draw.")
     pyplot = library("matplotlib.pyplot", "a plot")
+    with pyplot.rc_context(_AS_WRITTEN):
+        figure = _drawn(pyplot.figure, keys, panels, caption, heading)
+    if "IPython" in sys.modules:  # a notebook shows what the cell gives, and would show an open figure once more
+        pyplot.close(figure)
+    return figure
+
+
+def svg_of(keys: Sequence[Column], panels: Sequence[Panel], caption: str, heading: str = "") -> bytes:
+    """The same as a picture for a page, in letters that its reader's machine draws. Raises as `figure_of`."""
+    if not panels:
+        raise InvalidArgument("the answer has no column of numbers to draw.")
+    plain = library("matplotlib.figure", "a plot")
+    matplotlib = library("matplotlib", "a plot")
+    stream = io.BytesIO()
+    with matplotlib.rc_context({**_AS_WRITTEN, "svg.fonttype": "none"}), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they name characters of keys
+        figure = _drawn(plain.Figure, keys, panels, caption, heading)
+        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(stream, format="svg", metadata=nothing)
+    return stream.getvalue()
+
+
+_AS_WRITTEN = {"text.parse_math": False, "text.usetex": False}
+"""Names and keys are drawn as they are written."""
+
+
+def _drawn(
+    begun: Callable[..., Any], keys: Sequence[Column], panels: Sequence[Panel], caption: str, heading: str
+) -> Any:
+    """A figure, which `begun` makes of its size."""
     along = _axis(keys)
     groups = len(panels[0].values)
-    names = [
-        " · ".join(label(each.cells[row]) for each in keys).replace("$", r"\$")
-        for row in range(min(groups, MOST_GROUPS))
-    ]
+    names = [" · ".join(label(each.cells[row]) for each in keys) for row in range(min(groups, MOST_GROUPS))]
     height = 2.6 if along or len(names) < 2 else 1.1 + 0.26 * len(names)
-    figure, axes = pyplot.subplots(1, len(panels), figsize=(min(14, 2.2 + 3.2 * len(panels)), height), squeeze=False)
+    figure = begun(figsize=(min(14, 2.2 + 3.2 * len(panels)), height))
+    axes = figure.subplots(1, len(panels), squeeze=False)
     figure.patch.set_alpha(0)
     for place, (axis, panel) in enumerate(zip(axes[0], panels, strict=True)):
         if along is not None:
             _line(axis, along.cells, panel)
-            axis.set_xlabel(along.name, color=_INK)
+            axis.set_xlabel(label(along.name), color=_INK)
         else:
             _dots(axis, names, panel, labels=not place)
         _plain(axis)
-        axis.set_title(panel.name, color=_INK, fontsize=10, loc="left")
+        axis.set_title(label(panel.name), color=_INK, fontsize=10, loc="left")
     more = groups - len(names) if along is None else 0
     words = f"and {more} more groups\n{caption}" if more else caption
     figure.text(0.01, 0.01, words, color=_INK, fontsize=8, ha="left", va="bottom")
     if heading:
         figure.suptitle(heading, color=_INK, fontsize=11, fontweight="bold")
     figure.tight_layout(rect=(0, 0.25 / height, 1, 1))
-    if "IPython" in sys.modules:  # a notebook shows what the cell gives, and would show an open figure once more
-        pyplot.close(figure)
     return figure
 
 

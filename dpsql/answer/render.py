@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dpsql.answer.show import printable
 from dpsql.plan.expressions import Array, Vector
 from dpsql.release.finish import Answer
 from dpsql.release.intervals.intervals import Bounds
@@ -117,7 +118,7 @@ def _cells(
     numeric: list[bool] = []
     for name, kind, vector in zip(answer.names, answer.types, answer.vectors, strict=True):
         limits = bounds.get(name)
-        heads.append(_printable(name))
+        heads.append(printable(name))
         numeric.append(kind.numeric)
         columns.append(_plain(vector, kind) if limits is None else _values(vector, kind, limits))
         if limits is not None:
@@ -137,13 +138,8 @@ def _number(value: float) -> str:
     return f"{value:z.12g}"
 
 
-def _printable(text: str) -> str:
-    """Control characters, line ends among them, as escapes: a key cannot draw on the terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 _SHOWN: Mapping[Type, Callable[[Any], str]] = {
-    Type.TEXT: _printable,
+    Type.TEXT: printable,
     Type.REAL: _number,
     Type.DATE: show_date,
     Type.TIMESTAMP: show_timestamp,

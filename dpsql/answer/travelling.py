@@ -101,6 +101,17 @@ class Travelling:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
+class Telling:
+    """What a query would do and cost, here or over a connection: prints as a few lines."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same for machines."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        raise NotImplementedError
+
+
 def _saved(text: str, path: Any) -> str:
     if path is not None:
         Path(path).write_text(text, encoding="utf-8", newline="")

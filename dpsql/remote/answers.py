@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime
-from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any
 
@@ -17,17 +16,17 @@ from dpsql.answer.forms import Column
 from dpsql.answer.html import html_table, html_text
 from dpsql.answer.plot import Panel, parts
 from dpsql.answer.render import Cells, Span, text_table
-from dpsql.answer.travelling import Travelling
+from dpsql.answer.travelling import Telling, Travelling
 from dpsql.core.cost import Cost
-from dpsql.core.ledger.filters import Remaining
 from dpsql.errors import InvalidArgument, as_written, did_you_mean
+from dpsql.remote.facts import cost_of, number_of, remaining_of
 from dpsql.schema.columns import Type
 
 _MOST_ROWS_SHOWN = 60
 _TEXT: Any = pd.api.types.pandas_dtype("str")
 
 
-class RemoteExplanation:
+class RemoteExplanation(Telling):
     """How a query is answered: prints as a few lines; `.to_dict()` for machines."""
 
     def __init__(self, said: Mapping[str, Any], *, with_budget: bool = True) -> None:
@@ -147,7 +146,7 @@ class RemoteResult(Travelling):
         """All rows as they print, or the first."""
         self._check(level)
         said = self._said["table"]
-        spans = [Span(place, *([_number(cell) for cell in each] for each in rest)) for place, *rest in said["spans"]]
+        spans = [Span(place, *([number_of(cell) for cell in each] for each in rest)) for place, *rest in said["spans"]]
         cells = Cells(said["heads"], said["rows"], said["numeric"], 0, frozenset(said["limits"]), tuple(spans))
         if most_rows is None or len(cells.rows) <= most_rows:
             return cells
@@ -220,18 +219,11 @@ def _cell(kind: Type, cell: Any) -> Any:
         return date.fromisoformat(cell)
     if kind is Type.TIMESTAMP:
         return datetime.fromisoformat(cell)
-    return _number(cell) if kind.numeric else cell
-
-
-def _number(cell: Any) -> Any:
-    """A number; those that JSON has none for are texts."""
-    if not isinstance(cell, str):
-        return cell
-    return float(cell) if cell in ("inf", "-inf", "nan") else int(cell)
+    return number_of(cell) if kind.numeric else cell
 
 
 def _real(cell: Any) -> float:
-    return float(_number(cell))
+    return float(number_of(cell))
 
 
 def _series(kind: Type, cells: Any) -> Any:
@@ -247,14 +239,3 @@ def _series(kind: Type, cells: Any) -> Any:
     if not missing:
         return np.array(cells, dtype=np.bool_ if kind is Type.BOOLEAN else np.int64)
     return pd.array(list(cells), dtype="boolean" if kind is Type.BOOLEAN else "Int64")
-
-
-def cost_of(said: Mapping[str, Any]) -> Cost:
-    """Exact fractions."""
-    epsilon = None if said["epsilon"] is None else Fraction(said["epsilon"])
-    return Cost(epsilon, Fraction(said["delta"]), Fraction(said["rho"]), Fraction(said["hidden"]))
-
-
-def remaining_of(said: Mapping[str, Any]) -> Remaining:
-    rho = None if said["rho"] is None else Fraction(said["rho"])
-    return Remaining(Fraction(said["epsilon"]), Fraction(said["delta"]), rho)

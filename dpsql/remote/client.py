@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -18,8 +18,10 @@ from dpsql.core.loss import exact
 from dpsql.core.samplers import fresh_key
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidArgument, InvalidParameter, Unavailable, UnsupportedSQL, as_written
-from dpsql.remote.answers import RemoteExplanation, RemoteResult, cost_of, remaining_of
+from dpsql.remote.answers import RemoteExplanation, RemoteResult
+from dpsql.remote.facts import Declared, cost_of, quote_of, remaining_of
 from dpsql.remote.wire import Wire
+from dpsql.session.quote import Quote
 
 Number = float | Fraction | Decimal | None
 
@@ -114,6 +116,65 @@ class RemoteSession:
         most = self._wire.post("/v1/remaining", body, sql)["queries"]
         return math.inf if most is None else int(most)
 
+    def rehearse(
+        self,
+        sql: str,
+        *,
+        epsilon: Number = None,
+        delta: Number = None,
+        rho: Number = None,
+        params: Mapping[str, Any] | None = None,
+        strategy: str = "auto",
+        mechanism: str = "auto",
+        error: Number = None,
+        confidence: Number = None,
+    ) -> RemoteResult:
+        """The answer over made-up rows, as of `dpsql.owner.rehearse`; free. Its explanation is that of the query."""
+        numbers = {"epsilon": epsilon, "delta": delta, "rho": rho, "error": error, "confidence": confidence}
+        body = _body(sql, numbers, params, strategy=strategy, mechanism=mechanism)
+        answer = self._wire.post("/v1/rehearsals", body, sql)
+        with self._wire.reading():
+            return RemoteResult(answer, lambda: self._explained(body, with_budget=False))
+
+    def quote(
+        self,
+        sql: str,
+        *,
+        epsilon: Number = None,
+        delta: Number = None,
+        rho: Number = None,
+        params: Mapping[str, Any] | None = None,
+        fresh: bool = False,
+        strategy: str = "auto",
+        mechanism: str = "auto",
+        error: Number = None,
+        confidence: Number = None,
+    ) -> Quote:
+        """As `Session.quote`; free."""
+        numbers = {"epsilon": epsilon, "delta": delta, "rho": rho, "error": error, "confidence": confidence}
+        body = _body(sql, numbers, params, strategy=strategy, mechanism=mechanism)
+        (quote,) = self._quoted({"queries": [{**body, "fresh": True} if fresh else body]})
+        return quote
+
+    def quotes(
+        self,
+        queries: Iterable[str],
+        *,
+        epsilon: Number = None,
+        delta: Number = None,
+        rho: Number = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> tuple[Quote, ...]:
+        """As `Session.quotes`, of at most 20 queries at once; free. What is refused is so before there is any price."""
+        numbers = {"epsilon": epsilon, "delta": delta, "rho": rho}
+        bodies = [_body(sql, numbers, params) for sql in queries]
+        return self._quoted({"queries": bodies, "in_turn": True}) if bodies else ()
+
+    def _quoted(self, batch: Mapping[str, Any]) -> tuple[Quote, ...]:
+        said = self._wire.post("/v1/prices", batch, *(str(each["sql"]) for each in batch["queries"]))
+        with self._wire.reading():
+            return tuple(map(quote_of, said["prices"]))
+
     @property
     def analyst(self) -> str:
         """Whose session this is."""
@@ -150,6 +211,18 @@ class RemoteSession:
     def tables(self) -> tuple[str, ...]:
         """The names of the tables."""
         return tuple(str(each["name"]) for each in self._wire.get("/v1/tables")["tables"])
+
+    @property
+    def catalog(self) -> Declared:
+        """What is declared of the tables, as far as a server tells."""
+        said = self._wire.get("/v1/tables")
+        with self._wire.reading():
+            return Declared.of(said)
+
+    @property
+    def address(self) -> str:
+        """Of the server."""
+        return self._wire.address
 
     def ledger(self) -> tuple[Entry, ...]:
         """What the analyst has paid for: when, the query's text, its cost."""

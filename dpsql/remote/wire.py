@@ -9,7 +9,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -103,25 +103,30 @@ class Wire:
     def close(self) -> None:
         self._client.close()
 
-    def get(self, path: str, sql: str = "") -> Any:
+    def get(self, path: str) -> Any:
         """What the server has there. Raises a DPSQLError."""
-        return self._said("GET", path, sql, {}, None)[1]
+        return self._said("GET", path, (), {}, None)[1]
 
-    def post(self, path: str, body: Mapping[str, Any], sql: str = "") -> Any:
-        """What the server says to it, for nothing. Raises a DPSQLError."""
-        return self._said("POST", path, sql, {}, body)[1]
+    def post(self, path: str, body: Mapping[str, Any], *texts: str) -> Any:
+        """What the server says to it, for nothing. texts: those that it may refuse. Raises a DPSQLError."""
+        return self._said("POST", path, texts, {}, body)[1]
 
     def ask(self, body: Mapping[str, Any], key: str) -> Any:
         """The answer of a query that is paid for once, however often the connection is lost. Raises a DPSQLError."""
         headers = {"Idempotency-Key": key, "Prefer": "wait=30"}
-        sql = str(body.get("sql", ""))
+        texts = (str(body.get("sql", "")),)
         while True:
-            status, said = self._said("POST", "/v1/queries", sql, headers, body)
+            status, said = self._said("POST", "/v1/queries", texts, headers, body)
             if status == 200:
                 return said
 
     def _said(
-        self, method: str, path: str, sql: str, headers: Mapping[str, str], body: Mapping[str, Any] | None
+        self,
+        method: str,
+        path: str,
+        texts: Sequence[str],
+        headers: Mapping[str, str],
+        body: Mapping[str, Any] | None,
     ) -> tuple[int, Any]:
         """The status and content of what is no error; tried again where nothing was said or the server is busy."""
         pause = 0.25
@@ -141,7 +146,7 @@ class Wire:
                 if response.status_code in (200, 202):
                     return response.status_code, self._parsed(response)
                 if response.status_code not in (429, 503) or not left:
-                    raise self._error(response, sql)
+                    raise self._error(response, texts)
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
         raise AssertionError  # the last try has returned or raised
@@ -162,7 +167,7 @@ class Wire:
         except ValueError:
             raise Unavailable(f"{self.address} does not speak as a server of dpsql does.") from None
 
-    def _error(self, response: Any, sql: str) -> DPSQLError:
+    def _error(self, response: Any, texts: Sequence[str]) -> DPSQLError:
         """What a problem says, as the library's error where it is one."""
         problem = self._parsed(response)
         if not isinstance(problem, dict):
@@ -172,6 +177,8 @@ class Wire:
         if isinstance(kind, type) and issubclass(kind, _OWN_WORDS):
             said = problem.get("about")
             about = {str(name): str(each) for name, each in said.items()} if isinstance(said, dict) else {}
+            place = about.pop("place", "0")
+            sql = texts[int(place)] if place.isdecimal() and int(place) < len(texts) else ""
             error = kind(detail, span=_span(sql, problem.get("span")), hint=hint, about=about)
             if isinstance(error, errors.NotComputed):
                 with self.reading():

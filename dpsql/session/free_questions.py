@@ -90,9 +90,17 @@ class FreeQuestions(ABC):
         """What a list of queries would be charged, one after another: each as after those before it, a repeat of one
         of them free. Ends behind the first that the budget does not admit. Free; raises what `explain` raises, at the
         query that is refused."""
+        terms = {"epsilon": epsilon, "delta": delta, "rho": rho, "params": params}
+        return self._in_turn({"sql": sql, **terms} for sql in queries)
+
+    def _in_turn(self, queries: Iterable[Mapping[str, Any]]) -> Iterator[Quote]:
+        """As `quotes`, of queries with terms of their own."""
         trial, asked = self._ledger.trial(), set[str]()
-        for sql in queries:
-            prepared = self._prepare(sql, (epsilon, delta, rho, None, None), params=params)
+        for terms in queries:
+            sql: str = terms["sql"]
+            numbers = (terms.get(each) for each in ("epsilon", "delta", "rho", "error", "confidence"))
+            how = {word: terms[word] for word in ("strategy", "mechanism") if word in terms}
+            prepared = self._prepare(sql, tuple(numbers), params=terms.get("params"), **how)
             quote = self._quote(prepared, trial, asked=asked)
             yield quote
             if not quote.admitted:

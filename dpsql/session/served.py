@@ -14,7 +14,7 @@ from dpsql.core.ledger.lines import Entry
 from dpsql.core.ledger.sharing import ChargedAhead, NothingCharged, Request
 from dpsql.core.ledger.store import RESTORE
 from dpsql.core.loss import PrivacyLoss, show
-from dpsql.errors import InvalidPrivacyParameter, LedgerError
+from dpsql.errors import DPSQLError, InvalidPrivacyParameter, LedgerError
 from dpsql.release.release import Release, Released
 from dpsql.session.prepare import Prepared
 from dpsql.session.quote import Quote
@@ -128,6 +128,21 @@ class ServedSession(Session):
             pass
         finally:
             self._ledger.ahead = False
+
+    def quotes_in_turn(self, queries: Sequence[Mapping[str, Any]]) -> Iterator[Quote]:
+        """As `quotes`, of queries with terms of their own. A refusal says which of them it is about."""
+        at = -1
+
+        def each() -> Iterator[Mapping[str, Any]]:
+            nonlocal at
+            for at, terms in enumerate(queries):  # noqa: B007 - read below
+                yield terms
+
+        try:
+            yield from self._in_turn(each())
+        except DPSQLError as error:
+            error.about["place"] = str(at)
+            raise
 
     def may_ask(self) -> None:
         """Raises LedgerError where the share was taken away, or runs came to nothing too often."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
 from typing import Any
 
 from dpsql.answer.explain import Explanation
 from dpsql.answer.result import Result
-from dpsql.errors import InvalidArgument
 from dpsql.session.session import Session
 from dpsql.shell.consent import Consent
 from dpsql.shell.statements import names_asked_for
@@ -51,29 +49,3 @@ class Asker:
             "error": self.error,
             "params": {name: value for name, value in self.params.items() if name in names},
         }
-
-
-_WORDS = {"null": None, "true": True, "false": False}
-
-
-def parameter(text: str) -> tuple[str, Any]:
-    """A parameter as it is typed, `name=value`: a number, true, false, null, a date or timestamp as ISO text, else
-    text; in single quotes text whatever it says. Raises InvalidArgument."""
-    name, sign, value = (part.strip() for part in text.partition("="))
-    if not sign or not name.isidentifier():
-        raise InvalidArgument(f"a parameter is written name=value, got {text!r}.")
-    return name, typed(value)
-
-
-def typed(value: str) -> Any:
-    """The value that a typed word stands for."""
-    if len(value) > 1 and value[0] == value[-1] == "'":
-        return value[1:-1].replace("''", "'")
-    if value.lower() in _WORDS:
-        return _WORDS[value.lower()]
-    for read in (int, float, date.fromisoformat, datetime.fromisoformat):
-        try:
-            return read(value)
-        except ValueError:
-            continue
-    return value

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from dpsql.core.loss import as_epsilon
 from dpsql.errors import BudgetExceeded, ConfirmationRequired, DPSQLError, InvalidArgument, did_you_mean
+from dpsql.session.advice import Place, error_text
 from dpsql.session.session import Session
-from dpsql.shell.advice import Place, error_text
+from dpsql.session.typed import parameter
 from dpsql.shell.arguments import Arguments, parse
-from dpsql.shell.asker import Asker, parameter
+from dpsql.shell.asker import Asker
 from dpsql.shell.colours import alarming
 from dpsql.shell.commands import not_here
 from dpsql.shell.consent import BATCH_HINT, PROMPT_HINT, Consent, asked_on_a_line

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dpsql.answer.declared import list_bounds, list_columns, list_keys, list_tables
 from dpsql.core.loss import as_delta, as_epsilon, as_rho
 from dpsql.errors import InvalidArgument, did_you_mean
 from dpsql.schema.columns import TableSchema
-from dpsql.shell.asker import parameter
+from dpsql.session.typed import parameter
 from dpsql.shell.command import Command, Quit, number
-from dpsql.shell.describe import list_bounds, list_budget, list_columns, list_keys, list_ledger, list_tables, tables_of
+from dpsql.shell.describe import list_budget, list_ledger, tables_of
 from dpsql.shell.listing import table_called
 from dpsql.shell.output_commands import OUTPUT_COMMANDS
 from dpsql.shell.shell import Shell

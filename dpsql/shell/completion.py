@@ -7,21 +7,12 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 
-from dpsql.plan.aggregates import AGGREGATES
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
+from dpsql.session.vocabulary import KEYWORDS, as_identifier, words
 from dpsql.shell.command import Command
 from dpsql.shell.statements import open_quote, split
 
-KEYWORDS = (
-    *("SELECT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "AS", "AND", "OR", "NOT", "IN", "IS"),
-    *("NULL", "LIKE", "BETWEEN", "EXISTS", "CASE", "WHEN", "THEN", "ELSE", "END", "DISTINCT", "JOIN", "LEFT JOIN"),
-    *("ON", "USING", "UNION ALL", "WITH", "WITH DIFFERENTIAL_PRIVACY OPTIONS", "FILTER", "ASC", "DESC", "ROLLUP"),
-    *("CUBE", "GROUPING SETS", "CROSS JOIN", "WITHIN", "CONFIDENCE", "EXPLAIN PRIVACY", "SHOW TABLES", "DESCRIBE"),
-    *("DATE", "TIMESTAMP", "INTERVAL", "TRUE", "FALSE", "CAST", "EXTRACT", "COUNT(*)"),
-)
-_MORE_AGGREGATES = ("MEDIAN", "VARIANCE", "STDDEV", "COUNT_IF", "PERCENTILE_CONT")
-_BARE = re.compile(r"[^\W\d]\w*")
 _NAME = r'(?:"((?:[^"]|"")+)"|([^\W\d][\w$-]*))'
 _TABLES_FOLLOW = re.compile(r"\b(?:from|join|describe|desc)\s+$", re.IGNORECASE)
 _TABLE_AND_ALIAS = re.compile(rf"\b(?:from|join)\s+{_NAME}(?:\s+(?:as\s+)?([^\W\d]\w*))?", re.IGNORECASE)
@@ -102,11 +93,7 @@ class Completer:
 
     @cached_property
     def _words(self) -> list[str]:
-        from dpsql.sql.spellings import written_names  # which knows the parser, and a prompt can do without at first
-
-        functions = {*written_names(), *AGGREGATES, *_MORE_AGGREGATES}
-        called = (f"{name}(" for name in functions - {"CASE", "CAST", "EXTRACT"} if _BARE.fullmatch(name))
-        return [*KEYWORDS, *sorted(called)]
+        return words()
 
     def _names(self, ahead: str, after: str, typed: str, length: int) -> Iterator[Candidate]:
         """Tables behind FROM and JOIN, columns of one table behind its name and a dot, else those of all tables that
@@ -144,16 +131,6 @@ def _named(typed: str, names: Iterable[str], length: int, kind: str) -> Iterator
     for name in names:
         if name.casefold().startswith(folded):
             yield Candidate(as_identifier(name), length, kind)
-
-
-def as_identifier(name: str) -> str:
-    """A name as SQL reads it: in quotes, unless it is a plain word that SQL does not use itself."""
-    if _BARE.fullmatch(name) and name.upper() not in _RESERVED:
-        return name
-    return '"' + name.replace('"', '""') + '"'
-
-
-_RESERVED = {word for phrase in KEYWORDS for word in phrase.split()} - {"DATE", "TIMESTAMP", "CONFIDENCE", "WITHIN"}
 
 
 def _starting(typed: str, words: Iterable[str], kind: str, like: str = "") -> Iterator[Candidate]:

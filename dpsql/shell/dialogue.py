@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from dpsql.errors import DPSQLError, InvalidArgument
-from dpsql.shell.advice import Place, error_text
+from dpsql.session.advice import Place, error_text
 from dpsql.shell.colours import alarming
 from dpsql.shell.command import ReadFile
 from dpsql.shell.commands import command_of, run_command

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from dpsql.answer.declared import facts_of, whose
 from dpsql.answer.html import html_table
 from dpsql.answer.render import Cells, text_table
+from dpsql.answer.show import printable
 from dpsql.errors import UnknownTable, did_you_mean
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
 from dpsql.session.session import Session
-from dpsql.shell.describe import facts_of, tables_of, whose
-from dpsql.shell.show import printable
+from dpsql.shell.describe import tables_of
 
 _SHOW = re.compile(r"show\s+(?:all\s+)?tables", re.IGNORECASE)
 _DESCRIBE = re.compile(r"(?:describe|desc)\s+(?:table\s+)?(?:\"((?:[^\"]|\"\")+)\"|([^\W\d][\w$-]*))", re.IGNORECASE)

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from dpsql.answer.explain import Explanation
-from dpsql.answer.result import Result
+from dpsql.answer.show import printable
+from dpsql.answer.travelling import Telling, Travelling
 from dpsql.core.ledger.budget import Budget
 from dpsql.errors import DPSQLError, InvalidArgument, did_you_mean
-from dpsql.shell.advice import Place, error_text
+from dpsql.session.advice import Place, error_text
 from dpsql.shell.asker import Asker
 from dpsql.shell.consent import MAGIC_HINT, Consent
 from dpsql.shell.describe import list_budget, list_ledger
 from dpsql.shell.listing import Listing, listing_of
 from dpsql.shell.magic_options import USAGE, Kept, Options, is_query, kept_in, number_of, read_options
 from dpsql.shell.notebook import Notebook
-from dpsql.shell.show import printable
 from dpsql.shell.statements import names_asked_for, statements
 
 _Answer = TypeVar("_Answer")
-Shown = Result | Explanation | Listing
+Shown = Travelling | Telling | Listing
 
 
 class Magic:
@@ -78,7 +77,7 @@ class Magic:
             self._variables[kept.name] = answer
             if not kept.shown:
                 return None
-        if options.plot and isinstance(answer, Result):
+        if options.plot and isinstance(answer, Travelling):
             _draw(answer)
         return answer
 
@@ -123,7 +122,7 @@ def _check_plots() -> None:
     library("matplotlib.pyplot", "a plot")
 
 
-def _draw(answer: Result) -> None:
+def _draw(answer: Travelling) -> None:
     """Show the picture, above the table; of an answer without numbers that there is none."""
     from IPython.display import display
 

@@ -7,15 +7,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from dpsql.answer import forms
-from dpsql.answer.explain import Explanation
 from dpsql.answer.html import html_table
 from dpsql.answer.render import Cells, text_table
-from dpsql.answer.result import Result
+from dpsql.answer.travelling import Telling, Travelling
 from dpsql.errors import InvalidArgument, did_you_mean
 from dpsql.schema.columns import Type
 from dpsql.shell.listing import Listing
 
-Shown = Result | Explanation | Listing
+Shown = Travelling | Telling | Listing
 
 BOX, CSV, PARQUET = "box", "csv", "parquet"
 MODES = (BOX, CSV, "json", "jsonl", "line", "markdown", "tsv", "html", PARQUET)
@@ -47,18 +46,18 @@ def written(shown: Shown, mode: str, *, most_rows: int | None = None, first: boo
 
 def as_text(shown: Shown, mode: str, most_rows: int | None = None) -> str:
     """The answer in a mode that is text."""
-    if isinstance(shown, Result):
+    if isinstance(shown, Travelling):
         return _FORMS[mode](shown, most_rows)
-    if isinstance(shown, Explanation):
+    if isinstance(shown, Telling):
         return _explained(shown, mode)
     return _listed(shown, mode)
 
 
 def _parquet(shown: Shown) -> bytes:
-    if isinstance(shown, Explanation):
+    if isinstance(shown, Telling):
         raise InvalidArgument("an explanation is no table: it cannot be a Parquet file.", hint="Mode json has it.")
     stream = io.BytesIO()
-    if isinstance(shown, Result):
+    if isinstance(shown, Travelling):
         shown.to_parquet(stream)
     else:
         forms.library("pyarrow.parquet", "a Parquet file").write_table(forms.as_arrow(_columns(shown), {}), stream)
@@ -92,7 +91,7 @@ def _encloses(cells: Cells, place: int) -> bool:
     return place in cells.limits
 
 
-_FORMS: Mapping[str, Callable[[Result, int | None], str]] = {
+_FORMS: Mapping[str, Callable[[Travelling, int | None], str]] = {
     BOX: lambda result, most: _boxed(result.in_words(most_rows=most)),
     "line": lambda result, most: as_lines(result.in_words(most_rows=most)),
     CSV: lambda result, _: result.to_csv(),
@@ -104,7 +103,7 @@ _FORMS: Mapping[str, Callable[[Result, int | None], str]] = {
 }
 
 
-def _explained(explanation: Explanation, mode: str) -> str:
+def _explained(explanation: Telling, mode: str) -> str:
     if mode in ("json", "jsonl"):
         return json.dumps(explanation.to_dict(), indent=1 if mode == "json" else None, ensure_ascii=False, default=str)
     return explanation._repr_html_() if mode == "html" else str(explanation)

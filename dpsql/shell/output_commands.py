@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dpsql.answer.chart import chart
-from dpsql.answer.result import Result
+from dpsql.answer.travelling import Travelling
 from dpsql.errors import InvalidArgument
 from dpsql.shell.command import ON_OFF, Command, ReadFile, on_off, switched
 from dpsql.shell.modes import MODES
@@ -45,7 +45,7 @@ def _last(shell: Shell, _argument: str) -> str:
 
 
 def _plot(shell: Shell, _argument: str) -> str:
-    if not isinstance(shell.last, Result):
+    if not isinstance(shell.last, Travelling):
         raise InvalidArgument("there is no answer to draw yet.", hint=".plot draws the last answer, free.")
     return chart(shell.last)
 

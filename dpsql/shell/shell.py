@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dpsql.answer.result import Result
+from dpsql.answer.travelling import Travelling
 from dpsql.errors import DPSQLError, InvalidArgument
 from dpsql.shell.asker import Asker
 from dpsql.shell.colours import dim
@@ -82,7 +82,7 @@ class Shell:
 
     def show(self, shown: Shown) -> None:
         """Write it in the mode to where answers go; below it or on standard error what it cost."""
-        notes = "\n".join(shown.notes) if isinstance(shown, Result) else ""
+        notes = "\n".join(shown.notes) if isinstance(shown, Travelling) else ""
         target = self._once or self._output
         if target is not None:
             self._write_to(target, shown)

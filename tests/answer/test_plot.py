@@ -60,7 +60,7 @@ def test_groups_are_dots_with_bars() -> None:
         assert points_of(axis) == (held[name].tolist(), [0, 1, 2, 3])
         ends = zip(held[f"{name}_low"], held[f"{name}_high"], strict=True)
         assert bars_of(axis) == [[[low, row], [high, row]] for row, (low, high) in enumerate(ends)]
-    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["a", r"b\$", "c ", "NULL"]
+    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["a", "b$", "c ", "NULL"]
     assert [text.get_text() for text in figure.texts] == ["95 % intervals, epsilon 1"]
 
 

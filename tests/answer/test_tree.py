@@ -18,7 +18,7 @@ from dpsql.errors import BudgetExceeded, DPSQLError, MissingBounds, UnknownGroup
 from dpsql.plan.expressions import Column, Literal
 from dpsql.release.labels import Label
 from dpsql.schema.columns import Type
-from dpsql.shell.advice import Place, error_text
+from dpsql.session.advice import Place, error_text
 
 ROOT = Path(dpsql.__file__).parent
 FRAME = pd.DataFrame({"who": [1, 2] * 20, "x": [1.0, 2.0] * 20, "age": range(40), "city": ["a", "b"] * 20})
@@ -36,8 +36,8 @@ def refused(sql: str, asker: dpsql.Session, **how: Any) -> DPSQLError:
 
 
 TEXTS = frozenset({"split", "replace", "startswith", "endswith", "removeprefix", "removesuffix", "partition", "find"})
-PRINTED = {"writer.py": 1, "forms.py": 5, "plot.py": 1, "program.py": 1}
-"""A mechanism's name, as it is printed; signs that CSV, Markdown and matplotlib read otherwise; the
+PRINTED = {"writer.py": 1, "forms.py": 5, "program.py": 1}
+"""A mechanism's name, as it is printed; signs that CSV and Markdown read otherwise; the
 lines of a release, moved to the right."""
 
 

@@ -14,8 +14,9 @@ import pytest
 from dpsql.core.ledger.budget import Budget
 from dpsql.session.session import Session
 from dpsql.session.table import Table
+from dpsql.session.vocabulary import as_identifier
 from dpsql.shell.commands import COMMANDS
-from dpsql.shell.completion import Completer, as_identifier
+from dpsql.shell.completion import Completer
 from dpsql.shell.describe import tables_of
 from dpsql.shell.history import MOST, History
 from dpsql.shell.statements import names_asked_for, open_quote

@@ -18,7 +18,8 @@ from dpsql.core.ledger.budget import Budget
 from dpsql.errors import InvalidArgument, UnknownTable
 from dpsql.session.session import Session
 from dpsql.session.table import Table
-from dpsql.shell.asker import Asker, parameter
+from dpsql.session.typed import parameter
+from dpsql.shell.asker import Asker
 from dpsql.shell.cli import Exit, main
 from dpsql.shell.command import ReadFile
 from dpsql.shell.commands import COMMANDS, not_here, run_command

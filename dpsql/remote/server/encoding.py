@@ -116,6 +116,7 @@ def quote_in_json(quote: Quote) -> dict[str, Any]:
         "left": remaining_in_json(quote.left),
         "admitted": quote.admitted,
         "most": quote.most,
+        "most_whole": quote.most_whole,
         "conversion": None if quote.conversion is None else str(quote.conversion),
         "replayed": quote.replayed,
     }
@@ -143,9 +144,12 @@ def entry_in_json(entry: Entry) -> dict[str, Any]:
 
 def table_in_json(table: TableSchema) -> dict[str, Any]:
     """What is declared of a table."""
+    word, limits = table.unit_word, table.limits
     return {
         "name": table.name,
         "public": table.public,
+        "unit": None if word is None else {"column": word.column, "table": word.table, "key": word.key},
+        "limits": {"rows": limits.rows, "groups": limits.groups, "per_group": limits.per_group},
         "columns": [
             {
                 "name": each.name,
@@ -153,6 +157,7 @@ def table_in_json(table: TableSchema) -> dict[str, Any]:
                 "nullable": each.nullable,
                 "bounds": _ends(each.bounds),
                 "keys": None if each.keys is None else cells_in_json(each.keys),
+                "auto": each.auto,
             }
             for each in table.columns
         ],

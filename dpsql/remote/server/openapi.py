@@ -97,7 +97,7 @@ def _batch() -> dict[str, Any]:
     }
     return {
         "type": "object",
-        "properties": {"queries": queries},
+        "properties": {"queries": queries, "in_turn": {"type": "boolean"}},
         "required": ["queries"],
         "additionalProperties": False,
     }

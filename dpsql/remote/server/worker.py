@@ -136,10 +136,10 @@ class Work:
         return {"outcome": OK, "body": encoding.explanation_in_json(explanation)}
 
     def prices(self, message: Message) -> Reply:
-        """Each query as if it were the next one."""
-        session = self.session(message)
+        """Each query as if it were the next one, or one after another."""
+        session, (queries, in_turn) = self.session(message), message["batch"]
         with session.not_seen_yet(frozenset(message["hidden"])):
-            quotes = [session.quote(**terms) for terms in message["batch"]]
+            quotes = list(session.quotes_in_turn(queries)) if in_turn else [session.quote(**each) for each in queries]
         return {"outcome": OK, "body": {"prices": [encoding.quote_in_json(each) for each in quotes]}}
 
     def remaining(self, message: Message) -> Reply:
@@ -251,8 +251,11 @@ def answered(work: Work, message: Message) -> Reply:
         return {"outcome": FAILED, "class": type(error).__name__}
 
 
-def _end_with_the_server() -> None:
-    """On Linux a server that is killed takes its workers along; elsewhere they end with what they are at."""
+def end_with_the_server() -> None:
+    """On Linux a server that is killed takes its workers along; elsewhere they end with what they are at. An interrupt
+    is the server's to hear."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)  # the server lets it end when it has no more to do
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
@@ -260,9 +263,7 @@ def _end_with_the_server() -> None:
 
 def main(connection: Connection, config: Config) -> None:
     """The life of a worker: until the connection ends, which it does with the server."""
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, signal.SIG_IGN)  # the server lets it end when it has no more to do
-    _end_with_the_server()
+    end_with_the_server()
     with suppress(EOFError, OSError):
         try:
             work = Work(config)

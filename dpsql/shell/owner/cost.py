@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from dpsql.errors import InvalidArgument
 from dpsql.owner.costs import cost
-from dpsql.shell.advice import Place, error_text
+from dpsql.session.advice import Place, error_text
 from dpsql.shell.arguments import parse
 from dpsql.shell.cli import asked_of
 from dpsql.shell.opening import open_session

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dpsql.errors import InvalidPrivacyParameter
-from dpsql.shell.advice import Place, error_text, reworded
+from dpsql.session.advice import Place, error_text, reworded
 
 GOLDEN = (Path(__file__).parents[1] / "sql" / "refusals.golden").read_text(encoding="utf-8")
 HINTS = sorted({line.strip() for line in GOLDEN.split("\n") if line.startswith("  ") and "^" not in line})

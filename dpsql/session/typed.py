@@ -1,0 +1,33 @@
+"""Values of parameters as people type them."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any
+
+from dpsql.errors import InvalidArgument
+
+_WORDS = {"null": None, "true": True, "false": False}
+
+
+def parameter(text: str) -> tuple[str, Any]:
+    """A parameter as it is typed, `name=value`: a number, true, false, null, a date or timestamp as ISO text, else
+    text; in single quotes text whatever it says. Raises InvalidArgument."""
+    name, sign, value = (part.strip() for part in text.partition("="))
+    if not sign or not name.isidentifier():
+        raise InvalidArgument(f"a parameter is written name=value, got {text!r}.")
+    return name, typed(value)
+
+
+def typed(value: str) -> Any:
+    """The value that a typed word stands for."""
+    if len(value) > 1 and value[0] == value[-1] == "'":
+        return value[1:-1].replace("''", "'")
+    if value.lower() in _WORDS:
+        return _WORDS[value.lower()]
+    for read in (int, float, date.fromisoformat, datetime.fromisoformat):
+        try:
+            return read(value)
+        except ValueError:
+            continue
+    return value

@@ -1,0 +1,34 @@
+"""Words that can stand in a query, for whoever completes what is typed."""
+
+from __future__ import annotations
+
+import re
+
+from dpsql.plan.aggregates import AGGREGATES
+
+KEYWORDS = (
+    *("SELECT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "AS", "AND", "OR", "NOT", "IN", "IS"),
+    *("NULL", "LIKE", "BETWEEN", "EXISTS", "CASE", "WHEN", "THEN", "ELSE", "END", "DISTINCT", "JOIN", "LEFT JOIN"),
+    *("ON", "USING", "UNION ALL", "WITH", "WITH DIFFERENTIAL_PRIVACY OPTIONS", "FILTER", "ASC", "DESC", "ROLLUP"),
+    *("CUBE", "GROUPING SETS", "CROSS JOIN", "WITHIN", "CONFIDENCE", "EXPLAIN PRIVACY", "SHOW TABLES", "DESCRIBE"),
+    *("DATE", "TIMESTAMP", "INTERVAL", "TRUE", "FALSE", "CAST", "EXTRACT", "COUNT(*)"),
+)
+_MORE_AGGREGATES = ("MEDIAN", "VARIANCE", "STDDEV", "COUNT_IF", "PERCENTILE_CONT")
+_BARE = re.compile(r"[^\W\d]\w*")
+_RESERVED = {word for phrase in KEYWORDS for word in phrase.split()} - {"DATE", "TIMESTAMP", "CONFIDENCE", "WITHIN"}
+
+
+def words() -> list[str]:
+    """Keywords, then functions with their bracket."""
+    from dpsql.sql.spellings import written_names  # which knows the parser, and a prompt can do without at first
+
+    functions = {*written_names(), *AGGREGATES, *_MORE_AGGREGATES}
+    called = (f"{name}(" for name in functions - {"CASE", "CAST", "EXTRACT"} if _BARE.fullmatch(name))
+    return [*KEYWORDS, *sorted(called)]
+
+
+def as_identifier(name: str) -> str:
+    """A name as SQL reads it: in quotes, unless it is a plain word that SQL does not use itself."""
+    if _BARE.fullmatch(name) and name.upper() not in _RESERVED:
+        return name
+    return '"' + name.replace('"', '""') + '"'
