@@ -36,12 +36,12 @@ def terms_of(body: bytes) -> dict[str, Any]:
 def batch_of(body: bytes) -> tuple[list[dict[str, Any]], bool]:
     """The queries of a request for prices, and whether each comes after those before it. Raises Problem."""
     asked = _object(_parsed(body), {"queries", "in_turn"})
-    said, in_turn = asked.get("queries"), asked.get("in_turn", False)
-    if not isinstance(said, list) or not 0 < len(said) <= MOST_PRICES:
+    queries, in_turn = asked.get("queries"), asked.get("in_turn", False)
+    if not isinstance(queries, list) or not 0 < len(queries) <= MOST_PRICES:
         _bad(f"queries is a list of 1 to {MOST_PRICES} queries.")
     if not isinstance(in_turn, bool):
         _bad("in_turn is true or false.")
-    return [_terms(_object(each, {*TERMS, "params"})) for each in said], in_turn
+    return [_terms(_object(each, {*TERMS, "params"})) for each in queries], in_turn
 
 
 def _terms(said: Mapping[str, Any]) -> dict[str, Any]:
