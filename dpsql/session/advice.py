@@ -20,6 +20,7 @@ class Place(Enum):
     COMMAND_LINE = ("--", True)
     PROMPT = (".", True)
     NOTEBOOK = ("--", False)
+    PAGE = ("", True)
 
 
 _NUMBER = r"([\d.]+(?:e[+-]?\d+)?)"

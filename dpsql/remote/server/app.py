@@ -17,6 +17,8 @@ from dpsql.remote.server import requests
 from dpsql.remote.server.guard import PROBLEM, body_of, in_json, response_of
 from dpsql.remote.server.jobs import Job
 from dpsql.remote.server.openapi import description
+from dpsql.remote.server.pages.door import Pages
+from dpsql.remote.server.pages.routes import routes_of
 from dpsql.remote.server.problems import Problem
 from dpsql.remote.server.service import Service, seen_within
 from dpsql.schema.frozen import dataclass
@@ -92,13 +94,13 @@ OPERATIONS = (
 
 def application(service: Service) -> Starlette:
     """The routes. Who has no token learns nothing but that, that it lives, and what is in the description."""
-    pages = description([(each.method, each.path, each.purpose, each.body, each.statuses) for each in OPERATIONS])
+    document = description([(each.method, each.path, each.purpose, each.body, each.statuses) for each in OPERATIONS])
 
     async def alive(_request: Request) -> Response:
         return in_json({"status": "halted" if service.crew.files.changed else "ok"})
 
     async def described(_request: Request) -> Response:
-        return in_json(pages)
+        return in_json(document)
 
     by_path: dict[str, dict[str, Operation]] = {}
     for each in OPERATIONS:
@@ -107,10 +109,19 @@ def application(service: Service) -> Starlette:
     routes = [Route("/healthz", alive, methods=["GET"]), Route("/openapi.json", described, methods=["GET"])]
     routes += [Route(path, _endpoint(service, acts), methods=methods) for path, acts in by_path.items()]
 
+    pages = Pages(service)
+    routes += routes_of(pages)
+
     async def refused(request: Request, error: Exception) -> Response:
         if isinstance(error, Problem):
             return response_of(error)
         status = error.status_code if isinstance(error, HTTPException) else 500
+        if (
+            status == 404
+            and not request.url.path.startswith("/v1/")
+            and "text/html" in request.headers.get("accept", "")
+        ):
+            return await pages.endpoint(_nothing)(request)
         if status in (404, 405) and request.url.path not in ("/healthz", "/openapi.json"):
             try:
                 await service.door.opened(request)
@@ -125,6 +136,10 @@ def application(service: Service) -> Starlette:
     return app
 
 
+async def _nothing(_pages: Pages, _request: Request, _grant: Grant) -> Response:
+    raise Problem(404)
+
+
 def _endpoint(service: Service, acts: dict[str, Operation]) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         grant = await service.door.opened(request)
@@ -133,8 +148,7 @@ def _endpoint(service: Service, acts: dict[str, Operation]) -> Callable[[Request
             raise Problem(405, headers={"Allow": ", ".join(sorted(acts))})
         if not requests.takes_json(request.headers.getlist("accept")):
             raise Problem(406)
-        if service.crew.files.changed:
-            raise Problem(503, detail="The data files have changed, so that nothing is served until a restart.")
+        service.check_files()
         try:
             return await operation.act(service, request, grant)
         except LedgerError as error:

@@ -25,9 +25,12 @@ class Door:
 
     async def opened(self, request: Request) -> Grant:
         """Who asks. Raises Problem."""
-        token = token_of(request.headers.getlist("authorization"))
+        return await self.admitted(token_hash(token_of(request.headers.getlist("authorization"))))
+
+    async def admitted(self, token: str) -> Grant:
+        """Whose token it is, of which this is the hash. Raises Problem."""
         try:
-            return await asyncio.to_thread(self._grant, token_hash(token))
+            return await asyncio.to_thread(self._grant, token)
         except DPSQLError as error:
             self._journal.event("unavailable", error=type(error).__name__)
             raise Problem(503) from None

@@ -21,16 +21,25 @@ _HEADERS = [
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"),
     (b"referrer-policy", b"same-origin"),
 ]
+SCHEME = "dpsql.scheme"
+"""Where the scope says by which scheme people ask."""
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 
 
 class Guard:
-    """An application of ASGI around another. hosts: the names, with ports, by which the server may be asked."""
+    """An application of ASGI around another. hosts: the names, with ports, by which the server may be asked; in_front:
+    whether an address is that of a program which does TLS for others."""
 
-    def __init__(self, app: Callable[..., Awaitable[None]], hosts: frozenset[str], scheme: str) -> None:
-        self._app, self._hosts, self._scheme = app, hosts, scheme
+    def __init__(
+        self,
+        app: Callable[..., Awaitable[None]],
+        hosts: frozenset[str],
+        scheme: str,
+        in_front: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        self._app, self._hosts, self._scheme, self._in_front = app, hosts, scheme, in_front
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -39,17 +48,20 @@ class Guard:
 
         async def sent(message: Any) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", ()), *_HEADERS]}
+                own = [*message.get("headers", ())]
+                names = {name for name, _ in own}
+                message = {**message, "headers": [*own, *(each for each in _HEADERS if each[0] not in names)]}
             await send(message)
 
+        scheme = "https" if scope["client"] and self._in_front(scope["client"][0]) else self._scheme
         try:
-            self._check(scope["headers"])
+            self._check(scope["headers"], scheme)
         except Problem as refusal:
             await response_of(refusal)(scope, receive, sent)
             return
-        await self._app(scope, receive, sent)
+        await self._app({**scope, SCHEME: scheme}, receive, sent)
 
-    def _check(self, headers: list[tuple[bytes, bytes]]) -> None:
+    def _check(self, headers: list[tuple[bytes, bytes]], scheme: str) -> None:
         """Raises Problem."""
         if sum(len(name) + len(value) + 4 for name, value in headers) > MOST_HEADER:
             raise Problem(431, headers={"Connection": "close"})
@@ -60,10 +72,8 @@ class Guard:
         if len(hosts) != 1 or hosts[0] not in self._hosts:
             raise Problem(421, headers={"Connection": "close"})
         for name, value in headers:
-            if name == b"origin":
-                scheme, _, host = value.decode("latin-1").lower().partition("://")
-                if scheme != self._scheme or host not in self._hosts:
-                    raise Problem(403, detail="A page of another server asks.")
+            if name == b"origin" and value.decode("latin-1").lower() != f"{scheme}://{hosts[0]}":
+                raise Problem(403, detail="A page of another server asks.")
 
 
 PROBLEM = "application/problem+json"
@@ -80,10 +90,9 @@ def response_of(refusal: Problem) -> Response:
     return in_json(refusal.body, refusal.status, kind=PROBLEM, headers=refusal.headers)
 
 
-async def body_of(request: Request) -> bytes:
+async def body_of(request: Request, kind: str = "application/json") -> bytes:
     """The body, which is counted while it arrives. Raises Problem."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != kind:
         raise Problem(415, headers={"Connection": "close"})
     parts, size = [], 0
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":

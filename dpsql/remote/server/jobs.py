@@ -83,6 +83,10 @@ class Jobs:
         job = self._by_id.get(name)
         return job if job is not None and job.analyst == analyst else None
 
+    def of(self, analyst: str) -> list[Job]:
+        """The queries of an analyst that can be looked up."""
+        return [job for job in self._by_id.values() if job.analyst == analyst]
+
     def unseen(self, analyst: str) -> list[str]:
         """The questions whose answers are not to be seen yet."""
         return [question for whose, question in self._unseen if whose == analyst]

@@ -159,20 +159,22 @@ async def _service(schema: Schema) -> AsyncIterator[tuple[Any, Any, Any]]:
     from dpsql.remote.server.app import application
     from dpsql.remote.server.crew import Crew
     from dpsql.remote.server.doors import Door
+    from dpsql.remote.server.drawing import Drawing
     from dpsql.remote.server.jobs import Jobs
     from dpsql.remote.server.journal import Journal
     from dpsql.remote.server.service import Service
     from dpsql.remote.server.worker import Config
 
     words, journal, run = schema.server, Journal(), fresh_key().hex()
-    ledger = ledger_of(schema)
+    ledger, drawing = ledger_of(schema), Drawing()
     crew = Crew(Config(str(schema.file), run), runners=words.workers, deadline=words.deadline)
     try:
         await crew.start()
         door = Door(access_file(schema), ledger, journal)
         jobs = Jobs(crew, ledger, journal, grid=words.grid, limits=words.limits)
-        service = Service(door, crew, jobs, ledger, journal, ledger.content_key, run, Counter())
+        service = Service(door, crew, jobs, ledger, journal, ledger.content_key, run, Counter(), drawing)
         yield application(service), journal, jobs
     finally:
+        drawing.stop()
         await asyncio.to_thread(crew.stop)
         ledger.close()

@@ -17,6 +17,7 @@ from dpsql.owner.access import Grant
 from dpsql.remote.server import requests
 from dpsql.remote.server.crew import Crew, Ended, Halted
 from dpsql.remote.server.doors import Door
+from dpsql.remote.server.drawing import Drawing
 from dpsql.remote.server.jobs import Job, Jobs
 from dpsql.remote.server.journal import Journal
 from dpsql.remote.server.problems import STOPPED, Problem
@@ -39,6 +40,25 @@ class Service:
     secret: bytes
     run: str
     free: Counter[str]
+    drawing: Drawing
+
+    def check_files(self) -> None:
+        """Raises Problem where the data files are not those that serving began with."""
+        if self.crew.files.changed:
+            raise Problem(503, detail="The data files have changed, so that nothing is served until a restart.")
+
+    async def was_asked(self, grant: Grant, key: str) -> bool:
+        """Whether something was charged under a key of the analyst."""
+        return await asyncio.to_thread(self.ledger.asked, self._hashed("key", grant.analyst, key)) is not None
+
+    async def answers_at_hand(self, grant: Grant) -> dict[int, str]:
+        """The ids of answers that can be looked up, by the numbers of their charges in the ledger."""
+        found = {}
+        for job in self.jobs.of(grant.analyst):
+            asked = await asyncio.to_thread(self.ledger.asked, job.key)
+            if asked is not None:
+                found[asked.charge] = job.id
+        return found
 
     async def submit(self, grant: Grant, key: str, terms: Mapping[str, Any]) -> Job:
         """Charge and answer a query, once for each key of the analyst. Raises Problem."""

@@ -36,6 +36,7 @@ from dpsql.session.served import ServedSession
 from dpsql.session.session import Session
 from dpsql.session.table import Table
 from dpsql.session.tables import all_tables
+from dpsql.session.vocabulary import as_identifier, words
 from dpsql.sources.stored import Origin, files_in, stamps_of
 
 _MOST_SESSIONS = 32
@@ -79,15 +80,15 @@ class Work:
         key = (str(message["analyst"]), tuple(message["tables"]))
         session = self._sessions.pop(key, None)
         if session is None:
-            words = self._schema.server
+            limits = self._schema.server
             tables = {name: table for name, table in self._tables.items() if name in key[1]}
             session = ServedSession(
                 tables,
                 self._schema,
                 key[0],
                 run=self._run,
-                min_epsilon=words.min_epsilon,
-                max_runs=words.max_runs,
+                min_epsilon=limits.min_epsilon,
+                max_runs=limits.max_runs,
             )
             if len(self._sessions) >= _MOST_SESSIONS:
                 self._sessions.popitem(last=False)[1].close()
@@ -182,6 +183,24 @@ class Work:
         entries = self.session(message).own_entries
         return {"outcome": OK, "body": {"answers": [encoding.entry_in_json(each) for each in entries]}}
 
+    def history(self, message: Message) -> Reply:
+        """As `answers`, with the numbers of lines, which tell of others' questions: for the server alone."""
+        entries = self.session(message).own_entries
+        answers = [{**encoding.entry_in_json(each), "number": each.number} for each in entries]
+        return {"outcome": OK, "body": {"answers": answers}}
+
+    def vocabulary(self, message: Message) -> Reply:
+        """What completes a query: names that are declared, as they are written, and words of the language."""
+        tables = [
+            {**_named(table.name), "columns": [_named(column.name) for column in table.columns]}
+            for table in self.session(message).catalog.tables.values()
+        ]
+        return {"outcome": OK, "body": {"tables": tables, "words": words()}}
+
+
+def _named(name: str) -> dict[str, Any]:
+    return {"name": name, "text": as_identifier(name)}
+
 
 def _warm_up() -> None:
     """Load what a first question loads, before anybody waits for it."""
@@ -228,6 +247,8 @@ OPERATIONS: dict[str, Callable[[Work, Message], Reply]] = {
     "tables": Work.tables,
     "budget": Work.budget,
     "answers": Work.answers,
+    "history": Work.history,
+    "vocabulary": Work.vocabulary,
 }
 
 

@@ -1,0 +1,176 @@
+"""Every page passes here: who is signed in, where a form comes from, and what every page's headers say."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from dpsql.errors import LedgerError
+from dpsql.owner.access import Grant, token_hash
+from dpsql.remote.server.guard import body_of
+from dpsql.remote.server.pages.asked import fields_of
+from dpsql.remote.server.pages.visits import LIFE, Visits
+from dpsql.remote.server.problems import Problem
+from dpsql.remote.server.service import Service
+
+FORM = "application/x-www-form-urlencoded"
+HERE = Path(__file__).parent
+POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+Act = Callable[["Pages", Request, Grant], Awaitable[Response]]
+
+
+@dataclass
+class Pages:
+    """The pages of a server: what they work with, and who is signed in."""
+
+    service: Service
+    visits: Visits = field(default_factory=Visits)
+
+    def __post_init__(self) -> None:
+        loader = FileSystemLoader(HERE / "templates")
+        self._templates = Environment(
+            loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        )
+
+    def page(self, template: str, status: int = 200, **words: Any) -> Response:
+        """A page of a template."""
+        text = self._templates.get_template(f"{template}.html").render({"analyst": "", "here": "", **words})
+        # halves of characters, which UTF-8 has no bytes for, were written as escapes; a name may still hold some
+        content = text.encode("utf-8", "replace")
+        headers = {"Content-Security-Policy": POLICY}
+        return Response(content, status, media_type="text/html; charset=utf-8", headers=headers)
+
+    def trouble(self, problem: Problem, analyst: str = "") -> Response:
+        """A page on what is not to be had."""
+        word = HTTPStatus(problem.status).phrase
+        response = self.page("trouble", problem.status, analyst=analyst, word=word, said=problem.body)
+        response.headers.update(problem.headers)
+        return response
+
+    def endpoint(self, act: Act) -> Callable[[Request], Awaitable[Response]]:
+        """A route for those who are signed in."""
+
+        async def endpoint(request: Request) -> Response:
+            grant, cookie = None, ""
+            try:
+                if request.method == "POST":
+                    check_origin(request)
+                grant, cookie = await self._who(request)
+                if grant is None:
+                    begun = cookie_name(request) in request.cookies or request.url.path != "/"
+                    return self.sign_in_page(request, 401 if begun else 200)
+                self.service.check_files()
+                response = await act(self, request, grant)
+            except Problem as problem:
+                response = self.trouble(problem, grant.analyst if grant is not None else "")
+            except LedgerError as error:
+                self.service.journal.event("unavailable", error=type(error).__name__)
+                response = self.trouble(Problem(503))
+            if cookie:
+                _give(response, request, cookie)
+            return response
+
+        return endpoint
+
+    async def _who(self, request: Request) -> tuple[Grant | None, str]:
+        """Who is signed in, and the cookie that takes the place of the one that was sent. Raises Problem."""
+        visit, cookie = self.visits.find(request.cookies.get(cookie_name(request), ""))
+        if visit is None:
+            return None, ""
+        try:
+            return await self.service.door.admitted(visit.token), cookie
+        except Problem as refusal:
+            if refusal.status != 401:
+                raise
+            return None, ""
+
+    def sign_in_page(self, request: Request, status: int = 200, wrong: str = "") -> Response:
+        """The form for a token. It leads on to the page that was asked for."""
+        there = request.url.path if request.method == "GET" and request.url.path != "/sign-in" else "/"
+        ended = cookie_name(request) in request.cookies and not wrong
+        response = self.page("sign_in", status, there=there, wrong=wrong, ended=ended)
+        if status == 401:
+            response.headers["WWW-Authenticate"] = "Bearer"
+        return response
+
+
+async def sign_in(pages: Pages, request: Request) -> Response:
+    """A token for a cookie, once."""
+    if request.method == "GET":
+        return pages.sign_in_page(request)
+    try:
+        check_origin(request)
+        fields = fields_of(await body_of(request, FORM))
+        token = fields.get("token", "").strip()
+        try:
+            grant = await pages.service.door.admitted(token_hash(token))
+        except Problem as refusal:
+            if refusal.status != 401:
+                raise
+            return pages.sign_in_page(request, 401, wrong="This token does not hold: it is mistyped, or it has ended.")
+    except Problem as problem:
+        return pages.trouble(problem)
+    pages.service.journal.event("sign-in", analyst=grant.analyst)
+    pages.visits.end(request.cookies.get(cookie_name(request), ""))
+    there = fields.get("there", "/")
+    response = RedirectResponse(there if _is_page(there) else "/", 303)
+    _give(response, request, pages.visits.begin(grant.token))
+    return response
+
+
+async def sign_out(pages: Pages, request: Request) -> Response:
+    """The end of a visit."""
+    try:
+        check_origin(request)
+    except Problem as problem:
+        return pages.trouble(problem)
+    pages.visits.end(request.cookies.get(cookie_name(request), ""))
+    response = RedirectResponse("/sign-in", 303)
+    response.delete_cookie(cookie_name(request), path="/", secure=_secure(request), httponly=True, samesite="lax")
+    return response
+
+
+def check_origin(request: Request) -> None:
+    """A form is sent from a page of this very server. Raises Problem."""
+    sent, host = request.headers.getlist("origin"), request.headers.get("host", "")
+    if [each.lower() for each in sent] != [f"{request.scope['dpsql.scheme']}://{host}".lower()]:
+        raise Problem(403, detail="A page of another server asks.")
+
+
+def _is_page(path: str) -> bool:
+    """Whether a form may lead there: a path of this server."""
+    return (
+        path.startswith("/")
+        and not path.startswith("//")
+        and path.isascii()
+        and all(c.isalnum() or c in "/-_." for c in path)
+    )
+
+
+def cookie_name(request: Request) -> str:
+    port = request.headers.get("host", "").rpartition(":")[2]
+    name = f"dpsql-{port}" if port.isdecimal() else "dpsql"
+    return f"__Host-{name}" if _secure(request) else name
+
+
+def _secure(request: Request) -> bool:
+    return str(request.scope["dpsql.scheme"]) == "https"
+
+
+def _give(response: Response, request: Request, value: str) -> None:
+    response.set_cookie(
+        cookie_name(request),
+        value,
+        max_age=int(LIFE),
+        path="/",
+        secure=_secure(request),
+        httponly=True,
+        samesite="lax",
+    )

@@ -1,0 +1,44 @@
+"""An answer's table for a page: cells in words, cut where they are long, with marks that show where intervals lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dpsql.answer.html import WIDTH, marks_of
+from dpsql.remote.answers import RemoteResult
+from dpsql.schema.frozen import dataclass
+
+MOST_ROWS, LONGEST = 500, 200
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """heads and rows: of (text, whether it is a number, whether it is an interval, its marks); notes: the lines below;
+    more: rows that are not shown; cut: whether a text is."""
+
+    heads: Sequence[tuple[str, bool]]
+    rows: Sequence[Sequence[tuple[str, bool, bool, Any]]]
+    notes: Sequence[str]
+    more: int
+    cut: bool
+    width: int = WIDTH
+
+    @classmethod
+    def of(cls, result: RemoteResult) -> PageTable:
+        cells = result.in_words(most_rows=MOST_ROWS)
+        marks = {span.place: list(marks_of(span)) for span in cells.spans if len(cells.rows) > 1}
+        rows = [
+            [
+                (_short(text), right, place in cells.limits, marks[place][row] if place in marks else None)
+                for place, (text, right) in enumerate(zip(texts, cells.numeric, strict=True))
+            ]
+            for row, texts in enumerate(cells.rows)
+        ]
+        heads = [(_short(head), right) for head, right in zip(cells.heads, cells.numeric, strict=True)]
+        cut = any(len(text) > LONGEST for texts in (cells.heads, *cells.rows) for text in texts)
+        return cls(heads, rows, result.notes, cells.left_out, cut)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
