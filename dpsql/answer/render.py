@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from dpsql.answer.show import printable
 from dpsql.plan.expressions import Array, Vector
 from dpsql.release.finish import Answer
 from dpsql.release.intervals.intervals import Bounds
@@ -136,6 +135,11 @@ def _plain(vector: Vector, kind: Type) -> list[str]:
 
 def _number(value: float) -> str:
     return f"{value:z.12g}"
+
+
+def printable(text: str) -> str:
+    """The text with control characters as escapes, line ends among them: a name or a key cannot draw."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 _SHOWN: Mapping[Type, Callable[[Any], str]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpsql.answer.declared import aligned
-from dpsql.answer.show import printable
+from dpsql.answer.render import printable
 from dpsql.core.loss import show
 from dpsql.core.unit import Neighbours
 from dpsql.schema.columns import TableSchema

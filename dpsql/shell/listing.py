@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 from dpsql.answer.declared import facts_of, whose
 from dpsql.answer.html import html_table
-from dpsql.answer.render import Cells, text_table
-from dpsql.answer.show import printable
+from dpsql.answer.render import Cells, printable, text_table
 from dpsql.errors import UnknownTable, did_you_mean
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass

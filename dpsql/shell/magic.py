@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from dpsql.answer.show import printable
+from dpsql.answer.render import printable
 from dpsql.answer.travelling import Telling, Travelling
 from dpsql.core.ledger.budget import Budget
 from dpsql.errors import DPSQLError, InvalidArgument, did_you_mean

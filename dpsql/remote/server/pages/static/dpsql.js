@@ -110,12 +110,11 @@
     try {
       const response = await fetch("/words", { headers: { Accept: "application/json" } });
       if (response.ok) known = await response.json();
+      if (document.activeElement === sql) offer();
     } catch {
       known = null;
     }
   };
-  sql.addEventListener("focus", load);
-  if (document.activeElement === sql) load();
 
   const close = () => {
     list.hidden = true;
@@ -183,6 +182,8 @@
     if (list.hidden) close();
   };
 
+  sql.addEventListener("focus", load);
+  if (document.activeElement === sql) load();
   sql.addEventListener("input", offer);
   sql.addEventListener("blur", close);
   sql.addEventListener("keydown", (event) => {
