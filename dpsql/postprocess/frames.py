@@ -67,13 +67,25 @@ def array_of(kind: Type, vector: Vector) -> Any:
         return texts
     if kind is Type.REAL:
         reals = values.astype(np.float64)
-        return np.ma.masked_array(reals, mask=gone | np.isnan(reals))
+        return _masked(reals, gone | np.isnan(reals))
     if kind is Type.BOOLEAN:
-        return np.ma.masked_array(values.astype(np.bool_), mask=gone)
+        return _masked(values.astype(np.bool_), gone)
     if values.dtype == object:
         numbers = [0 if lost else int(cell) for cell, lost in zip(values.tolist(), gone.tolist(), strict=True)]
         values = np.array(numbers, dtype=np.int64)  # raises OverflowError
-    return np.ma.masked_array(values.astype(np.int64), mask=gone)
+    return _masked(values.astype(np.int64), gone)
+
+
+def _masked(values: Any, gone: Any) -> Any:
+    return np.ma.masked_array(values, mask=gone) if gone.any() else values
+
+
+def in_order(frame: Frame) -> bool:
+    """Whether the first column, of numbers, rises from row to row: then the rows are in order of all columns."""
+    kind, first = frame.types[0], frame.vectors[0]
+    if kind is Type.TEXT or first.values.dtype == object or not first.where_valid().all():
+        return False
+    return bool((first.values[1:] > first.values[:-1]).all())
 
 
 _WHOLE = tuple(
@@ -106,6 +118,9 @@ def type_of(name: str, sql_type: str) -> Type:
 
 def vector_of_cells(kind: Type, cells: Sequence[Any]) -> Vector:
     """Cells as DuckDB gives them, as a column of this type; NaN is NULL."""
+    at_once = _at_once(kind, cells)
+    if at_once is not None:
+        return at_once
     values = [None if cell is None or cell != cell else _plain(kind, cell) for cell in cells]  # noqa: PLR0124 - NaN
     valid = np.array([value is not None for value in values], dtype=bool)
     filled: list[Any] = [blank(kind) if value is None else value for value in values]
@@ -113,6 +128,19 @@ def vector_of_cells(kind: Type, cells: Sequence[Any]) -> Vector:
     column: Any = np.empty(len(filled), dtype=object if whole else DTYPES[kind])
     column[:] = filled
     return Vector(column, None if valid.all() else valid)
+
+
+def _at_once(kind: Type, cells: Sequence[Any]) -> Vector | None:
+    """Numbers that NumPy reads as they are; None of any others."""
+    if kind is Type.REAL:
+        reals = np.array(cells, dtype=np.float64)  # None is NaN
+        valid = ~np.isnan(reals)
+        return Vector(reals, None) if valid.all() else Vector(np.where(valid, reals, 0.0), valid)
+    if kind is Type.INTEGER and len(cells) and None not in cells:
+        numbers = np.array(cells)
+        if numbers.dtype == np.int64 and numbers.min() > -LARGEST - 1:
+            return Vector(numbers)
+    return None
 
 
 def _plain(kind: Type, cell: Any) -> Any:

@@ -8,14 +8,14 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpsql.errors import InternalError, NotComputed, SQLSyntaxError, UnsupportedSQL
 from dpsql.postprocess.check import OVER_ANSWERS, check
-from dpsql.postprocess.frames import SQL_TYPES, Frame, Header, array_of, type_of, vector_of_cells
+from dpsql.postprocess.frames import SQL_TYPES, Frame, Header, array_of, in_order, type_of, vector_of_cells
 from dpsql.postprocess.single import check_single
-from dpsql.postprocess.work import check_work
+from dpsql.postprocess.work import CELL, check_work
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 
@@ -93,9 +93,9 @@ def run(statement: Statement, frames: Mapping[str, Frame], params: Params | None
     given, sizes = dict(params or {}), {name.casefold(): len(frame) for name, frame in frames.items()}
 
     def of(connection: duckdb.DuckDBPyConnection) -> Frame:
-        check_work(
-            tree_of(connection, statement.sql), sizes, max((each.widest() for each in frames.values()), default=0)
-        )
+        widest = max((each.widest() for each in frames.values()), default=0)
+        if widest > CELL or any(sizes[each.name.casefold()] > each.most for each in statement.headers):
+            check_work(tree_of(connection, statement.sql), sizes, widest)  # else it passed for more, when it was bound
         for header in statement.headers:
             fill(connection, header, frames[header.name])
         with interrupted(connection, SECONDS):
@@ -148,18 +148,22 @@ _READ = {Type.DATE: "DATE '1970-01-01' + {}::INTEGER", Type.TIMESTAMP: "make_tim
 
 def fill(connection: duckdb.DuckDBPyConnection, header: Header, frame: Frame) -> None:
     """A table of the frame's rows: in order of all columns, NULL last, or in their own."""
-    connection.execute(_created(header))
     if not len(frame):
+        connection.execute(_created(header))
         return
     arrays = {
         f"c{place}": array_of(kind, vector)
         for place, ((_, kind), vector) in enumerate(zip(header.columns, frame.vectors, strict=True))
     }
-    items = [_READ.get(kind, "{}").format(f"c{place}") for place, (_, kind) in enumerate(header.columns)]
-    order = "" if header.ordered else " ORDER BY ALL"
+    items = [
+        f"CAST({_READ.get(kind, '{}').format(f'c{place}')} AS {SQL_TYPES[kind]}) AS {quoted(name)}"
+        for place, (name, kind) in enumerate(header.columns)
+    ]
+    order = "" if header.ordered or in_order(frame) else " ORDER BY ALL"
     connection.register(_HANDED, arrays)
     try:
-        connection.execute(f"INSERT INTO {quoted(header.name)} SELECT {', '.join(items)} FROM {_HANDED}{order}")
+        select = f"SELECT {', '.join(items)} FROM {_HANDED}{order}"
+        connection.execute(f"CREATE TEMP TABLE {quoted(header.name)} AS {select}")
     finally:
         connection.unregister(_HANDED)
 
@@ -191,27 +195,20 @@ _idle: dict[int, deque[duckdb.DuckDBPyConnection]] = {}
 
 
 def with_connection(work: Callable[[duckdb.DuckDBPyConnection], Made]) -> Made:
-    """Work on a connection of its own; it is kept for the next if its relations could be taken away."""
+    """Work on a connection of its own, in a transaction that is rolled back: so its relations are gone before the next.
+    The connection is kept if that could be done."""
     idle = _idle.setdefault(os.getpid(), deque(maxlen=MOST_KEPT))
     try:
         connection = idle.pop()
     except IndexError:
         connection = opened()
     try:
+        connection.execute("BEGIN TRANSACTION")
         return work(connection)
     finally:
-        if _emptied(connection):
+        with suppress(Exception):  # whatever it is, another connection takes its place
+            connection.execute("ROLLBACK")
             idle.append(connection)
-
-
-def _emptied(connection: duckdb.DuckDBPyConnection) -> bool:
-    try:
-        tables = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
-        for (name,) in tables:
-            connection.execute(f"DROP TABLE {quoted(name)}")
-    except Exception:  # noqa: BLE001 - whatever it is, another takes its place
-        return False
-    return True
 
 
 @contextmanager
