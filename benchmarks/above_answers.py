@@ -62,11 +62,13 @@ def two_releases(asked: dpsql.Session, repeats: int) -> list[dict[str, Any]]:
 
 
 def intervals(asked: dpsql.Session, repeats: int) -> list[dict[str, Any]]:
-    asked.query(SHARES_OF_STATES, epsilon=1)
+    sql = SHARES_OF_STATES
+    asked.query(sql, epsilon=1)
     rows = []
     for level in (0.95, 0.99):
         medians = side_by_side(
-            repeats, shown=lambda level=level: asked.query(SHARES_OF_STATES, epsilon=1).to_pandas(intervals=True, level=level)
+            repeats,
+            shown=lambda level=level: asked.query(SHARES_OF_STATES, epsilon=1).to_pandas(intervals=True, level=level),
         )
         rows.append({"level": str(level), **medians})
     return rows

@@ -27,6 +27,7 @@ from dpsql.plan.domains import cells_of
 from dpsql.release.release import Release
 from dpsql.schema.columns import Key
 from dpsql.schema.frozen import dataclass
+from dpsql.session.prepare import Prepared
 from dpsql.session.run import finished, run
 from dpsql.session.session import Session
 
@@ -85,9 +86,8 @@ def insecure_draws(session: Session, sql: str, runs: int, **terms: Any) -> pd.Da
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
         raise InvalidArgument(f"runs must be a whole number from 1 on, got {as_written(runs)}.")
     release = _one_release(session, sql, terms)
-    answers = [
-        finished(release, run(release, session._stores, session._engine, paid=False), "").df for _ in range(runs)
-    ]
+    one = Prepared(release, explain_only=False)
+    answers = [finished(one, run(release, session._stores, session._engine, paid=False), "").df for _ in range(runs)]
     return pd.concat(answers, keys=range(runs), names=["run", "row"])
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from dpsql.answer.computed import ComputedResult
 from dpsql.answer.explain import Explanation
 from dpsql.answer.result import Result, checked_level
 from dpsql.core.cost import FREE, Cost
@@ -68,21 +68,12 @@ class ProgramExplanation(Explanation):
     __repr__ = __str__
 
 
-class Intervals(Protocol):
-    """How far values that SQL has computed may be off."""
-
-    def bounds(self, level: float) -> tuple[dict[str, Bounds], frozenset[str]]:
-        """Intervals by column, and which of them are of noise that was drawn anew."""
-
-
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
-class ProgramResult(Result):
+class ProgramResult(ComputedResult):
     """The answer of SQL over releases. `answers` are those of the releases, with their intervals."""
 
     answers: tuple[Result, ...] = ()
     program: ProgramExplanation | None = None
-    above: Intervals | None = None
-    """What knows the intervals of what SQL has computed."""
 
     @property
     def loss(self) -> Cost:
@@ -105,26 +96,10 @@ class ProgramResult(Result):
         assert self.program is not None  # set by whoever makes one
         return self.program
 
-    @cached_property
-    def _kept(self) -> dict[float, tuple[dict[str, Bounds], frozenset[str]]]:
-        return {}
-
-    def _intervals(self, level: float) -> tuple[dict[str, Bounds], frozenset[str]]:
-        """Found when they are first looked at."""
-        if self.above is None:
-            return {}, frozenset()
-        if level not in self._kept:
-            self._kept[level] = self.above.bounds(level)
-        return self._kept[level]
-
     def _bounds(self, level: float, *, simultaneous: bool = False, first: int | None = None) -> dict[str, Bounds]:
         """The intervals by output. Those that hold at once are of one release each: here there are none."""
         bounds, _ = self._intervals(checked_level(level))
         return {} if simultaneous else {name: (low[:first], high[:first]) for name, (low, high) in bounds.items()}
-
-    def redrawn(self, level: float) -> frozenset[str]:
-        """The columns whose intervals are of noise that was drawn anew."""
-        return self._intervals(level)[1]
 
     @property
     def notes(self) -> tuple[str, ...]:

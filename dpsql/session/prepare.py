@@ -34,7 +34,7 @@ from dpsql.sql.catalog import Catalog
 from dpsql.sql.parameters import Params, params_of
 
 if TYPE_CHECKING:
-    from dpsql.plan.program import Step
+    from dpsql.plan.program import Program, Step
     from dpsql.session.program import PreparedProgram
     from dpsql.sql.bind import Bound
 
@@ -160,6 +160,8 @@ class Prepared:
 
     release: Release
     explain_only: bool
+    program: Program | None = None
+    """SELECTs over its answer once more, as SQL over one release, which tells how far what they compute may be off."""
 
     @property
     def releases(self) -> tuple[Release, ...]:
@@ -232,9 +234,8 @@ def _prepared(
                 mechanism=law,
             )
 
-        goal = terms.goal_with(of_text)
-        release = release_for() if goal is None else _within(goal, terms, bound, release_for, mechanism)
-        return Prepared(release, explain_only)
+        release = _released(terms.goal_with(of_text), terms, bound, release_for, mechanism)
+        return Prepared(release, explain_only, _above(release, sql, catalog, given))
     except DPSQLError:
         raise
     except RecursionError:
@@ -245,6 +246,24 @@ def _prepared(
         f"no plan could be made ({failed}). Nothing was read of people's rows and nothing was charged.",
         hint="This is a fault of dpsql, not of the query. Please report it.",
     )
+
+
+def _released(
+    goal: Goal | None, terms: Terms, bound: Bound, release_for: Callable[..., Release], mechanism: str
+) -> Release:
+    if goal is None:
+        return release_for()
+    from dpsql.session.within import within  # most questions say what they cost
+
+    return within(goal, terms, bound, release_for, mechanism)
+
+
+def _above(release: Release, sql: str, catalog: Catalog, given: Params) -> Program | None:
+    if not release.query.stages:
+        return None
+    from dpsql.session.program_above import program_above  # most questions have no SELECT over an answer
+
+    return program_above(release, sql, catalog, given)
 
 
 _OF_THE_TEXT = (SQLSyntaxError, TypeMismatch, InvalidParameter)
@@ -295,27 +314,6 @@ def _several(
         raise InvalidPrivacyParameter("an error is asked of a query of one step, and this one has several.")
     prepared = prepared_program(program, release_for, terms.allowance, catalog.public)
     return replace(prepared, explain_only=explain_only)
-
-
-def _within(
-    goal: Goal, terms: Terms, bound: Bound, release_for: Callable[[Allowance, str], Release], mechanism: str
-) -> Release:
-    """The release that reaches a goal at the least epsilon, which must not be more than is allowed. Its widths have to
-    fall as epsilon grows, as those of Laplace and Gaussian noise do."""
-    from dpsql.release.goal import LAWS, reached  # most questions say what they cost
-
-    asked, delta = terms.said(bound.options)
-    laws = (LAWS if delta else LAWS[:1]) if mechanism == "auto" else (mechanism,)
-    release = reached(bound.query, lambda epsilon, law: release_for(terms.paying(epsilon, delta), law), goal, laws)
-    release = replace(release, goal=goal)
-    caps = (terms.epsilon, terms.max_epsilon, asked)
-    cap = min((each for each in caps if each is not None), default=None)
-    if cap is not None and release.allowed.pure > cap:
-        raise InvalidPrivacyParameter(
-            f"an answer {goal} costs epsilon {show(release.allowed.pure)}, and {show(cap)} is allowed.",
-            hint="Ask for a larger error, or allow more.",
-        )
-    return release
 
 
 def _typed(params: Params) -> tuple[object, ...]:

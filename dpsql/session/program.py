@@ -8,12 +8,13 @@ which are all that it is handed: post-processing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from dpsql.answer.computed import StagedResult
 from dpsql.answer.program import ProgramExplanation, ProgramResult
 from dpsql.answer.result import Result, result_of
 from dpsql.core.cost import FREE, Cost
@@ -162,6 +163,20 @@ def _values(program: Program) -> dict[str, Any]:
         else shown[literal.type](literal.value)  # type: ignore[arg-type]
         for name, literal in program.parameters
     }
+
+
+def with_intervals(
+    result: Result, settled: Release, released: Released, program: Program, public: PublicValues | None
+) -> StagedResult:
+    """The answer of SELECTs over one release, with what knows how far what they have computed may be off."""
+    (step,) = program.steps
+    plain = replace(settled, query=replace(settled.query, stages=()))
+    drawn = Drawn(step, result_of(plain, released, ""), frame_of(step, plain, released))
+    answer = result._answer
+    rows = Frame(answer.names, answer.types, answer.vectors)
+    above = Above(program, (drawn,), _public_frames(program, public), _values(program), rows)
+    shown = {each.name: getattr(result, each.name) for each in fields(result)}
+    return StagedResult(**shown, above=above)
 
 
 def _noisy(program: Program, names: Sequence[str]) -> frozenset[str]:

@@ -16,7 +16,6 @@ from dpsql.executors.base import Engine, Store, checked_word, engine_for
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.executors.resources import Resources
-from dpsql.release.release import Release
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
 from dpsql.session.described import described
@@ -91,7 +90,7 @@ def query(
         from dpsql.answer.explain import Explanation  # most questions want no explanation
 
         return cast("Result", Explanation(prepared.release))
-    return _answered(prepared.release, opened)
+    return _answered(prepared, opened)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +114,12 @@ def _opened(data: Any, words: Mapping[str, Any], engine: str, resources: Resourc
     return _Opened(Catalog(tables, any_name=not isinstance(data, Mapping), public=public), stores, runs)
 
 
-def _answered(release: Release, opened: _Opened) -> Result:
+def _answered(prepared: Prepared, opened: _Opened) -> Result:
+    release = prepared.release
     footer = f"spent {release.price} (calls add up; dpsql.Session keeps count)"
     notes = units_that_may_be_missing(opened.catalog.tables.values())
-    return finished(release, run(release, opened.stores, opened.engine), footer, notes=notes)
+    released = run(release, opened.stores, opened.engine)
+    return finished(prepared, released, footer, notes=notes, public=opened.catalog.public)
 
 
 def _of_program(prepared: PreparedProgram, opened: _Opened) -> Result:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from dpsql.answer.result import Result, result_of
 from dpsql.core.samplers import fresh_key
@@ -13,6 +14,10 @@ from dpsql.executors.resources import NotEnoughMemory, remedy
 from dpsql.release.release import Release, Released
 from dpsql.session.public_tables import public_stores
 from dpsql.session.trial import tried
+
+if TYPE_CHECKING:
+    from dpsql.session.prepare import Prepared
+    from dpsql.sql.catalog import PublicValues
 
 
 def check_engine(release: Release, engine: Engine) -> None:
@@ -62,7 +67,20 @@ def run(release: Release, stores: Mapping[str, Store], engine: Engine, *, paid: 
 
 
 def finished(
-    release: Release, released: Released, footer: str, *, notes: tuple[str, ...] = (), replayed: bool = False
+    prepared: Prepared,
+    released: Released,
+    footer: str,
+    *,
+    notes: tuple[str, ...] = (),
+    replayed: bool = False,
+    public: PublicValues | None = None,
 ) -> Result:
-    """The Result of released values: what the query does with them, and the words below the table."""
-    return result_of(release.settled(released.bounds), released, footer, notes=notes, replayed=replayed)
+    """The Result of released values: what the query does with them, and the words below the table. public: the rows of
+    public tables, which what is known of the noise may be told with."""
+    settled = prepared.release.settled(released.bounds)
+    result = result_of(settled, released, footer, notes=notes, replayed=replayed)
+    if prepared.program is None:
+        return result
+    from dpsql.session.program import with_intervals  # most questions have no SELECT over an answer
+
+    return with_intervals(result, settled, released, prepared.program, public)

@@ -174,10 +174,11 @@ class Session(ProgramQuestions):
                 released, replayed, notes = self._drawn(
                     release, str.__str__(sql), question, fresh=fresh, plain=not params
                 )
-        if replayed:
-            return finished(release, released, self._footer(release, "answered before: spent nothing"), replayed=True)
-        notes, self._unsaid = (*self._unsaid, *notes), ()
-        return finished(release, released, self._footer(release, f"spent {release.price}"), notes=notes)
+        spent = "answered before: spent nothing" if replayed else f"spent {release.price}"
+        if not replayed:
+            notes, self._unsaid = (*self._unsaid, *notes), ()
+        footer, public = self._footer(release, spent), self._catalog.public
+        return finished(prepared, released, footer, notes=notes, replayed=replayed, public=public)
 
     @property
     def budget(self) -> Budget:

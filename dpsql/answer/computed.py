@@ -1,0 +1,67 @@
+"""Answers whose rows SQL has computed of released values, and how far these may be off."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Protocol
+
+from dpsql.answer.result import Result, checked_level
+from dpsql.answer.warnings import without_interval
+from dpsql.release.intervals.intervals import Bounds
+
+DRAWN_ANEW = "~: by noise drawn anew around what was released"
+
+
+class Intervals(Protocol):
+    """How far values that SQL has computed may be off."""
+
+    def bounds(self, level: float) -> tuple[dict[str, Bounds], frozenset[str]]:
+        """Intervals by column, and which of them are of noise that was drawn anew."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class ComputedResult(Result):
+    """An answer with something that knows the intervals of what SQL has computed."""
+
+    above: Intervals | None = None
+
+    @cached_property
+    def _kept(self) -> dict[float, tuple[dict[str, Bounds], frozenset[str]]]:
+        return {}
+
+    def _intervals(self, level: float) -> tuple[dict[str, Bounds], frozenset[str]]:
+        """Found when they are first looked at."""
+        if self.above is None:
+            return {}, frozenset()
+        if level not in self._kept:
+            self._kept[level] = self.above.bounds(level)
+        return self._kept[level]
+
+    def redrawn(self, level: float) -> frozenset[str]:
+        """The columns whose intervals are of noise that was drawn anew."""
+        return self._intervals(level)[1]
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class StagedResult(ComputedResult):
+    """The answer of SELECTs over the answer of one release, which ran here. What passes a released value on has that
+    value's own interval, given that its row was chosen; for the rest `above` is asked."""
+
+    def _bounds(self, level: float, *, simultaneous: bool = False, first: int | None = None) -> dict[str, Bounds]:
+        own = super()._bounds(level, simultaneous=simultaneous, first=first)
+        more = {} if simultaneous else self._intervals(checked_level(level))[0]
+        return own | {name: (low[:first], high[:first]) for name, (low, high) in more.items() if name not in own}
+
+    def redrawn(self, level: float) -> frozenset[str]:
+        """The columns whose intervals are of noise that was drawn anew."""
+        return super().redrawn(level) - super()._bounds(level).keys()
+
+    def _silent(self) -> Iterator[str]:
+        if self.redrawn(0.95):
+            yield DRAWN_ANEW
+        bounds = self._bounds(0.95)
+        names = [name for name in without_interval(self._release, self._answer) if name not in bounds]
+        if names:
+            yield f"{', '.join(names)}: computed of noisy values; no interval of the noise is known"
