@@ -27,7 +27,7 @@ def on_page_markdown(markdown: str, **_page: Any) -> str:
 
 GROUPS = {
     "Tutorial": ("tutorial.md",),
-    "Asking": ("shell.md", "notebook.md", "results.md", "sql.md"),
+    "Asking": ("shell.md", "notebook.md", "results.md", "sql.md", "cookbook.md"),
     "Owning": ("owners", "units.md", "text-files.md", "engines.md", "accounting.md"),
     "Privacy": ("privacy",),
     "Accuracy": ("accuracy", "k-norm.md"),

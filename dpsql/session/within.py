@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from fractions import Fraction
+from typing import TYPE_CHECKING, Protocol
 
 from dpsql.core.goal import Goal
 from dpsql.core.loss import Allowance, show
@@ -13,8 +14,26 @@ from dpsql.release.goal import LAWS, reached
 from dpsql.release.release import Release
 
 if TYPE_CHECKING:
-    from dpsql.session.prepare import Terms
+    from dpsql.plan.options import Options
     from dpsql.sql.bind import Bound
+
+
+class Terms(Protocol):
+    """What a query may cost."""
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """The call's word."""
+
+    @property
+    def max_epsilon(self) -> Fraction | None:
+        """The owner's limit."""
+
+    def said(self, options: Options | None) -> tuple[Fraction | None, Fraction]:
+        """The text's epsilon, and what one query may spend of delta."""
+
+    def paying(self, epsilon: Fraction, delta: Fraction) -> Allowance:
+        """This pair."""
 
 
 def within(

@@ -128,10 +128,10 @@ COUNTS = "(SELECT k, COUNT(*) AS n, AVG(r) AS a FROM t GROUP BY k) AS c"
     ("sql", "names"),
     [
         (f"SELECT MAX(n) AS m FROM {COUNTS}", ["m"]),
-        (f"SELECT MIN(a) AS m, SUM(n) AS s, COUNT(*) AS c, MAX(k) AS k FROM {COUNTS}", ["m", "s"]),
+        (f"SELECT MIN(a) AS m, SUM(n) AS s, COUNT(*) AS c, MAX(k) AS k FROM {COUNTS}", ["m"]),
         (f"SELECT COUNT(*) AS c, MAX(k) AS m FROM {COUNTS} WHERE n > 20", ["c", "m"]),
         (f"SELECT m + 1 AS p FROM (SELECT MAX(n) AS m FROM {COUNTS}) AS d", ["p"]),
-        (f"SELECT k, n, k + 1 AS p, n + 1 AS q FROM {COUNTS}", ["q"]),
+        (f"SELECT k, n, k + 1 AS p, n + 1 AS q FROM {COUNTS}", []),
         (f"SELECT n, COUNT(*) AS c FROM {COUNTS} GROUP BY n", ["n"]),
         ("SELECT REGR_R2(r, x) AS f, COUNT(*) AS n, LN(COUNT(*)) AS l FROM t", ["f"]),
         ("SELECT COUNT(*) AS n, DP_INTERVAL_LOW(COUNT(*)) AS l, MEDIAN(r) AS m FROM t", []),
