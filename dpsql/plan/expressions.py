@@ -115,7 +115,7 @@ class Function:
         """The call in DuckDB's SQL, of arguments already written out; NaN is NULL after every node."""
         template = self.sql if isinstance(self.sql, str) else self.sql(kinds, result)
         text = template.format(*args, args=", ".join(args), rest=", ".join(args[1:]))
-        return f"NULLIF({text}, CAST('NaN' AS DOUBLE))" if result is Type.REAL else f"({text})"
+        return f"NULLIF({text}, TRY_CAST('NaN' AS DOUBLE))" if result is Type.REAL else f"({text})"
 
     def __repr__(self) -> str:
         return self.name

@@ -39,9 +39,6 @@ class EmptyTable:
     def identity(self, name: str) -> str:
         return self._named(f"unit {name}", "VARCHAR")
 
-    def alone(self, name: str) -> bool:  # noqa: ARG002
-        return False
-
     def kind(self, name: str) -> Type:  # noqa: ARG002
         return Type.TEXT
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import copysign, isfinite
 
 from dpsql.executors.sql.dialect import Lacking
 from dpsql.plan.expressions import Call, Literal
@@ -36,7 +37,12 @@ class DuckDBDialect:
         return _TYPES[kind]
 
     def literal(self, value: Key, kind: Type) -> str:
-        return f"CAST({_bare(value, kind)} AS {_TYPES[kind]})"
+        """Of no cast that might fail, though this one never does: the engine asks conditions with such a cast of the
+        rows of a join, not of the rows below it."""
+        if kind is Type.REAL and value is not None and is_plain(float(value)):
+            return f"({float(value)!r}{'' if 'e' in repr(float(value)) else 'e0'})"
+        word = "TRY_CAST" if value is not None and (kind.temporal or kind is Type.REAL) else "CAST"
+        return f"{word}({_bare(value, kind)} AS {_TYPES[kind]})"
 
     def call(self, call: Call, args: list[str]) -> str:
         """An integer among the arguments is bare: digits of a DECIMAL have to be. It is of 32 bits, and so may the
@@ -104,6 +110,11 @@ class DuckDBDialect:
 
     def greatest_below(self, rows: str, edges: str, value: str, edge: str) -> str:
         return f"{rows} ASOF LEFT JOIN {edges} ON {value} > {edge}"
+
+
+def is_plain(value: float) -> bool:
+    """Whether digits say a double, to the last bit: not the infinite ones, and of two zeros the one."""
+    return isfinite(value) and (value != 0 or copysign(1, value) > 0)
 
 
 def _is_integer(expr: object) -> bool:

@@ -16,13 +16,14 @@ from dpsql.executors.duckdb.dialect import DUCKDB_SQL, DuckDBDialect
 from dpsql.executors.duckdb.files import FileStore, FileTable, reach
 from dpsql.executors.duckdb.instance import folder_in, lock, opened
 from dpsql.executors.duckdb.passes import passes
+from dpsql.executors.duckdb.seen_in_files import seen_in
 from dpsql.executors.duckdb.tables import FrameStore, FrameTable
-from dpsql.executors.duckdb.unique_keys import unique_keys
 from dpsql.executors.resources import ITSELF, NotEnoughMemory, Resources
 from dpsql.executors.sql.answer import exact_answer
 from dpsql.executors.sql.answers import Answer
 from dpsql.executors.sql.compile import compile_plan
 from dpsql.executors.sql.scans import tables_read
+from dpsql.executors.sql.seen import NOTHING
 from dpsql.executors.sql.statement import Section, Statement
 from dpsql.plan.domains import vector_of
 from dpsql.schema.columns import Key, Type
@@ -92,13 +93,13 @@ class DuckDBExecutor:
             number = passes(connection, plan, list(stores.values()), 1 if early else TIMES_AGAIN)
             files = [(name, store) for name, store in stores.items() if isinstance(store, FileStore)]
             stamped = {name: (store, at, stamps[at]) for at, (name, store) in enumerate(files)}
-            unique = unique_keys(connection, plan, stamped, number) if early else ()
+            seen = seen_in(connection, plan, stores, stamped, number) if early else NOTHING
             for place in range(number):
                 tables = {
-                    name: FrameTable(store, at) if isinstance(store, FrameStore) else FileTable(store, at, unique)
+                    name: FrameTable(store, at) if isinstance(store, FrameStore) else FileTable(store, at)
                     for at, (name, store) in enumerate(stores.items())
                 }
-                statement = compile_plan(plan, key, DuckDBDialect(place, number), tables, early=early)
+                statement = compile_plan(plan, key, DuckDBDialect(place, number), tables, seen, early=early)
                 answers.append(_answer(connection, plan, statement, tables))
                 sections = statement.sections
         return sections, answers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,8 +116,8 @@ class FileStore:
         self.source = source
         self.schema = schema
         self.pool = Pool()
-        self.unique: dict[tuple[str, object], bool] = {}
-        """Whether each cell of a column, of files with these stamps, was the only one of its value."""
+        self.seen: dict[tuple[str, object], int] = {}
+        """What was seen of its rows, for files with these stamps."""
         for column in schema.columns:
             if cell_text(column.name, column.storage, column.type) is None:
                 raise InvalidSchema(
@@ -136,10 +135,9 @@ class FileTable:
 
     enforced = False
 
-    def __init__(self, store: FileStore, number: int, unique: Collection[str] = ()) -> None:
+    def __init__(self, store: FileStore, number: int) -> None:
         self.store = store
         self.number = number
-        self.unique = unique
         self.name = f"stored{number}"
         self._prefix = f"f{number}_"
         self._columns: dict[str, str] = {}
@@ -155,9 +153,6 @@ class FileTable:
     def identity(self, name: str) -> str:
         column = self.store.schema.by_name[name.casefold()]
         return self._named(identity_text(column.name, column.storage, column.type), "u")
-
-    def alone(self, name: str) -> bool:
-        return f"{self.store.schema.name}.{name}".casefold() in self.unique
 
     def kind(self, name: str) -> Type:
         return self.store.schema.by_name[name.casefold()].type
@@ -237,7 +232,7 @@ def _integer(text: str, kind: str) -> str | None:
 
 def _real(text: str, kind: str) -> str | None:
     if kind in _DOUBLES:
-        return f"NULLIF(CAST({text} AS DOUBLE), CAST('NaN' AS DOUBLE))"
+        return f"NULLIF(CAST({text} AS DOUBLE), TRY_CAST('NaN' AS DOUBLE))"
     return f"CAST({text} AS DOUBLE)" if kind in _WHOLE | _WIDE | {"DECIMAL", "BOOLEAN"} else None
 
 

@@ -30,6 +30,7 @@ class FrameStore:
         self._source = source
         self.pool = Pool()
         self._cells: dict[str, dict[str, Any]] = {}
+        self._alike: dict[str, int] = {}
 
     @property
     def source(self) -> pd.DataFrame | Brought:
@@ -40,6 +41,15 @@ class FrameStore:
         if column.name not in self._cells:
             self._cells[column.name] = self._typed(column)
         return self._cells[column.name]
+
+    def most_alike(self, name: str) -> int:
+        """How many rows have one cell of a column at most, NULL apart."""
+        if name not in self._alike:
+            arrays = self.typed(self.schema.by_name[name.casefold()])
+            cells = pd.Series(arrays["cells"])
+            present = cells[arrays["valid"]] if "valid" in arrays else cells
+            self._alike[name] = int(present.value_counts().max()) if present.notna().any() else 0
+        return self._alike[name]
 
     def _typed(self, column: ColumnSchema) -> dict[str, Any]:
         rows = self.columns.rows
@@ -141,9 +151,6 @@ class FrameTable:
     def identity(self, name: str) -> str:
         ident = self._identities.setdefault(name, f"{self._prefix}i{len(self._identities)}")
         return f"{ident}u"
-
-    def alone(self, name: str) -> bool:  # noqa: ARG002
-        return False
 
     def kind(self, name: str) -> Type:
         return self.schema.by_name[name.casefold()].type

@@ -108,9 +108,6 @@ class SparkTable:
             self._whole.append(is_whole_identity(stored, column.type))
         return self._named(f"{text} u", "u")
 
-    def alone(self, name: str) -> bool:  # noqa: ARG002
-        return False
-
     def kind(self, name: str) -> Type:
         return self.store.schema.by_name[name.casefold()].type
 
@@ -169,9 +166,6 @@ class BroughtTable:
 
     def identity(self, name: str) -> str:
         return self._identities.setdefault(name, f"{self._prefix}i{len(self._identities)}u")
-
-    def alone(self, name: str) -> bool:  # noqa: ARG002
-        return False
 
     def kind(self, name: str) -> Type:
         return self.store.schema.by_name[name.casefold()].type

@@ -21,6 +21,7 @@ from dpsql.executors.sql.limits import Contributing, kept_rows
 from dpsql.executors.sql.readings import Lists
 from dpsql.executors.sql.rows import Names, Rows, Writer
 from dpsql.executors.sql.sections import SectionWriter, sections_of
+from dpsql.executors.sql.seen import NOTHING, Seen
 from dpsql.executors.sql.sources import Sources, read_columns
 from dpsql.executors.sql.statement import Section, Statement, below_one_another
 from dpsql.executors.sql.sums import Sums, with_moments
@@ -28,18 +29,31 @@ from dpsql.plan.nodes import Filter, Scan, nodes_of
 
 
 def compile_plan(
-    plan: ExactPlan, key: bytes, dialect: Dialect, tables: Mapping[str, StoredTable], *, early: bool = False
+    plan: ExactPlan,
+    key: bytes,
+    dialect: Dialect,
+    tables: Mapping[str, StoredTable],
+    seen: Seen = NOTHING,
+    *,
+    early: bool = False,
 ) -> Statement:
     """The statement of a plan over stored tables, by folded name. early: whether rows may be grouped by stored cells
     first, which is quicker, and takes memory for each different cell. Raises Lacking."""
     hash_key = HashKey.of(key)
-    by_cells = _Compiler(plan, hash_key, dialect, tables, shifted=early).early_statement() if early else None
-    return by_cells or _Compiler(plan, hash_key, dialect, tables, shifted=early).statement()
+    by_cells = _Compiler(plan, hash_key, dialect, tables, seen, shifted=early).early_statement() if early else None
+    return by_cells or _Compiler(plan, hash_key, dialect, tables, seen, shifted=early).statement()
 
 
 class _Compiler:
     def __init__(
-        self, plan: ExactPlan, key: HashKey, dialect: Dialect, tables: Mapping[str, StoredTable], *, shifted: bool
+        self,
+        plan: ExactPlan,
+        key: HashKey,
+        dialect: Dialect,
+        tables: Mapping[str, StoredTable],
+        seen: Seen,
+        *,
+        shifted: bool,
     ) -> None:
         self.plan = plan
         self.shifted = shifted
@@ -53,7 +67,7 @@ class _Compiler:
         limited = plan.limits is not None or plan.groups is not None or any(map(of_units, plan.parts))
         units = limited or any(not isinstance(node, Scan | Filter) for node in nodes_of(plan.source))
         read = read_columns(plan.source, above)
-        self.sources = Sources(dialect, self.names, tables, read, units=units)
+        self.sources = Sources(dialect, self.names, tables, read, seen, units=units)
 
     def early_statement(self) -> Statement | None:
         """The statement that groups rows by stored cells first; None where that is not to be done."""

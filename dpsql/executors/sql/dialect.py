@@ -99,9 +99,6 @@ class StoredTable(Protocol):
     def identity(self, name: str) -> str:
         """What tells privacy units, and keys that lead to them, apart: a value for each stored one."""
 
-    def alone(self, name: str) -> bool:
-        """Whether each cell of a column that is not NULL is known to be the only one of its value."""
-
     def kind(self, name: str) -> Type:
         """The declared type of a column."""
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from dpsql.core.exact import ExactPlan
 from dpsql.executors.sql.dialect import StoredTable
 from dpsql.executors.sql.rows import Name, Rows, Writer
+from dpsql.executors.sql.seen import NOTHING, Seen
 from dpsql.plan.nodes import Scan, scans_of
 from dpsql.schema.calendar import DAYS, MICROSECONDS
 from dpsql.schema.columns import ColumnSchema, Key, TableSchema, Type
@@ -28,13 +29,22 @@ class Scans:
     units: whether rows that are units of themselves are numbered."""
 
     def __init__(
-        self, writer: Writer, tables: Mapping[str, StoredTable], read: frozenset[Name], *, units: bool
+        self,
+        writer: Writer,
+        tables: Mapping[str, StoredTable],
+        read: frozenset[Name],
+        seen: Seen = NOTHING,
+        *,
+        units: bool,
     ) -> None:
         self.writer = writer
         self.dialect, self.names = writer.dialect, writer.names
         self.tables = tables
         self.read = read
         self.units = units
+        self.seen = seen
+        self.bare: set[int] = set()
+        """Scans whose rows are not led to their units, by their identity: those that they are joined to are."""
 
     def rows(self, scan: Scan) -> Rows:
         """The rows of a scan."""
@@ -43,7 +53,7 @@ class Scans:
         named = {(scan.name, column.name): self.names.fresh("c") for column in wanted}
         first = [(named[scan.name, column.name], stored.cell(column)) for column in wanted]
         unit, kind, unit_text, source = None, None, "", stored.rows()
-        if self._needs_unit(scan.table):
+        if self._needs_unit(scan.table) and id(scan) not in self.bare:
             unit = self.names.fresh("u")
             kind, unit_text, source = self._unit(scan.table, stored)
             first.append((unit, unit_text))
@@ -79,7 +89,7 @@ class Scans:
         keyed = self.writer.select(f"{there.identity(steps[0].key)} AS {key}, {unit} AS {whose}", source)
         # Where a key is not unique, though it is declared to be, it leads to the least unit.
         present = f" WHERE {key} IS NOT NULL AND {whose} IS NOT NULL"
-        if there.alone(steps[0].key):
+        if self.seen.alone(steps[0].table, steps[0].key):
             least = self.writer.select("*", keyed, present)
         else:
             least = self.writer.select(f"{key}, MIN({whose}) AS {whose}", keyed, f"{present} GROUP BY {key}")

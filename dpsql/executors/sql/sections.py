@@ -15,11 +15,13 @@ from dpsql.schema.frozen import dataclass
 
 
 def sections_of(plan: ExactPlan) -> tuple[Section, ...]:
-    """Parts of rows come first; what is the same in all groups has a section for each part."""
+    """Parts of rows come first, then parts of units: the first section has each group once, for whoever has a row in a
+    group is counted in both. What is the same in all groups has a section for each part."""
     of_rows = tuple(place for place, part in enumerate(plan.parts) if not of_units(part))
     of_all = tuple(place for place, part in enumerate(plan.parts) if isinstance(part, AllUnits))
     of_unit = tuple(place for place, part in enumerate(plan.parts) if of_units(part) and place not in of_all)
-    sections = [Section(of_rows), *([Section(of_unit)] if of_unit else [])]
+    sections = [Section(of_rows)] if of_rows or not of_unit else []
+    sections += [Section(of_unit)] if of_unit else []
     sections += [Section((place,), of_all=True) for place in of_all]
     return (*sections, *(Section(grid=number) for number in range(len(plan.grids))))
 

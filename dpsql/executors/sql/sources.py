@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import singledispatchmethod
+from math import prod
 
+from dpsql.executors.pandas import large_units
 from dpsql.executors.pandas.database import fan_outs_above
 from dpsql.executors.pandas.pairing import most_pairs
 from dpsql.executors.sql.asked_rows import Asked, asked
@@ -15,6 +17,7 @@ from dpsql.executors.sql.dialect import Dialect, Lacking, StoredTable
 from dpsql.executors.sql.inner_aggregates import aggregate_text
 from dpsql.executors.sql.rows import Name, Names, Rows, Writer
 from dpsql.executors.sql.scans import Scans
+from dpsql.executors.sql.seen import NOTHING, Seen, is_lookup, most_of_unit, one_unit, scan_below, steps_of
 from dpsql.executors.sql.whole_rows import WholeRows, joins_of_whole_units
 from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Expr, columns, conjuncts
@@ -26,12 +29,20 @@ class Sources:
     """Writes sources over stored tables, found by folded name. `read`: the columns of the plan that anything reads."""
 
     def __init__(
-        self, dialect: Dialect, names: Names, tables: Mapping[str, StoredTable], read: frozenset[Name], *, units: bool
+        self,
+        dialect: Dialect,
+        names: Names,
+        tables: Mapping[str, StoredTable],
+        read: frozenset[Name],
+        seen: Seen = NOTHING,
+        *,
+        units: bool,
     ) -> None:
         self.dialect = dialect
         self.names = names
         self.writer = Writer(dialect, names)
-        self.scans = Scans(self.writer, tables, read, units=units)
+        self.seen = seen
+        self.scans = Scans(self.writer, tables, read, seen, units=units)
         self.fan_outs: Mapping[int, int] = {}
         self.named: dict[str, str] = {}
         """Table expressions that are read twice, by name, each over those before it."""
@@ -94,8 +105,9 @@ class Sources:
 
     @_made.register
     def _(self, node: Join) -> Rows:
-        left = self.writer.ready(self.rows(node.left), [one for one, _ in node.keys])
-        right = self.writer.ready(self.rows(node.right), [other for _, other in node.keys])
+        bare = self._bare(node, [node.right] if node.outer else [node.left, node.right])
+        left = self.writer.ready(self._side(node.left, bare), [one for one, _ in node.keys])
+        right = self.writer.ready(self._side(node.right, bare), [other for _, other in node.keys])
         both = left.unit is not None and right.unit is not None
         pairs = [self._equal(pair, left, right) for pair in node.keys]
         left, right = self._bounded_sides(node, left, right, pairs)
@@ -113,15 +125,43 @@ class Sources:
         text = f"{left.text} {word} {right_text} ON {' AND '.join(conditions) or 'TRUE'}"
         listed = self.dialect.all_but([f"{right.unit}"]) if both else "*"
         bounded = {**left.bounded, **right.bounded}
-        return Rows(self.writer.select(listed, text), columns, left.unit, left.unit_kind, bounded=bounded)
+        whose = right if bare is node.left else left
+        return Rows(self.writer.select(listed, text), columns, whose.unit, whose.unit_kind, bounded=bounded)
+
+    def _bare(self, node: Join | Mark, sides: Sequence[Source]) -> Source | None:
+        """Which of some sides, if any, need not be led to its unit: it is that of the rows that it meets."""
+        left, right = (node.left, node.right) if isinstance(node, Join) else (node.input, node.inner)
+        pairs_count = isinstance(node, Join) and not is_lookup(node)
+        pairs_count = pairs_count or (isinstance(node, Mark) and node.condition is not None)
+        if (pairs_count and not self._are_few(node)) or not one_unit(node.keys, left, right, self.seen):
+            return None
+        return max(sides, key=steps_of, default=None) if any(map(steps_of, sides)) else None
+
+    def _side(self, source: Source, bare: Source | None) -> Rows:
+        scan = scan_below(source)
+        if source is not bare or scan is None:
+            return self.rows(source)
+        self.scans.bare.add(id(scan))
+        rows = self.rows(source)
+        self.scans.bare.discard(id(scan))
+        return rows
+
+    def _are_few(self, node: Join | Mark) -> bool:
+        """Whether no unit is known to make more pairs than one may."""
+        most = most_pairs(self.fan_outs.get(id(node), 1))
+        if isinstance(node, Join):
+            most, pairs = min(most, large_units.MOST_WHOLE), most_of_unit(node, self.seen)
+            return pairs is not None and pairs <= most
+        sides = [most_of_unit(each, self.seen) for each in (node.input, node.inner)]
+        return None not in sides and prod(each or 0 for each in sides) <= most
 
     def _bounded_sides(
         self, node: Join, left: Rows, right: Rows, pairs: Sequence[tuple[str, str]]
     ) -> tuple[Rows, Rows]:
         """The sides of a join, without units that would make too many pairs."""
-        if left.unit is None:
+        if left.unit is None or self._are_few(node):
             return left, right
-        if right.unit is not None and not (node.matches == 1 and node.keys):
+        if right.unit is not None and not is_lookup(node):
             left, right = self._without_heavy_units(node, left, right, pairs)
         return self.whole.counted(left, right, pairs) if id(node) in self.whole.joins else (left, right)
 
@@ -200,9 +240,11 @@ class Sources:
 
     def _beside(self, node: Mark, rows: Rows) -> tuple[Rows, Rows, list[tuple[str, str]]]:
         """The rows that are marked, those that they are marked by, and which columns of both are equal."""
-        inner = self.writer.ready(self.rows(node.inner), [other for _, other in node.keys])
+        inner = self._side(node.inner, self._bare(node, [node.inner]))
+        inner = self.writer.ready(inner, [other for _, other in node.keys])
         pairs = [self._equal(pair, rows, inner) for pair in node.keys]
-        if rows.unit is not None and inner.unit is not None and node.condition is not None:
+        both = rows.unit is not None and inner.unit is not None
+        if both and node.condition is not None and not self._are_few(node):
             rows, inner = self._without_heavy_units(node, rows, inner, pairs)
         return rows, inner, pairs
 
@@ -220,7 +262,7 @@ class Sources:
         """As x IN (...). Of people's rows neither whether there are any nor their NULLs are asked: that could be
         anybody's doing."""
         asked, listed = self.writer.text(node.keys[-1][0], rows), self.writer.text(node.keys[-1][1], inner)
-        if inner.unit is not None:
+        if not is_public(node.inner):
             return f"CASE WHEN {mark} THEN TRUE WHEN {asked} IS NULL THEN NULL ELSE FALSE END"
         empty = f"NOT EXISTS (SELECT 1 FROM {inner.text})"
         unknown = f"{asked} IS NULL OR EXISTS (SELECT 1 FROM {inner.text} WHERE {listed} IS NULL)"

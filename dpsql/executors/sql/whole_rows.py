@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from dpsql.executors.pandas import large_units
 from dpsql.executors.sql.rows import Rows, Writer
+from dpsql.executors.sql.seen import is_lookup
 from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, Source, Union, nodes_of
 
 
@@ -18,7 +19,7 @@ def joins_of_whole_units(source: Source) -> Iterator[Join]:
     """The joins that may make several rows of one where all rows of a unit are needed at once."""
     for whole in _whole(source):
         for node in nodes_of(whole):
-            if isinstance(node, Join) and not (node.matches == 1 and node.keys):
+            if isinstance(node, Join) and not is_lookup(node):
                 yield node
 
 

@@ -170,7 +170,7 @@ _COUNT = sql_clipped("{1}", _MOST)
 FUNCTIONS = (
     Function("date_to_timestamp", (1, 1), takes(Type.TIMESTAMP, Type.DATE), rising(Type.DATE, _midnight),
              each_cell(_midnight), "CAST({0} AS TIMESTAMP)", "a date",
-             sql="CAST({0} AS TIMESTAMP)"),
+             sql="TRY_CAST({0} AS TIMESTAMP)"),
     Function("timestamp_to_date", (1, 1), takes(Type.DATE, Type.TIMESTAMP), rising(Type.TIMESTAMP, day_of),
              each_cell(day_of), "CAST({0} AS DATE)", "a timestamp",
              sql="CAST({0} AS DATE)"),

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.executors.duckdb import executor, unique_keys
+from dpsql.executors.duckdb import executor, seen_in_files
 from dpsql.testing import insecure_exact
 from tests.executors.contract import KEY, TERMS, differences, session
 
@@ -43,13 +43,13 @@ def of_files(folder: Path, orders: dict[str, list[Any]]) -> tuple[dpsql.Session,
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
     """What each run takes for unique."""
     runs: list[set[str]] = []
-    honest = executor.unique_keys
+    honest = seen_in_files.unique_keys
 
     def noted(*given: Any) -> set[str]:
         runs.append(honest(*given))
         return runs[-1]
 
-    monkeypatch.setattr(executor, "unique_keys", noted)
+    monkeypatch.setattr(seen_in_files, "unique_keys", noted)
     return runs
 
 
@@ -62,8 +62,8 @@ def test_it_changes_no_integer(tmp_path: Path, orders: dict[str, list[Any]], uni
 
 def test_it_is_looked_at_once_for_the_same_files(tmp_path: Path, seen: list[set[str]], monkeypatch: pytest.MonkeyPatch):
     looked: list[str] = []
-    honest = unique_keys._is_unique
-    monkeypatch.setattr(unique_keys, "_is_unique", lambda *given: looked.append(given[3]) or honest(*given))
+    honest = seen_in_files._is_unique
+    monkeypatch.setattr(seen_in_files, "_is_unique", lambda *given: looked.append(given[3]) or honest(*given))
     _, held = of_files(tmp_path, ONCE)
     for _ in range(3):
         insecure_exact(held, QUERIES[0], KEY, **TERMS)
@@ -84,5 +84,5 @@ def test_in_slices(tmp_path: Path, seen: list[set[str]], monkeypatch: pytest.Mon
 
 
 def test_a_key_that_is_taken_for_unique_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(unique_keys, "_is_unique", lambda *_: True)
+    monkeypatch.setattr(seen_in_files, "_is_unique", lambda *_: True)
     assert differences(*of_files(tmp_path, TWICE), QUERIES) != []
