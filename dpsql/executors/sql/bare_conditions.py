@@ -1,20 +1,32 @@
 """Comparisons of a column with a constant, over stored cells instead of cells that are held to their bounds.
 
 clip(v) > k says the same as v > k, wherever v lies, where the constant divides the bounds: lower <= k < upper. Written
-so, an engine can skip whole blocks of a file that no row of can meet it.
+so, an engine can skip whole blocks of a file that no row of can meet it. A NULL, which is a value where the owner says
+that there is none, says what that value says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import eq, ge, gt, le, lt
 
+from dpsql.executors.sql.dialect import Dialect
 from dpsql.executors.sql.rows import Rows
 from dpsql.plan.expressions import Call, Column, Expr, Literal
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval, Number
 
+DAY = 86_400_000_000
+"""Microseconds."""
 _MIRRORED = {"gt": "lt", "ge": "le", "lt": "gt", "le": "ge", "eq": "eq"}
-_ORDERED = (Type.INTEGER, Type.DATE, Type.TIMESTAMP)
+_SIGNS: Mapping[str, tuple[str, Callable[[Number, Number], bool]]] = {
+    "gt": (">", gt),
+    "ge": (">=", ge),
+    "lt": ("<", lt),
+    "le": ("<=", le),
+    "eq": ("=", eq),
+}
+_ORDERED = (Type.INTEGER, Type.REAL, Type.DATE, Type.TIMESTAMP)
 _DIVIDES: Mapping[str, Callable[[Interval, Number], bool]] = {
     "gt": lambda ends, k: ends.lower <= k < ends.upper,
     "le": lambda ends, k: ends.lower <= k < ends.upper,
@@ -24,18 +36,41 @@ _DIVIDES: Mapping[str, Callable[[Interval, Number], bool]] = {
 }
 
 
-def of_stored_cells(condition: Expr, rows: Rows) -> Rows:
-    """The rows as a condition may read them: the stored column in place of one that is held to its bounds, if it is
-    such a comparison."""
+def of_stored_cells(condition: Expr, rows: Rows, dialect: Dialect) -> str | None:
+    """The text of a condition over the stored cell of a column that is held to its bounds; None where it is no such
+    comparison. It is TRUE for the same rows, and may be NULL for others."""
+    compared = _compared(condition)
+    if compared is None:
+        return None
+    name, column, value = compared
+    held = rows.columns[column.table, column.name]
+    ends = rows.clipped.get(held)
+    if ends is None or not _DIVIDES[name](ends, value):
+        return None
+    stored = rows.raw[held][0]
+    sign, says = _SIGNS[name]
+    text = f"{stored} {sign} {dialect.literal(value, column.type)}"
+    default = rows.defaults.get(held)
+    return f"{text} OR {stored} IS NULL" if default is not None and says(default, value) else text
+
+
+def _compared(condition: Expr) -> tuple[str, Column, Number] | None:
+    """The comparison, its column, which stands before the sign, and the constant as a value of the column's type."""
     if not (isinstance(condition, Call) and condition.function.name in _MIRRORED and len(condition.args) == 2):
-        return rows
+        return None
     (one, other), name = condition.args, condition.function.name
     if isinstance(one, Literal):
         one, other, name = other, one, _MIRRORED[name]
-    if not (isinstance(one, Column) and isinstance(other, Literal) and one.type is other.type and one.type in _ORDERED):
-        return rows
-    column = rows.columns[one.table, one.name]
-    ends = rows.clipped.get(column)
-    if ends is None or not isinstance(other.value, int) or not _DIVIDES[name](ends, other.value):
-        return rows
-    return Rows(rows.text, {**rows.columns, (one.table, one.name): rows.raw[column][0]})
+    if not isinstance(other, Literal) or isinstance(other.value, bool) or not isinstance(other.value, int | float):
+        return None
+    column: Expr = one
+    value, kind = other.value, other.type
+    if isinstance(one, Call) and one.function.name == "date_to_timestamp" and kind is Type.TIMESTAMP:
+        day, rest = divmod(int(value), DAY)
+        later = rest > 0 and name in ("lt", "ge")
+        column, value, kind = one.args[0], day + later, Type.DATE
+        if rest and name == "eq":
+            return None
+    if not (isinstance(column, Column) and column.type is kind and kind in _ORDERED):
+        return None
+    return name, column, value

@@ -28,11 +28,13 @@ from dpsql.schema.frozen import dataclass
 @dataclass(frozen=True, repr=False)
 class Contributions:
     """The columns of rows: of expressions, of steps on lattices, of places on grids, of the number of a cell among
-    alternatives. bare: of lattices whose steps are values less the origin, the value."""
+    alternatives. bare: of lattices whose steps are values less the origin, the value; never_null: those of lattices
+    to which every row adds."""
 
     values: Mapping[Expr, str]
     steps: Mapping[LatticeSum, str]
     bare: Mapping[LatticeSum, str]
+    never_null: frozenset[LatticeSum]
     places: Mapping[GridCounts, str]
     cells: Mapping[tuple[Expr, ...], str]
 
@@ -62,10 +64,11 @@ def contributions(plan: ExactPlan, rows: Rows, writer: Writer, lists: Lists) -> 
     values = dict(zip(exprs, names, strict=True))
     readings = [each for part in (*plan.parts, *plan.grids) for each in readings_of(part)]
     lattices = [each for each in readings if isinstance(each, LatticeSum)]
+    never_null = frozenset(each for each in lattices if values[each.value] in rows.defaults)
     rows, steps, bare = _stepped(dict.fromkeys(lattices), values, rows, writer)
     rows, places = _placed(plan, values, rows, writer, lists)
     rows, cells = _in_cells(plan, values, rows, writer)
-    return rows, Contributions(values, steps, bare, places, cells)
+    return rows, Contributions(values, steps, bare, never_null, places, cells)
 
 
 def _stepped(
@@ -82,7 +85,7 @@ def _stepped(
             text = f"{value} - {big(int(part.origin))}" if part.origin else value
             rows, steps[part] = writer.with_column(rows, text, "s")
             continue
-        text = steps_text(part, value, writer.dialect)
+        text = steps_text(part, value, writer.dialect, rows.clipped.get(value))
         if part.whole:
             rows, steps[part] = writer.with_column(rows, text, "s")
         else:

@@ -10,6 +10,7 @@ from dpsql.executors.sql.dialect import Dialect
 from dpsql.executors.sql.rows import Rows, Writer
 from dpsql.plan.query import GroupKey
 from dpsql.schema.columns import Key, Type
+from dpsql.schema.intervals import Interval
 
 MOST_CASES = 4
 """Up to so many public values are told apart by CASE; more by a list that is joined."""
@@ -26,12 +27,12 @@ def real(value: float) -> str:
     return f"({text}{'' if 'e' in text else 'e0'})"
 
 
-def steps_text(part: LatticeSum, value: str, dialect: Dialect) -> str:
+def steps_text(part: LatticeSum, value: str, dialect: Dialect, ends: Interval | None = None) -> str:
     """The integer that a row adds to a lattice, of a value that is a column; NULL of NULL.
 
     With `whole`, clip(clip(v, lower, upper) - origin, least, most) is v - origin held between the integers that the two
     ends come to; one CASE for both clips, and nothing overflows. Of reals the product is held to {least..most} before
-    it is rounded: it is the same, for these are integers."""
+    it is rounded: it is the same, for these are integers. ends: between which all values are known to lie."""
     if part.whole:
         low, high = (min(max(int(end) - int(part.origin), part.least), part.most) for end in (part.lower, part.upper))
         whole = dialect.whole(value, part.value.type)
@@ -44,6 +45,8 @@ def steps_text(part: LatticeSum, value: str, dialect: Dialect) -> str:
         )
     kind = part.value.type
     number = number_text(value, kind, dialect)
+    if kind is Type.REAL and ends is not None and part.lower <= ends.lower and ends.upper <= part.upper:
+        return f"({number} - {real(part.origin)}) * {real(part.steps_per_unit)}"
     lower, upper = real(part.lower), real(part.upper)
     clipped = (
         f"CASE WHEN {number} BETWEEN {lower} AND {upper} THEN {number} WHEN {number} < {lower} THEN {lower} "
@@ -63,7 +66,11 @@ def bare_steps(part: LatticeSum, ends: tuple[int, int] | None) -> bool:
 
 
 def rounded_text(part: LatticeSum, product: str, dialect: Dialect) -> str:
-    """The step of a product of `steps_text`, which is a column; where it is not finite 0."""
+    """The step of a product of `steps_text`, which is a column; where it is not finite 0. What both ends come to holds
+    all between them, for neither a difference nor a product of doubles changes their order."""
+    low, high = ((float(end) - float(part.origin)) * float(part.steps_per_unit) for end in (part.lower, part.upper))
+    if part.least <= low and high <= part.most:
+        return dialect.rounded(product)
     infinite = f"WHEN ABS({product}) = CAST('inf' AS DOUBLE) THEN {big(min(max(0, part.least), part.most))} "
     least, most = real(part.least), real(part.most)
     return (

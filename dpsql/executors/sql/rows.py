@@ -10,7 +10,7 @@ from dpsql.executors.sql.dialect import Dialect, Lacking
 from dpsql.plan.expressions import Call, Column, Expr, Literal
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
-from dpsql.schema.intervals import Interval
+from dpsql.schema.intervals import Interval, Number
 
 Name = tuple[str, str]
 """A column of the plan: its place in the query, and its own name."""
@@ -36,7 +36,9 @@ class Rows:
     raw: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Of columns that are a stored one with facts enforced: that one, and the text of them over it."""
     clipped: Mapping[str, Interval] = field(default_factory=dict)
-    """Those of them that are NULL where the stored one is, and else that held between two ends."""
+    """Those of them that are the stored one held between two ends, and of NULL NULL, or a default."""
+    defaults: Mapping[str, Number] = field(default_factory=dict)
+    """Of which of these NULL is a value."""
 
 
 class Names:

@@ -113,7 +113,14 @@ class Scans:
             clipped={
                 named[scan.name, column.name]: limits
                 for column in wanted
-                if column.nullable and (limits := column.bounds or _LIMITS.get(column.type)) is not None
+                if column.type is not Type.BOOLEAN and (limits := column.bounds or _LIMITS.get(column.type)) is not None
+            },
+            defaults={
+                named[scan.name, column.name]: default
+                for column in wanted
+                if (scan.name, column.name) in changed
+                and not column.nullable
+                and isinstance(default := default_value(column), int | float)
             },
             raw={named[name]: (rows.columns[name], text) for name, text in changed.items()},
         )

@@ -78,9 +78,9 @@ class Sources:
     def _filtered(self, predicates: Sequence[Expr], rows: Rows) -> Rows:
         if not predicates:
             return rows
-        read = [(each, of_stored_cells(each, rows)) for each in predicates]
-        conditions = [self.writer.text(each, stored) for each, stored in read if stored is not rows]
-        rest = [each for each, stored in read if stored is rows]
+        read = [(each, of_stored_cells(each, rows, self.dialect)) for each in predicates]
+        conditions = [text for _, text in read if text is not None]
+        rest = [each for each, text in read if text is None]
         rows = self.writer.ready(rows, rest)
         conditions += [self.writer.text(each, rows) for each in rest]
         where = " AND ".join(f"({each})" for each in conditions)

@@ -31,8 +31,9 @@ def number_of(part: Part, name: str, of: Contributions, unit: str, dialect: Dial
         counted = "*" if part.of.present is None else of.values[part.of.present]
         columns = [{total: f"COUNT({counted})", count: f"COUNT({counted})"}]
     else:
+        counted = "*" if part.of in of.never_null else of.steps[part.of]
         most_of_row = max(abs(part.of.least), abs(part.of.most))
-        columns = [{total: dialect.total(of.steps[part.of], most_of_row), count: f"COUNT({of.steps[part.of]})"}]
+        columns = [{total: dialect.total(of.steps[part.of], most_of_row), count: f"COUNT({counted})"}]
     if isinstance(part, UnitMean):
         number = f"{name}m"
         columns += _mean(number, total, count, dialect)

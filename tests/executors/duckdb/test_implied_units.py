@@ -1,5 +1,4 @@
-"""Joins on keys that lead to units, over files: one side need not be led to its unit. It changes no integer, whatever is
-stored."""
+"""Joins on keys that lead to units, over files: one side need not be led to its unit, and no integer is another."""
 
 from __future__ import annotations
 
