@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import ipaddress
 import json
@@ -10,7 +11,6 @@ import stat
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -75,13 +75,21 @@ def token_from(file: str | os.PathLike[str] | None) -> str:
             raise InvalidArgument(f"no file of a token {path.name} that can be read.") from None
     else:
         token = os.environ.get(TOKEN, "").strip()
-        if not token and sys.stdin is not None and sys.stdin.isatty():
-            token = getpass.getpass("token: ").strip()
+        if not token and _can_be_asked():
+            with contextlib.suppress(EOFError, NotImplementedError):  # a notebook without anybody before it
+                token = getpass.getpass("token: ").strip()
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise InvalidArgument(
             "there is no token.", hint=f"Put it into {TOKEN}, or into a file that others cannot read: token_file=..."
         )
     return token
+
+
+def _can_be_asked() -> bool:
+    """Whether there is a person: at a terminal, or before a notebook, whose kernel asks in its own way."""
+    if "ipykernel" in sys.modules:
+        return True
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 class Wire:
@@ -151,7 +159,7 @@ class Wire:
             pause = min(2 * pause, _LONGEST_PAUSE)
         raise AssertionError  # the last try has returned or raised
 
-    @contextmanager
+    @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
         """Around what is made of content: Unavailable where it is not what a server of dpsql sends."""
         try:
@@ -186,6 +194,8 @@ class Wire:
             return error
         name = f" (id {problem['id']})" if problem.get("id") else ""
         if response.status_code in (401, 403):
+            if response.status_code == 401:
+                hint = "The token is mistyped, or has ended: the data owner gives another."
             return AccessDenied(detail, hint=hint)
         if response.status_code in (429, 503):
             return Unavailable(f"{detail}{name}", hint=hint)

@@ -61,6 +61,8 @@ class Arguments(argparse.Namespace):
     params: list[str]
     dry_run: bool
     no_ledger: bool
+    connect: str | None
+    token_file: Path | None
     yes: bool
     yes_up_to: float | None
 
@@ -94,7 +96,7 @@ def parse(
 ) -> Arguments:
     """Read the command line. Raises InvalidArgument; prints and raises SystemExit for --help and --version."""
     parser = Parser.of(prog, description, epilog)
-    for group in (_add_inputs, _add_spending, _add_output, _add_ledger_options, _add_engine):
+    for group in (_add_inputs, _add_spending, _add_output, _add_ledger_options, _add_engine, _add_connection):
         group(parser.add_argument)
     parser.add_argument("--version", action="version", version=f"dpsql {version}")
     arguments, unknown = parser.parse_known_intermixed_args(argv, Arguments())
@@ -105,7 +107,38 @@ def parse(
     arguments.inputs = [*batches, *arguments.inputs]
     if arguments.no_ledger and arguments.ledger is not None:
         raise InvalidArgument("--ledger and --no-ledger contradict each other.")
+    _check_connection(arguments)
     return arguments
+
+
+_OWNERS = (
+    "schema",
+    "budget",
+    "budget_delta",
+    "ledger",
+    "accountant",
+    "analyst",
+    "anchor",
+    "memory",
+    "threads",
+    "spill",
+)
+"""Options that say what a server's owner says."""
+
+
+def _check_connection(arguments: Arguments) -> None:
+    """Raises InvalidArgument for words of an owner beside --connect."""
+    if arguments.connect is None:
+        if arguments.token_file is not None:
+            raise InvalidArgument("--token-file goes with --connect.")
+        return
+    if arguments.files:
+        raise InvalidArgument(f"{arguments.files[0]}: with --connect the tables are the server's.")
+    said = [name for name in _OWNERS if getattr(arguments, name) is not None]
+    said += ["no_ledger"] if arguments.no_ledger else []
+    said += ["engine"] if arguments.engine != "auto" else []
+    if said:
+        raise InvalidArgument(f"--{said[0].replace('_', '-')} is for the server's owner to say, not beside --connect.")
 
 
 _Add = Callable[..., object]
@@ -146,6 +179,12 @@ def _add_output(add: _Add) -> None:
     """In what form answers are written, and where."""
     add("--mode", metavar="WORD", help="box, csv, json, jsonl, line, markdown, tsv, html or parquet")
     add("--output", type=Path, metavar="FILE", help="where answers go, in place of standard output")
+
+
+def _add_connection(add: _Add) -> None:
+    """A server that has the tables, and the budget."""
+    add("--connect", metavar="URL", help="ask a server: https://data.example:8443 (token: DPSQL_TOKEN, or a prompt)")
+    add("--token-file", type=Path, metavar="FILE", help="where the token is, in a file that others cannot read")
 
 
 def _add_engine(add: _Add) -> None:

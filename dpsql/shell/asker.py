@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpsql.answer.explain import Explanation
-from dpsql.answer.result import Result
+from dpsql.answer.travelling import Telling, Travelling
+from dpsql.remote.client import RemoteSession
 from dpsql.session.session import Session
 from dpsql.shell.consent import Consent
 from dpsql.shell.statements import names_asked_for
@@ -18,7 +18,7 @@ class Asker:
     """Asks a session, with an epsilon (or rho, or error) and delta for each query, a mechanism, and values for
     `:name`; None leaves it to the session. consent: what becomes of a large spend."""
 
-    session: Session
+    session: Session | RemoteSession
     epsilon: float | None = None
     delta: float | None = None
     rho: float | None = None
@@ -27,14 +27,14 @@ class Asker:
     params: Mapping[str, Any] = field(default_factory=dict)
     consent: Consent = field(default_factory=lambda: Consent(everything=True))
 
-    def ask(self, sql: str, *, fresh: bool = False) -> Result | Explanation:
+    def ask(self, sql: str, *, fresh: bool = False) -> Travelling | Telling:
         """The session's answer; an Explanation where the text begins with EXPLAIN PRIVACY. fresh: drawn anew, and
         paid, though it was answered before. Raises ConfirmationRequired for a large spend that nobody consents to."""
         terms = self._terms(sql)
         self.consent.check(self.session.quote(sql, fresh=fresh, **terms))
         return self.session.query(sql, fresh=fresh, **terms)
 
-    def explain(self, sql: str) -> Explanation:
+    def explain(self, sql: str) -> Telling:
         """What `ask` would do and cost; free."""
         return self.session.explain(sql, **self._terms(sql))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dpsql.core.loss import as_epsilon
 from dpsql.errors import BudgetExceeded, ConfirmationRequired, DPSQLError, InvalidArgument, did_you_mean
+from dpsql.remote.client import RemoteSession, connect
 from dpsql.session.advice import Place, error_text
 from dpsql.session.session import Session
 from dpsql.session.typed import parameter
@@ -69,10 +70,8 @@ def _run(argv: Sequence[str] | None) -> int:
         if code is not None:
             return code
         arguments = demo_arguments(argv[1:]) if argv[:1] == [DEMO] else parse(argv, __version__)
-        opening = arguments.opening
         asked = asked_of(arguments.inputs)
-        with waiting("loading the tables") as loading:
-            session, notes = open_session(opening)
+        session, notes, seconds = opened(arguments)
         shell = shell_for(arguments, session, asked)
     except SystemExit:  # --help or --version: it is printed
         return Exit.OK
@@ -81,13 +80,23 @@ def _run(argv: Sequence[str] | None) -> int:
         return Exit.USAGE
     for note in notes:
         say(f"note: {note}", sys.stderr)
-    shell.loading = loading.seconds
+    shell.loading = seconds
     if asked is None:
         return Prompt(shell, __version__).run()
     return run_batch(shell, asked, fresh=arguments.fresh)
 
 
-def shell_for(arguments: Arguments, session: Session, asked: Sequence[str] | None) -> Shell:
+def opened(arguments: Arguments) -> tuple[Session | RemoteSession, list[str], float]:
+    """The session that is asked, what is to be said of it, and how long its tables took to load. Raises DPSQLError."""
+    if arguments.connect is not None:
+        return connect(arguments.connect, token_file=arguments.token_file), [], 0.0
+    opening = arguments.opening
+    with waiting("loading the tables") as loading:
+        session, notes = open_session(opening)
+    return session, notes, loading.seconds
+
+
+def shell_for(arguments: Arguments, session: Session | RemoteSession, asked: Sequence[str] | None) -> Shell:
     """What asks and shows as the command line says. Raises InvalidArgument, before anything is paid for."""
     if arguments.error is not None:
         as_epsilon(arguments.error, "--error")
@@ -96,7 +105,8 @@ def shell_for(arguments: Arguments, session: Session, asked: Sequence[str] | Non
     params = dict(map(parameter, arguments.params))
     delta = arguments.delta if asked is None else None
     ask, hint = (asked_on_a_line(input), PROMPT_HINT) if asked is None else (None, BATCH_HINT)
-    consent = Consent(arguments.yes, arguments.yes_up_to, ask=ask, hint=hint)
+    most = arguments.max_epsilon if arguments.connect is not None else None  # a session here has it
+    consent = Consent(arguments.yes, arguments.yes_up_to, most, ask=ask, hint=hint)
     price = (arguments.epsilon, delta, arguments.rho)
     asker = Asker(session, *price, arguments.mechanism, arguments.error, params, consent)
     shell = Shell(asker, BOX if sys.stdout.isatty() else CSV, dry_run=arguments.dry_run)

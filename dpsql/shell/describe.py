@@ -6,25 +6,26 @@ from dpsql.answer.declared import aligned
 from dpsql.answer.render import printable
 from dpsql.core.loss import show
 from dpsql.core.unit import Neighbours
+from dpsql.remote.client import RemoteSession
 from dpsql.schema.columns import TableSchema
 from dpsql.session.session import Session
 
 _WIDEST_QUERY = 80
 
 
-def tables_of(session: Session) -> list[TableSchema]:
+def tables_of(session: Session | RemoteSession) -> list[TableSchema]:
     """The declared facts of each table."""
     return list(session.catalog.tables.values())
 
 
-def banner(session: Session, version: str) -> str:
+def banner(session: Session | RemoteSession, version: str) -> str:
     """One line for a start: what can be asked, what is protected, what may be spent."""
     names = [printable(name) for name in session.tables]
     tables = f"{'table' if len(names) == 1 else 'tables'} {', '.join(names)}"
     return " | ".join([f"dpsql {version}", tables, protects(session), f"budget {session.budget.loss}", ".help"])
 
 
-def protects(session: Session) -> str:
+def protects(session: Session | RemoteSession) -> str:
     """What one answer is private about."""
     private = [table for table in tables_of(session) if not table.public]
     of_rows = [table for table in private if table.unit is None]
@@ -34,7 +35,7 @@ def protects(session: Session) -> str:
     return f"protects what {whose} says" if session.neighbours is Neighbours.BOUNDED else f"protects {whose}"
 
 
-def list_budget(session: Session) -> str:
+def list_budget(session: Session | RemoteSession) -> str:
     """What may be spent, what has been and what is left."""
     asked = len(session.ledger())
     kept = session.budget.filter(session.accountant).conversion
@@ -45,11 +46,14 @@ def list_budget(session: Session) -> str:
     ]
     if kept:
         rows.append(("kept", f"delta {show(kept)}, which converts rho to epsilon (accountant {session.accountant})"))
-    rows.append(("ledger", str(session.ledger_path or "none: counts in this process only")))
+    if isinstance(session, RemoteSession):
+        rows.append(("ledger", f"of {session.address}, for {session.analyst}"))
+    else:
+        rows.append(("ledger", str(session.ledger_path or "none: counts in this process only")))
     return aligned(rows)
 
 
-def list_ledger(session: Session) -> str:
+def list_ledger(session: Session | RemoteSession) -> str:
     """A line for each charge: when, whose, what it cost, the query's text on one line."""
     rows = [
         (each.time[:19].replace("T", " "), printable(each.analyst or ""), str(each.cost), _on_a_line(each.label))

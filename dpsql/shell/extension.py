@@ -28,7 +28,7 @@ class Magics:
 
     def line(self, line: str) -> Shown | None:
         """%dpsql [OPTIONS] [NAME <<] SELECT ... | tables | add NAME | budget [EPSILON [DELTA]] | ledger |
-        explain SELECT ... | connect NAME"""
+        explain SELECT ... | connect NAME or URL"""
         return self.magic.line(line)
 
     def cell(self, line: str, cell: str) -> Shown | None:

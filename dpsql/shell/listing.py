@@ -9,6 +9,7 @@ from dpsql.answer.declared import facts_of, whose
 from dpsql.answer.html import html_table
 from dpsql.answer.render import Cells, printable, text_table
 from dpsql.errors import UnknownTable, did_you_mean
+from dpsql.remote.client import RemoteSession
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
 from dpsql.session.session import Session
@@ -37,7 +38,7 @@ class Listing:
         return html_table(self.cells, ())
 
 
-def listing_of(sql: str, session: Session) -> Listing | None:
+def listing_of(sql: str, session: Session | RemoteSession) -> Listing | None:
     """What SHOW TABLES or DESCRIBE asks for; None of any other text. Raises UnknownTable."""
     text = sql.strip().rstrip(";").strip()
     if _SHOW.fullmatch(text):
@@ -49,7 +50,7 @@ def listing_of(sql: str, session: Session) -> Listing | None:
     return _of_columns(table_called(quoted.replace('""', '"') if quoted else bare, session, UnknownTable))
 
 
-def table_called(name: str, session: Session, refusal: Callable[..., Exception]) -> TableSchema:
+def table_called(name: str, session: Session | RemoteSession, refusal: Callable[..., Exception]) -> TableSchema:
     """The table of that name, without regard to case; else raises what `refusal` makes."""
     tables = tables_of(session)
     for table in tables:

@@ -31,7 +31,7 @@ class Magic:
 
     def line(self, line: str) -> Shown | None:
         """%dpsql [OPTIONS] [NAME <<] SELECT ... | tables | add NAME | budget [EPSILON [DELTA]] | ledger |
-        explain SELECT ... | connect NAME"""
+        explain SELECT ... | connect NAME or URL"""
         return _cleanly(lambda: self._run_line(line))
 
     def cell(self, line: str, cell: str) -> Shown | None:

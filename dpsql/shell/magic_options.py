@@ -26,7 +26,8 @@ USAGE = """\
 %dpsql budget [EPSILON [DELTA]]                what is left; or state what may be spent on declared tables
 %dpsql ledger                                  every charge so far
 %dpsql explain [--epsilon X] [--delta X] SQL   what a query would do and cost; free
-%dpsql connect NAME                            ask the dpsql.Session in the variable NAME"""
+%dpsql connect NAME                            ask the dpsql.Session in the variable NAME
+%dpsql connect URL                             ask a server; the token is in DPSQL_TOKEN, or asked for"""
 
 
 @dataclass(frozen=True)

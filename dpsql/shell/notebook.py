@@ -10,6 +10,7 @@ import pandas as pd
 
 from dpsql.core.ledger.budget import Budget
 from dpsql.errors import DPSQLError, InvalidArgument, did_you_mean
+from dpsql.remote.client import RemoteSession, connect
 from dpsql.session.session import Session
 from dpsql.session.table import Table, as_table
 
@@ -17,22 +18,37 @@ from dpsql.session.table import Table, as_table
 class Notebook:
     """Finds the Session for a question in the variables of a notebook.
 
-    1. The variable that `connect` named. 2. Else the only Session among the variables. 3. Else a Session of its own,
-    once `state_budget` has said what it may spend: its tables are the variables that hold a `dpsql.Table` or a
-    DataFrame from `dpsql.declare`. Variables that begin with _ are left out: a notebook keeps its outputs there.
+    1. What `connect` named: a variable, or a server's address. 2. Else the only Session, of here or on a server, among
+    the variables. 3. Else a Session of its own, once `state_budget` has said what it may spend: its tables are the
+    variables that hold a `dpsql.Table` or a DataFrame from `dpsql.declare`. Variables that begin with _ are left out:
+    a notebook keeps its outputs there.
     """
 
     def __init__(self, variables: Mapping[str, Any]) -> None:
         self._variables = variables
         self._connected: str | None = None
+        self._remote: RemoteSession | None = None
         self._own: Session | None = None
         self._taken: dict[str, Table] = {}
 
-    def connect(self, name: str) -> Session:
-        """Ask the Session in the variable `name` from now on. Raises InvalidArgument."""
+    def connect(self, name: str) -> Session | RemoteSession:
+        """Ask the Session in the variable `name`, or the server at an address, from now on. Raises InvalidArgument, and
+        what `dpsql.connect` raises."""
+        if "://" in name:
+            remote = connect(name)
+            self.close()
+            self._remote, self._connected = remote, None
+            return remote
         session = self._session_in(name)
+        self.close()
         self._connected = name
         return session
+
+    def close(self) -> None:
+        """Let go of a server."""
+        if self._remote is not None:
+            self._remote.close()
+            self._remote = None
 
     def state_budget(self, budget: Budget) -> Session:
         """Open the session of its own; saying the same budget again changes nothing. Raises InvalidArgument where
@@ -52,7 +68,7 @@ class Notebook:
             )
         return self._own
 
-    def session(self, question: str | None = None) -> Session:
+    def session(self, question: str | None = None) -> Session | RemoteSession:
         """The Session to ask; ready, where there is a question, to answer about the variables that it mentions."""
         other = self._users_session()
         if other is not None:
@@ -71,9 +87,11 @@ class Notebook:
         other = self._users_session()
         return list(other.tables) if other is not None else list({**self._taken, **self._declared()})
 
-    def add(self, name: str) -> Session:
+    def add(self, name: str) -> Session | RemoteSession:
         """Ask about the declared table in the variable `name` too: in the session that is asked. Raises
         InvalidArgument, and what `Session.add` raises."""
+        if isinstance(self._users_session(), RemoteSession):
+            raise InvalidArgument("a server's tables are its owner's.", hint="%dpsql connect NAME asks a Session here.")
         declared = self._declared()
         if name not in declared:
             near = did_you_mean(name, declared)
@@ -82,29 +100,32 @@ class Notebook:
                 hint=f"Declare one: {name or 'people'} = dpsql.declare(frame, bounds=...), or dpsql.Table(frame, ...).",
             )
         session = self.session()
+        assert isinstance(session, Session)
         if self._users_session() is None:
             self._take_tables(session, name.casefold())
         else:
             session.add(name, declared[name])
         return session
 
-    def _users_session(self) -> Session | None:
+    def _users_session(self) -> Session | RemoteSession | None:
+        if self._remote is not None:
+            return self._remote
         if self._connected is not None:
             return self._session_in(self._connected)
-        sessions = {name: each for name, each in self._visible() if isinstance(each, Session)}
+        sessions = {name: each for name, each in self._visible() if isinstance(each, Session | RemoteSession)}
         if len({id(each) for each in sessions.values()}) > 1:
             raise InvalidArgument(
                 f"there are several Sessions: {', '.join(sessions)}.", hint="Say which one: %dpsql connect NAME."
             )
         return next(iter(sessions.values()), None)
 
-    def _session_in(self, name: str) -> Session:
+    def _session_in(self, name: str) -> Session | RemoteSession:
         session = self._variables.get(name)
-        if isinstance(session, Session):
+        if isinstance(session, Session | RemoteSession):
             return session
         if name in self._variables:
             raise InvalidArgument(f'"{name}" holds no dpsql.Session.')
-        sessions = [each for each, value in self._visible() if isinstance(value, Session)]
+        sessions = [each for each, value in self._visible() if isinstance(value, Session | RemoteSession)]
         raise InvalidArgument(
             f'no variable "{name}".{did_you_mean(name, sessions)}',
             hint=f"Sessions: {', '.join(sessions)}." if sessions else "Open one: session = dpsql.Session({...}, ...).",

@@ -7,6 +7,7 @@ import sys
 from typing import Protocol
 
 from dpsql.core.loss import show
+from dpsql.remote.client import RemoteSession
 from dpsql.session.session import Session
 from dpsql.shell.command import Quit
 from dpsql.shell.commands import COMMANDS
@@ -91,7 +92,7 @@ def sign_of(typed: str) -> str:
     return f"{'...' + opened:>6}> " if opened else MORE
 
 
-def toolbar(session: Session, mode: str) -> str:
+def toolbar(session: Session | RemoteSession, mode: str) -> str:
     """The line below the prompt: what is left."""
     left, whole = session.remaining, session.budget.loss
     delta = f" · delta {show(left.delta)} left of {show(whole.delta)}" if whole.delta else ""

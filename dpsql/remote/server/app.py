@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dpsql.errors import LedgerError
+from dpsql.errors import InvalidArgument, LedgerError
 from dpsql.owner.access import Grant
 from dpsql.remote.server import requests
 from dpsql.remote.server.guard import PROBLEM, body_of, in_json, response_of
@@ -23,6 +23,8 @@ from dpsql.remote.server.problems import Problem
 from dpsql.remote.server.service import Service, seen_within
 from dpsql.schema.frozen import dataclass
 
+ANSWERS = (requests.JSON, requests.ARROW)
+"""The forms of answers; all else is JSON."""
 Act = Callable[[Service, Request, Grant], Awaitable[Response]]
 
 
@@ -36,6 +38,7 @@ class Operation:
     purpose: str
     body: str = ""
     statuses: tuple[int, ...] = (200,)
+    forms: tuple[str, ...] = (requests.JSON,)
 
 
 async def ask(service: Service, request: Request, grant: Grant) -> Response:
@@ -45,7 +48,7 @@ async def ask(service: Service, request: Request, grant: Grant) -> Response:
     terms = requests.terms_of(await body_of(request))
     job = await service.submit(grant, key, terms)
     await seen_within(job, wait)
-    return _shown(job)
+    return await _shown(service, request, job)
 
 
 async def look(service: Service, request: Request, grant: Grant) -> Response:
@@ -53,15 +56,27 @@ async def look(service: Service, request: Request, grant: Grant) -> Response:
     job = service.jobs.find(grant.analyst, request.path_params["id"])
     if job is None:
         raise Problem(404)
-    return _shown(job)
+    return await _shown(service, request, job)
 
 
-def _shown(job: Job) -> Response:
+async def _shown(service: Service, request: Request, job: Job) -> Response:
     if not job.seen.is_set():
         headers = {"Location": f"/v1/queries/{job.id}", "Retry-After": "1"}
         return in_json({"id": job.id, "state": "accepted"}, 202, headers=headers)
-    kind = "application/json" if job.status == 200 else PROBLEM
-    return Response(job.content, job.status, media_type=kind)
+    if job.status != 200:
+        return Response(job.content, job.status, media_type=PROBLEM)
+    return await _in_form(service, request, job.content)
+
+
+async def _in_form(service: Service, request: Request, content: bytes) -> Response:
+    """An answer as JSON, or as a stream of Arrow's, where that is asked for."""
+    if requests.form_of(request.headers.getlist("accept"), ANSWERS) == requests.JSON:
+        return Response(content, media_type=requests.JSON)
+    try:
+        stream = await service.drawing.written(content, "arrow")
+    except InvalidArgument:
+        raise Problem(406) from None
+    return Response(stream, media_type=requests.ARROW)
 
 
 def _free(operation: str, read: Callable[[bytes], Any] | None, word: str = "terms") -> Act:
@@ -70,21 +85,28 @@ def _free(operation: str, read: Callable[[bytes], Any] | None, word: str = "term
     async def act(service: Service, request: Request, grant: Grant) -> Response:
         words = {} if read is None else {word: read(await body_of(request))}
         status, body = await service.plan(grant, operation, **words)
-        return in_json(body, status, kind="application/json" if status == 200 else PROBLEM)
+        if operation == "rehearse" and status == 200:
+            return await _in_form(service, request, bytes(in_json(body).body))
+        return in_json(body, status, kind=requests.JSON if status == 200 else PROBLEM)
 
     return act
 
 
 OPERATIONS = (
-    Operation("POST", "/v1/queries", ask, "Ask a query, and pay for it once", "query", (200, 202, 409, 422)),
-    Operation("GET", "/v1/queries/{id}", look, "The answer to a query of one's own", "", (200, 202, 404, 422)),
+    Operation("POST", "/v1/queries", ask, "Ask a query, and pay for it once", "query", (200, 202, 409, 422), ANSWERS),
+    Operation("GET", "/v1/queries/{id}", look, "The answer to a query of one's own", "", (200, 202, 404, 422), ANSWERS),
     Operation("POST", "/v1/explanations", _free("explain", requests.terms_of), "What a query would do; free", "query"),
     Operation("POST", "/v1/prices", _free("prices", requests.batch_of, "batch"), "What queries would cost", "batch"),
     Operation(
         "POST", "/v1/remaining", _free("remaining", requests.terms_of), "How many more of a query there may be", "query"
     ),
     Operation(
-        "POST", "/v1/rehearsals", _free("rehearse", requests.terms_of), "An answer over made-up rows; free", "query"
+        "POST",
+        "/v1/rehearsals",
+        _free("rehearse", requests.terms_of),
+        "An answer over made-up rows; free",
+        "query",
+        forms=ANSWERS,
     ),
     Operation("GET", "/v1/tables", _free("tables", None), "What is declared of one's tables"),
     Operation("GET", "/v1/budget", _free("budget", None), "One's share, what is spent of it and left"),
@@ -94,7 +116,9 @@ OPERATIONS = (
 
 def application(service: Service) -> Starlette:
     """The routes. Who has no token learns nothing but that, that it lives, and what is in the description."""
-    document = description([(each.method, each.path, each.purpose, each.body, each.statuses) for each in OPERATIONS])
+    document = description(
+        [(each.method, each.path, each.purpose, each.body, each.statuses, each.forms) for each in OPERATIONS]
+    )
 
     async def alive(_request: Request) -> Response:
         return in_json({"status": "halted" if service.crew.files.changed else "ok"})
@@ -146,8 +170,7 @@ def _endpoint(service: Service, acts: dict[str, Operation]) -> Callable[[Request
         operation = acts.get(request.method)
         if operation is None:
             raise Problem(405, headers={"Allow": ", ".join(sorted(acts))})
-        if not requests.takes_json(request.headers.getlist("accept")):
-            raise Problem(406)
+        requests.form_of(request.headers.getlist("accept"), operation.forms)
         service.check_files()
         try:
             return await operation.act(service, request, grant)

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from dpsql.remote.server.problems import STATUSES
-from dpsql.remote.server.requests import LONGEST_KEY, TERMS
+from dpsql.remote.server.requests import JSON, LONGEST_KEY, TERMS
 from dpsql.remote.server.worker import MOST_PRICES
 from dpsql.version import __version__
 
-Route = tuple[str, str, str, str, tuple[int, ...]]
-"""Method, path, purpose, the name of its body ("": none), and the statuses of its own."""
+Route = tuple[str, str, str, str, tuple[int, ...], tuple[str, ...]]
+"""Method, path, purpose, the name of its body ("": none), the statuses of its own, and the forms of its answers."""
 _TYPES = {str: {"type": "string"}, bool: {"type": "boolean"}, int: {"type": "number"}}
 _ALWAYS = (400, 401, 403, 405, 406, 421, 429, 431, 500, 503)
 _WITH_BODY = (408, 413, 415)
@@ -23,8 +23,8 @@ def description(routes: Iterable[Route]) -> dict[str, Any]:
         "/healthz": {"get": _open("Whether it is up")},
         "/openapi.json": {"get": _open("This description")},
     }
-    for method, path, purpose, body, statuses in routes:
-        paths.setdefault(path, {})[method.lower()] = _operation(path, purpose, body, statuses)
+    for method, path, purpose, body, statuses, forms in routes:
+        paths.setdefault(path, {})[method.lower()] = _operation(path, purpose, body, statuses, forms)
     return {
         "openapi": "3.1.0",
         "info": {"title": "dpsql", "version": __version__, "summary": "Questions with differential privacy"},
@@ -41,12 +41,17 @@ def _open(purpose: str) -> dict[str, Any]:
     return {"summary": purpose, "responses": {"200": ok, **_problems((400, 405, 421, 431, 500))}}
 
 
-def _operation(path: str, purpose: str, body: str, statuses: tuple[int, ...]) -> dict[str, Any]:
+def _operation(path: str, purpose: str, body: str, statuses: tuple[int, ...], forms: tuple[str, ...]) -> dict[str, Any]:
     operation: dict[str, Any] = {"summary": purpose, "security": [{"token": []}], "parameters": []}
     own = tuple(each for each in statuses if each >= 400)
     refusals = (*_ALWAYS, *own, *((*_WITH_BODY, 422) if body else ()))
-    good = {"description": "OK", "content": {"application/json": {"schema": {"type": "object"}}}}
-    operation["responses"] = {**{str(each): good for each in statuses if each < 400}, **_problems(refusals)}
+    schemas = {each: {"schema": {"type": "object"} if each == JSON else {}} for each in forms}
+    good = {
+        str(each): {"description": "OK", "content": schemas if each == 200 else {JSON: schemas[JSON]}}
+        for each in statuses
+        if each < 400
+    }
+    operation["responses"] = {**good, **_problems(refusals)}
     if "{id}" in path:
         where = {"name": "id", "in": "path", "required": True}
         operation["parameters"].append({**where, "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"}})

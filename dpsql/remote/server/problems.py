@@ -13,7 +13,11 @@ _TEXTS: dict[int, tuple[str, str, str]] = {  # status -> title, detail, what to 
     403: ("Forbidden", "This is not for whoever asks.", "Ask the data owner."),
     404: ("NotFound", "There is nothing here.", ""),
     405: ("MethodNotAllowed", "There is nothing here for this method.", "See /openapi.json."),
-    406: ("NotAcceptable", "Answers are application/json.", "Send Accept: application/json."),
+    406: (
+        "NotAcceptable",
+        "Answers are application/json, those of queries application/vnd.apache.arrow.stream too.",
+        "Send such an Accept.",
+    ),
     408: ("RequestTimeout", "The request took too long to arrive.", "Send it again."),
     409: ("Conflict", "Something else was asked under this idempotency key.", "Take another key."),
     413: ("ContentTooLarge", "The body is longer than 65,536 bytes.", "Ask with less."),

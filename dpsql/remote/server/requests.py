@@ -24,6 +24,8 @@ TERMS: dict[str, tuple[type, ...]] = {
     "fresh": _FLAG,
 }
 """The fields of a query, beside params, and their types."""
+JSON, PROBLEM = "application/json", "application/problem+json"
+ARROW = "application/vnd.apache.arrow.stream"
 LONGEST_KEY = 64
 LONGEST_WAIT, USUAL_WAIT = 60.0, 10.0
 
@@ -138,12 +140,26 @@ def token_of(values: list[str]) -> str:
     raise Problem(401, headers={"WWW-Authenticate": "Bearer"})
 
 
-def takes_json(accept: list[str]) -> bool:
-    """Whether one of the types that are asked for is JSON."""
-    if not accept:
-        return True
-    for each in ",".join(accept).split(","):
-        kind, *more = (part.strip().lower() for part in each.split(";"))
-        if kind in ("*/*", "application/*", "application/json", "application/problem+json"):
-            return not any(re.fullmatch(r"q\s*=\s*0(\.0*)?", part) for part in more)
-    return False
+def form_of(accept: list[str], forms: tuple[str, ...] = (JSON,)) -> str:
+    """In which form an answer is asked for: of those that it may have the one that is liked best, the first of equal
+    ones. What is said of a form itself goes before what is said of all. Raises Problem where it is none."""
+    ranges = [_liked(each) for each in ",".join(accept or ["*/*"]).split(",")]
+    weights = {}
+    for form in forms:
+        names = {"*/*": 0, "application/*": 1, form: 2, **({PROBLEM: 2} if form == JSON else {})}
+        fitting = [(names[kind], weight) for kind, weight in ranges if kind in names]
+        weights[form] = max(fitting, default=(0, 0.0))[1]
+    best = max(forms, key=lambda form: weights[form])
+    if not weights[best]:
+        raise Problem(406)
+    return best
+
+
+def _liked(said: str) -> tuple[str, float]:
+    """A range of types, and its weight."""
+    kind, *more = (part.strip().lower() for part in said.split(";"))
+    for part in more:
+        weight = re.fullmatch(r"q\s*=\s*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)", part)
+        if weight:
+            return kind, float(weight[1])
+    return kind, 1.0
