@@ -40,7 +40,8 @@ def main() -> None:
         schema = prepared(Path(name))
         for analyst in ANALYSTS:
             print(f"{analyst}: {token_of(schema, analyst)}")
-        print(f"Ask at http://127.0.0.1:{port}, as docs/server.md says: its first line below says when it is up.")
+        print(f"Open http://127.0.0.1:{port} in a browser and sign in by a token, once the first line below is there.")
+        print(f"Or ask from here: DPSQL_TOKEN=... dpsql --connect http://127.0.0.1:{port} --epsilon 0.1")
         sys.stdout.flush()
         with contextlib.suppress(KeyboardInterrupt):
             subprocess.run([*DPSQL, "serve", str(schema), "--port", port], check=False)

@@ -21,7 +21,7 @@ from dpsql.shell.commands import not_here
 from dpsql.shell.consent import BATCH_HINT, PROMPT_HINT, Consent, asked_on_a_line
 from dpsql.shell.demo import DEMO, demo_arguments
 from dpsql.shell.modes import BOX, CSV, PARQUET
-from dpsql.shell.opening import open_session
+from dpsql.shell.opening import Opening, open_session
 from dpsql.shell.owner.words import run_command
 from dpsql.shell.progress import waiting
 from dpsql.shell.prompt import Prompt
@@ -70,8 +70,9 @@ def _run(argv: Sequence[str] | None) -> int:
         if code is not None:
             return code
         arguments = demo_arguments(argv[1:]) if argv[:1] == [DEMO] else parse(argv, __version__)
+        opening = arguments.opening if arguments.connect is None else None
         asked = asked_of(arguments.inputs)
-        session, notes, seconds = opened(arguments)
+        session, notes, seconds = opened(arguments, opening)
         shell = shell_for(arguments, session, asked)
     except SystemExit:  # --help or --version: it is printed
         return Exit.OK
@@ -86,11 +87,10 @@ def _run(argv: Sequence[str] | None) -> int:
     return run_batch(shell, asked, fresh=arguments.fresh)
 
 
-def opened(arguments: Arguments) -> tuple[Session | RemoteSession, list[str], float]:
+def opened(arguments: Arguments, opening: Opening | None) -> tuple[Session | RemoteSession, list[str], float]:
     """The session that is asked, what is to be said of it, and how long its tables took to load. Raises DPSQLError."""
-    if arguments.connect is not None:
-        return connect(arguments.connect, token_file=arguments.token_file), [], 0.0
-    opening = arguments.opening
+    if opening is None:
+        return connect(arguments.connect or "", token_file=arguments.token_file), [], 0.0
     with waiting("loading the tables") as loading:
         session, notes = open_session(opening)
     return session, notes, loading.seconds

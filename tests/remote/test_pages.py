@@ -67,7 +67,9 @@ def test_nothing_without_a_visit(server: Server):
             assert "customers" not in page.text
         for path in FORMS[:3]:
             assert nobody.post(path, data={"sql": COUNT}).status_code == 401
-        assert nobody.get("/").status_code == nobody.get("/sign-in").status_code == 200
+        assert nobody.get("/", headers={"Accept": "text/html"}).status_code == 200
+        assert nobody.get("/sign-in").status_code == 200
+        assert nobody.get("/").headers["content-type"] == "application/problem+json", "as elsewhere"
         for token in ("", "dpsql-" + "0" * 64, "x" * 5000, "é"):
             assert nobody.post("/sign-in", data={"token": token}).status_code == 401
         token = server.schema.with_name("ann").read_text()

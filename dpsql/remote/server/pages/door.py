@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 
 from dpsql.errors import LedgerError
 from dpsql.owner.access import Grant, token_hash
-from dpsql.remote.server.guard import body_of
+from dpsql.remote.server.guard import body_of, response_of
 from dpsql.remote.server.pages.asked import fields_of
 from dpsql.remote.server.pages.visits import LIFE, Visits
 from dpsql.remote.server.problems import Problem
@@ -64,8 +64,7 @@ class Pages:
                     check_origin(request)
                 grant, cookie = await self._who(request)
                 if grant is None:
-                    begun = cookie_name(request) in request.cookies or request.url.path != "/"
-                    return self.sign_in_page(request, 401 if begun else 200)
+                    return self._nobody(request)
                 self.service.check_files()
                 response = await act(self, request, grant)
             except Problem as problem:
@@ -90,6 +89,13 @@ class Pages:
             if refusal.status != 401:
                 raise
             return None, ""
+
+    def _nobody(self, request: Request) -> Response:
+        """For a browser the form for a token; a program hears what it does everywhere."""
+        known = cookie_name(request) in request.cookies
+        if request.method == "GET" and not known and "text/html" not in request.headers.get("accept", ""):
+            return response_of(Problem(401, headers={"WWW-Authenticate": "Bearer"}))
+        return self.sign_in_page(request, 401 if known or request.url.path != "/" else 200)
 
     def sign_in_page(self, request: Request, status: int = 200, wrong: str = "") -> Response:
         """The form for a token. It leads on to the page that was asked for."""
