@@ -82,9 +82,10 @@ def _run(argv: Sequence[str] | None) -> int:
     for note in notes:
         say(f"note: {note}", sys.stderr)
     shell.loading = seconds
-    if asked is None:
-        return Prompt(shell, __version__).run()
-    return run_batch(shell, asked, fresh=arguments.fresh)
+    with session if isinstance(session, RemoteSession) else contextlib.nullcontext():
+        if asked is None:
+            return Prompt(shell, __version__).run()
+        return run_batch(shell, asked, fresh=arguments.fresh)
 
 
 def opened(arguments: Arguments, opening: Opening | None) -> tuple[Session | RemoteSession, list[str], float]:
