@@ -12,12 +12,14 @@ the number of rows public and the changed row in both tables.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import singledispatch
 
 from dpsql.errors import InternalError
-from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, Scan, Union
+from dpsql.plan.expressions import Call, Column, Expr, Literal, conjuncts
+from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, Scan, Source, Union, Windows
 from dpsql.schema.frozen import dataclass
 
 DECLARED = ""
@@ -74,8 +76,15 @@ def _(scan: Scan) -> Stability:
 @stability.register
 def _(node: Filter) -> Stability:
     """A row passes or not by its own values alone, so one changed row below is at most one changed row above:
-    it stays, leaves or enters. Rows may be left out, so the count above is no longer public."""
-    return replace(stability(node.input), every_row=False)
+    it stays, leaves or enters. Rows may be left out, so the count above is no longer public. Of rows that are numbered
+    inside each unit, no number twice, at most k of a unit pass where only k numbers do."""
+    below = replace(stability(node.input), every_row=False)
+    most = _most_numbers(node)
+    if most is None:
+        return below
+    expected = None if below.expected is None else min(below.expected, most)
+    rows = below.by_unit[DECLARED]
+    return replace(below, by_unit={DECLARED: most if rows is None else min(rows, most)}, expected=expected)
 
 
 @stability.register
@@ -140,6 +149,55 @@ def _(node: PerUnit) -> Stability:
         raise InternalError("only a declared unit has groups of its own")
     rows, fan_out = (1, 1) if node.alone else (below.rows, below.fan_out)
     return Stability({DECLARED: rows}, every_row=False, expected=below.expected, fan_out=fan_out)
+
+
+@stability.register
+def _(node: Windows) -> Stability:
+    """What a row is given follows from the rows of its own unit: it is computed of these alone, in an order that their
+    values decide. Rows that no value tells apart are interchangeable, so that the unit's rows with what they are given
+    are a function of the multiset of its rows. A unit has as many rows as below or, where these are more than a window
+    is computed over, none."""
+    below = stability(node.input)
+    if below.by_unit.keys() != {DECLARED}:
+        raise InternalError("a window over rows that are not of a declared unit")
+    return replace(below, every_row=False)
+
+
+def _most_numbers(node: Filter) -> int | None:
+    """How many numbers of rows of a unit a predicate lets pass, where it is about a ROW_NUMBER over the unit alone;
+    None where it is not, or nodes stand between that can have several rows for one number."""
+    numbers: set[Column] = set()
+    source: Source = node
+    while isinstance(source, Filter | Mark | Windows):
+        if isinstance(source, Windows):
+            named = zip(source.calls, source.columns, strict=True)
+            numbers |= {column for call, column in named if call.numbers_rows}
+        source = source.input
+    found = [_most_passing(term, numbers) for term in conjuncts(node.predicate)] if numbers else []
+    return min((each for each in found if each is not None), default=None)
+
+
+_MIRRORED = {"gt": "lt", "ge": "le", "eq": "eq"}
+_PASSING: Mapping[str, Callable[[float], int]] = {
+    "lt": lambda most: max(0, math.ceil(most) - 1),
+    "le": lambda most: max(0, math.floor(most)),
+    "eq": lambda _one: 1,
+}
+
+
+def _most_passing(term: Expr, numbers: set[Column]) -> int | None:
+    """How many of 1, 2, 3 ... a comparison of such a number with a constant is TRUE for, at most."""
+    if not isinstance(term, Call):
+        return None
+    name, args = term.function.name, term.args
+    if name == "in" and args[0] in numbers and all(isinstance(each, Literal) for each in args[1:]):
+        return len(args) - 1
+    if len(args) == 2 and args[1] in numbers:
+        name, args = _MIRRORED.get(name, ""), args[::-1]
+    if name not in _PASSING or args[0] not in numbers or not isinstance(args[1], Literal):
+        return None
+    most = args[1].value
+    return _PASSING[name](most) if isinstance(most, int | float) and math.isfinite(most) else None
 
 
 def _product(one: int | None, other: int | None) -> int | None:

@@ -11,6 +11,7 @@ from dataclasses import field
 
 from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Column, Expr
+from dpsql.plan.windows import WindowCall
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
 
@@ -128,7 +129,27 @@ class PerUnit:
         return f"{whose} {made or 'one row'} by {', '.join(str(key) for key in self.keys)}"
 
 
-Source = Scan | Filter | Join | Mark | Union | PerUnit
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The rows of `input` with more columns, one for each of `calls`: window functions over the rows of the row's own
+    privacy unit. Rows of a unit with more than `windows.MOST_ROWS` of them are left out.
+
+    `ties`: what tells rows apart that are equal in the order of a window, ascending, NULL first: every value of theirs
+    that the query reads. So rows that are still equal are interchangeable, and no position in a table enters.
+    """
+
+    input: Source
+    calls: tuple[WindowCall, ...]
+    columns: tuple[Column, ...]
+    ties: tuple[Expr, ...] = ()
+
+    def __str__(self) -> str:
+        made = "; ".join(str(each) for each in self.calls)
+        ties = f"; ties by {', '.join(str(each) for each in self.ties)}" if self.ties else ""
+        return f"windows inside each privacy unit: {made}{ties}"
+
+
+Source = Scan | Filter | Join | Mark | Union | PerUnit | Windows
 
 
 def inputs_of(source: Source) -> tuple[Source, ...]:
@@ -149,6 +170,22 @@ def nodes_of(source: Source) -> Iterator[Source]:
     yield source
     for each in inputs_of(source):
         yield from nodes_of(each)
+
+
+def exprs_of(node: Source) -> Iterator[Expr]:
+    """All that a node reads of the rows below it."""
+    if isinstance(node, Filter):
+        yield node.predicate
+    elif isinstance(node, Join | Mark):
+        yield from (each for pair in node.keys for each in pair)
+        if isinstance(node, Mark) and node.condition is not None:
+            yield node.condition
+    elif isinstance(node, Union):
+        yield from (expr for branch in node.branches for expr in branch.outputs)
+    elif isinstance(node, PerUnit):
+        yield from (*node.keys, *(expr for each in node.aggregations for expr in each.arguments))
+    elif isinstance(node, Windows):
+        yield from (*(expr for call in node.calls for expr in call.exprs()), *node.ties)
 
 
 def scans_of(source: Source) -> Iterator[Scan]:
@@ -179,4 +216,4 @@ def filters_of(source: Source) -> tuple[Expr, ...]:
         return (*filters_of(source.input), source.predicate)
     if isinstance(source, Join):
         return filters_of(source.left) + (() if source.outer else filters_of(source.right))
-    return filters_of(source.input) if isinstance(source, Mark) else ()
+    return filters_of(source.input) if isinstance(source, Mark | Windows) else ()

@@ -41,8 +41,9 @@ from dpsql.plan.aggregates import AGGREGATES, Aggregation
 from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.expressions import Call, Column, Function, Literal
 from dpsql.plan.functions import FUNCTIONS
-from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Union
+from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Union, Windows
 from dpsql.plan.query import Aggregate, GroupKey
+from dpsql.plan.windows import WINDOWS, Frame, WindowCall, WindowFunction, WindowOrder
 from dpsql.release.auto_bounds import Search
 from dpsql.release.bound_candidates import Intervals
 from dpsql.release.choices import Draw
@@ -67,6 +68,13 @@ def _tag_of(aggregate: AggregateFunction) -> str:
     if AGGREGATES.get(aggregate.name) is not aggregate:
         raise NotCanonical(f"the language has another aggregate {aggregate.name}, or none")
     return aggregate.tag
+
+
+def _window_tag(function: WindowFunction) -> str:
+    """The tag of a window function. Raises NotCanonical for one that the language does not have by its name."""
+    if WINDOWS.get(function.name) is not function:
+        raise NotCanonical(f"the language has another window function {function.name}, or none")
+    return function.tag
 
 
 _TABLES: dict[type, Form] = {
@@ -96,6 +104,14 @@ _NODES: dict[type, Form] = {
     Branch: form("branch", "input", "outputs"),
     Union: form("union", "branches", "columns"),
     PerUnit: form("per unit", "input", "keys", "aggregations", "columns", "alone"),
+    Windows: form("windows", "input", "calls", "columns", "ties"),
+    WindowCall: form(
+        "window",
+        *("function", "argument", "partition", "order", "frame", "number", "default", "ignore-nulls=ignore_nulls"),
+    ),
+    WindowFunction: Form("window function", {}, frozenset(), enough=True, name=_window_tag),
+    WindowOrder: form("window order", "expression=expr", "descending", "nulls-first=nulls_first"),
+    Frame: form("frame", "kind", "start", "end"),
     Aggregate: form("aggregate", "input", "keys", "aggregations", "sets"),
     Aggregation: form(
         "aggregation",

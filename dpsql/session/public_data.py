@@ -13,11 +13,12 @@ import numpy as np
 
 from dpsql.errors import InvalidSchema
 from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.executors.pandas.database import Database, aggregated
+from dpsql.executors.pandas.database import Database
 from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.executors.pandas.groups import key_codes
 from dpsql.executors.pandas.inner_aggregates import renumber
 from dpsql.executors.pandas.joining import key_of
+from dpsql.executors.pandas.unit_groups import aggregated
 from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.domains import MOST_TEXT, cells_of, vector_of
 from dpsql.plan.expressions import Expr, Vector

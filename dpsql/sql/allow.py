@@ -69,6 +69,8 @@ def _words_of(node: exp.Expr, rule: Rule) -> Iterator[str]:
         yield from ("." for each in ("db", "catalog") if node.args.get(each))
     if kind is exp.StrPosition:
         yield _BARE_IN
+    if kind in _WINDOWS:
+        yield from _words_of_window(node)
     if node.arg_key == "unit" and isinstance(node.parent, _NAMING_UNITS):
         yield _UNIT
     elif kind in _SPOKEN:
@@ -80,6 +82,26 @@ def _words_of(node: exp.Expr, rule: Rule) -> Iterator[str]:
         yield "call"
 
 
+_WINDOWS = frozenset({exp.Window, exp.WindowSpec})
+
+
+def _words_of_window(node: exp.Expr) -> Iterator[str]:
+    """The words of WINDOW name AS (...), and of a frame."""
+    if isinstance(node, exp.Window):
+        named = node.arg_key == "windows"
+        yield from ["AS", *(["WINDOW"] if node.index == 0 else [])] if named else []
+    else:
+        yield str(node.args.get("kind")).upper()
+        yield from ["BETWEEN", "AND"] if node.args.get("end") is not None else []
+        for end in ("start", "end"):
+            value, side = node.args.get(end), node.args.get(f"{end}_side")
+            yield from value.split() if isinstance(value, str) else []
+            yield from [str(side)] if side else []
+        if node.args.get("exclude") is not None:
+            yield from ("EXCLUDE", *_EXCLUDED)
+
+
+_EXCLUDED = ("CURRENT", "ROW", "GROUP", "TIES", "NO", "OTHERS", "CURRENT_ROW", "NO_OTHERS")
 _NAMING_UNITS = (exp.TimestampTrunc, exp.DateTrunc, exp.DateDiff)
 _UNIT = "a unit in quotes"
 """DATE_TRUNC('month', d): a bare word there is a column's name, which the parser would take for the unit."""

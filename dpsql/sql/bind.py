@@ -105,11 +105,17 @@ class _Binder:
             tables=catalog.tables,
         )
         self.depth = 0
+        self.windowed = next(self.select.find_all(exp.Window, exp.Qualify), None) is not None
 
     def query(self) -> Query:
         relation = self._bind(self.select, None, outermost=True)
         assert isinstance(relation, Answered)  # outermost rows of people are refused
-        return relation.query
+        if not self.windowed:
+            return relation.query
+        from dpsql.sql.ties import check_read, with_ties  # loaded with the first window
+
+        check_read(self.select, self.whole)
+        return with_ties(relation.query)
 
     def inner(self) -> Relation:
         """What the SELECT makes where it stands in another's FROM."""
@@ -138,6 +144,10 @@ class _Binder:
     ) -> Relation:
         clause = select.args.get("privacy")
         written = source.scope.written
+        if self.windowed and (isinstance(source, Answered) or outermost or clause or is_aggregating(select)):
+            from dpsql.sql.windows import refuse_windows  # loaded with the first window
+
+            refuse_windows(select, self.sql, source if isinstance(source, People) else None)
         if isinstance(source, Answered):
             if clause is not None:
                 raise UnsupportedSQL(

@@ -27,7 +27,8 @@ class Rule:
 
 def _rule(args: str = "", words: str = "") -> Rule:
     spaced = tuple(
-        word.replace("_", " ") if word in ("GROUP_BY", "ORDER_BY", "GROUPING_SETS") else word for word in words.split()
+        word.replace("_", " ") if word in ("GROUP_BY", "ORDER_BY", "PARTITION_BY", "GROUPING_SETS") else word
+        for word in words.split()
     )
     return Rule(frozenset(args.split()), spaced)
 
@@ -66,7 +67,24 @@ _SWITCHES: Mapping[type[exp.Expr], str] = {  # how these work here anyway
 }
 
 _OWN: dict[type[exp.Expr], Rule] = {
-    exp.Select: _rule("expressions from_ joins where group having order limit offset distinct with_ privacy", "SELECT"),
+    exp.Select: _rule(
+        "expressions from_ joins where group having qualify windows order limit offset distinct with_ privacy", "SELECT"
+    ),
+    exp.Qualify: _rule("this", "QUALIFY"),
+    exp.Window: _rule("this partition_by order spec alias over", "OVER PARTITION_BY"),
+    exp.WindowSpec: _rule("kind start start_side end end_side"),
+    exp.IgnoreNulls: _rule("this", "IGNORE NULLS"),
+    exp.RespectNulls: _rule("this", "RESPECT NULLS"),
+    exp.RowNumber: _rule(),
+    exp.Rank: _rule(),
+    exp.DenseRank: _rule(),
+    exp.PercentRank: _rule(),
+    exp.CumeDist: _rule(),
+    exp.Ntile: _rule("this"),
+    exp.Lag: _rule("this offset default"),
+    exp.Lead: _rule("this offset default"),
+    exp.FirstValue: _rule("this"),
+    exp.LastValue: _rule("this"),
     exp.From: _rule("this", "FROM"),
     exp.Table: _rule("this alias db catalog"),
     exp.TableAlias: _rule("this columns", "AS"),

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dpsql.plan.expressions import Call, Column, Expr, unfiltered
-from dpsql.plan.nodes import PerUnit, Source, nodes_of
+from dpsql.plan.nodes import PerUnit, Source, Windows, nodes_of
 from dpsql.plan.row_local import INEXACT
 from dpsql.schema.columns import Type
 from dpsql.sql.same_unit import origins
@@ -66,4 +66,7 @@ def made_of(source: Source) -> dict[Column, tuple[Expr, ...]]:
             exprs.update(
                 {column: aggregate.arguments for column, aggregate in zip(aggregated, each.aggregations, strict=True)}
             )
+        if isinstance(each, Windows):
+            made = zip(each.calls, each.columns, strict=True)
+            exprs.update({c: tuple(e for e in (call.argument, call.default) if e is not None) for call, c in made})
     return exprs

@@ -17,7 +17,7 @@ from dpsql.plan.domains import vector_of
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Call, Column, Expr, call, columns, conjuncts
 from dpsql.plan.functions import FUNCTIONS
-from dpsql.plan.nodes import Filter, Join, Mark, Scan, Source, filters_of
+from dpsql.plan.nodes import Filter, Join, Mark, Scan, Source, Windows, filters_of
 from dpsql.schema.columns import Key
 from dpsql.sql.catalog import PublicValues
 from dpsql.sql.joins import assembled
@@ -53,7 +53,7 @@ def _public_parts(source: Source) -> tuple[dict[str, Rows], list[Expr]]:
     if isinstance(source, Filter):
         public, terms = _public_parts(source.input)
         return public, [*terms, *conjuncts(source.predicate)]
-    if isinstance(source, Mark):
+    if isinstance(source, Mark | Windows):
         return _public_parts(source.input)
     if not isinstance(source, Join):
         return {}, []

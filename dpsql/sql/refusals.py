@@ -20,7 +20,6 @@ _SAMPLE = "TABLESAMPLE below an aggregate is not stable: one person could decide
 _JOIN = "a join in parentheses, or a LATERAL one, is not supported. Write the tables one after the other."
 _SET = "set operations ({}) are not supported."
 _REGEX = "regular expressions are not supported. LIKE, STARTS_WITH and CONTAINS are."
-_WINDOW = "window functions (... OVER ...) have no private version here."
 _STATISTIC = "{} is not supported. COUNT_IF and AVG of a condition are."
 CLOCK = (
     "{} is not supported: an answer must not change with the clock. Write :today in its place, and pass "
@@ -38,7 +37,6 @@ CLOCKS = frozenset({"NOW", "GETDATE", "SYSDATE", "LOCALTIMESTAMP", "GET_CURRENT_
 """Names of functions that read the clock, and that the parser does not know."""
 
 NAMED: Mapping[type[exp.Expr], str] = {
-    exp.Window: _WINDOW,
     exp.Lateral: _JOIN,
     exp.Any: "ANY is not supported. Write IN (...).",
     exp.All: "ALL is not supported as a comparison. Write NOT IN (...) or AND.",
@@ -76,8 +74,6 @@ NAMED: Mapping[type[exp.Expr], str] = {
     exp.ArgMax: _OWN_VALUE.format("ARG_MAX"),
     exp.ArgMin: _OWN_VALUE.format("ARG_MIN"),
     exp.ArrayAgg: _OWN_VALUES.format("LIST"),
-    exp.IgnoreNulls: _OWN_VALUE.format("ANY_VALUE"),
-    exp.RespectNulls: "RESPECT NULLS is not supported.",
     exp.LogicalAnd: _STATISTIC.format("BOOL_AND"),
     exp.LogicalOr: _STATISTIC.format("BOOL_OR"),
     exp.GroupConcat: _OWN_VALUES.format("STRING_AGG"),
@@ -98,6 +94,9 @@ INSIDE: Mapping[type[exp.Expr], str] = {
     exp.Select: _SCALAR,
     exp.Exists: "EXISTS (SELECT ...) stands in questions about people's rows.",
     exp.Tuple: "rows of values (a, b) are not supported. Write the columns one by one: a = 1 AND b = 2, GROUP BY a, b.",
+    exp.Window: "window functions (... OVER ...) stand in a sub-query of people's rows, or over an answer.",
+    exp.IgnoreNulls: "IGNORE NULLS belongs to a window function.",
+    exp.RespectNulls: "RESPECT NULLS belongs to a window function.",
     Named: "named arguments (name => value) belong to aggregates.",
     exp.Kwarg: "named arguments (name => value) belong to aggregates.",
     exp.Distinct: "DISTINCT inside an aggregate is not supported.",
@@ -106,11 +105,10 @@ INSIDE: Mapping[type[exp.Expr], str] = {
 
 CLAUSES: Mapping[tuple[type[exp.Expr], str], str] = {
     (exp.Select, "laterals"): _JOIN,
-    (exp.Select, "qualify"): "QUALIFY (window functions) has no private version here.",
-    (exp.Select, "windows"): _WINDOW,
     (exp.Select, "sample"): _SAMPLE,
     (exp.Select, "locks"): "FOR UPDATE and the like are not supported.",
     (exp.Select, "into"): "INTO is not supported: an answer is returned, not stored.",
+    (exp.WindowSpec, "exclude"): "EXCLUDE is not supported in a frame.",
     (exp.Group, "rollup"): "WITH ROLLUP is not supported. Write GROUP BY ROLLUP (...).",
     (exp.Group, "cube"): "WITH CUBE is not supported. Write GROUP BY CUBE (...).",
     (exp.Distinct, "on"): "DISTINCT ON is not supported.",
@@ -158,6 +156,7 @@ CLAUSES: Mapping[tuple[type[exp.Expr], str], str] = {
 
 WORDS: Mapping[type[exp.Expr], str] = {
     exp.Window: "OVER",
+    exp.AnyValue: "ANY_VALUE",
     exp.Distinct: "DISTINCT",
     exp.TableSample: "TABLESAMPLE",
     exp.Exists: "EXISTS",

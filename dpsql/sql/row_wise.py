@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from dpsql.errors import UnsupportedSQL
+from dpsql.errors import SQLSyntaxError, UnsupportedSQL
 from dpsql.plan.expressions import Expr, Literal
+from dpsql.plan.nodes import Filter
 from dpsql.schema.columns import Type
 from dpsql.sql.joins import assembled
 from dpsql.sql.marks import with_marks
@@ -17,6 +19,9 @@ from dpsql.sql.scopes import Scope, Statementwide
 from dpsql.sql.select_list import is_star, items_of
 from dpsql.sql.selects import SelectBinder
 from dpsql.sql.subqueries import Membership
+
+if TYPE_CHECKING:
+    from dpsql.sql.windows import WindowBinder
 
 
 def refuse_cutting(sql: str, select: exp.Select) -> None:
@@ -37,25 +42,76 @@ def refuse_cutting(sql: str, select: exp.Select) -> None:
 
 
 class RowWise(SelectBinder):
-    """A sub-query that keeps people's rows."""
+    """A sub-query that keeps people's rows, and may have windows over those of each person."""
 
     def __init__(self, whole: Statementwide, select: exp.Select, people: People, member: Membership) -> None:
         super().__init__(whole, select, people.scope, member)
         self.people = people
+        self.windows: WindowBinder | None = None
+        self.aliases: list[tuple[str, Expr]] = []
+        self.in_qualify = False
 
     def relation(self) -> People:
         refuse_cutting(self.sql, self.select)
         rows = assembled(self.people, self.where())
+        if next(self.select.find_all(exp.Window, exp.Qualify), None) is not None:
+            from dpsql.sql.windows import WindowBinder  # loaded with the first window
+
+            self.windows = WindowBinder(self.whole, self.select, self.people, rows, self)
         outputs: list[tuple[str, Expr]] = []
         for node, alias in items_of(self.select):
             if is_star(node):
                 outputs += self.scope.check_table(node, self.sql).starred
             else:
-                outputs.append((alias or self.text(node), self._row_value(node)))
+                value = self._row_value(node, alias)
+                outputs.append((alias or self.text(node), value))
+                self.aliases += [(alias, value)] if alias else []
+        qualified = self._qualify()
         rows = replace(rows, source=with_marks(rows, self.marks))
+        if self.windows is not None:
+            source = self.windows.over(rows.source)
+            source = source if qualified is None else Filter(source, qualified)
+            rows = replace(rows, source=source, names=rows.names | self.windows.names)
+            self.whole.windowed.add(id(self.select))
         scope = Scope(self.scope.written, self.scope.alias, tuple(outputs))
         return People(scope, (Step(rows),))
 
-    def _row_value(self, node: exp.Expr) -> Expr:
+    def _qualify(self) -> Expr | None:
+        """The condition on windows that rows are kept by."""
+        clause = self.select.args.get("qualify")
+        if clause is None:
+            return None
+        self.in_qualify = True
+        condition = self.condition(self.inner.bind(clause.this), clause.this, "QUALIFY")
+        self.in_qualify = False
+        assert self.windows is not None  # as QUALIFY is there
+        if not self.windows.calls:
+            raise SQLSyntaxError(
+                "QUALIFY is about windows, and there is none.",
+                span=span_of(self.sql, clause.this),
+                hint="Conditions on single rows stand in WHERE.",
+            )
+        return condition
+
+    def column(self, node: exp.Column) -> Expr:
+        """In QUALIFY a name that is no column may be an item's."""
+        if self.in_qualify and not node.table and not self.scope.has(node):
+            named = [expr for alias, expr in self.aliases if alias.casefold() == node.name.casefold()]
+            if named:
+                return named[0]
+        return super().column(node)
+
+    def window(self, node: exp.Window) -> Expr:
+        if self.windows is None:
+            raise SQLSyntaxError(
+                "a window function cannot stand in WHERE.",
+                span=span_of(self.sql, node),
+                hint="Write QUALIFY in its place, or WHERE around a sub-query.",
+            )
+        return self.windows.column(node)
+
+    def _row_value(self, node: exp.Expr, alias: str) -> Expr:
+        if isinstance(node, exp.Window) and self.windows is not None:
+            return self.windows.column(node, alias)
         expr = self.inner.bind(node)
         return Literal(None, Type.INTEGER) if isinstance(expr, Literal) and expr.value is None else expr

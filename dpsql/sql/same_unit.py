@@ -25,7 +25,7 @@ from dpsql.plan.expressions import (
     rebuild,
 )
 from dpsql.plan.functions import FUNCTIONS
-from dpsql.plan.nodes import Join, Mark, PerUnit, Scan, Source, Union, inputs_of, scan_of, scans_of
+from dpsql.plan.nodes import Join, Mark, PerUnit, Scan, Source, Union, Windows, inputs_of, scan_of, scans_of
 from dpsql.schema.columns import ColumnSchema, TableSchema, value_range
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import EVERYTHING
@@ -145,7 +145,9 @@ def columns_of(source: Source) -> tuple[Column, ...]:
         return tuple(column_of(each, source) for each in source.table.columns)
     if isinstance(source, Union | PerUnit):
         return source.columns
-    own = (source.column,) if isinstance(source, Mark) else ()
+    own: tuple[Column, ...] = (source.column,) if isinstance(source, Mark) else ()
+    if isinstance(source, Windows):
+        own = source.columns
     if isinstance(source, Join) and source.present is not None:
         own = (source.present,)
     read = inputs_of(source)[: 2 if isinstance(source, Join) else 1]
@@ -169,6 +171,9 @@ def origins(source: Source) -> dict[Column, tuple[Expr, ...]]:
     if isinstance(source, Union):
         lists = [branch.outputs for branch in source.branches]
         copies.update(dict(zip(source.columns, zip(*lists, strict=True), strict=True)))
+    if isinstance(source, Windows):
+        made = zip(source.calls, source.columns, strict=True)
+        copies.update({column: call.copies for call, column in made if call.copies})
     for each in inputs_of(source):
         copies.update(origins(each))
     return copies

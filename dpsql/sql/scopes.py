@@ -190,6 +190,8 @@ class Statementwide:
     tables: Mapping[str, TableSchema] = field(default_factory=dict)
     computed_from: set[str] = field(default_factory=set)
     """Public tables, by folded name, of which constants were computed."""
+    windowed: set[int] = field(default_factory=set)
+    """The SELECTs, by identity, of which QUALIFY and WINDOW are read."""
 
     def unit_column(self, table: TableSchema) -> ColumnSchema:
         """The column at the end of the path to a table's units."""

@@ -39,7 +39,20 @@ def is_grouping(select: exp.Select) -> bool:
     return any(aggregate_in(item) is not None for item in select.expressions)
 
 
+_AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
+
+
 def aggregate_in(node: exp.Expr) -> exp.Expr | None:
-    """The first aggregate of an expression, those of its sub-queries apart; None if there is none."""
+    """The first aggregate of an expression, those of its sub-queries and what is windowed itself apart; None if there
+    is none."""
     walked = node.walk(prune=lambda each: isinstance(each, exp.Query))
-    return next((each for each in walked if isinstance(each, exp.AggFunc) or is_aggregate(each)), None)
+    return next(
+        (each for each in walked if (isinstance(each, exp.AggFunc) or is_aggregate(each)) and not _windowed(each)), None
+    )
+
+
+def _windowed(node: exp.Expr) -> bool:
+    """Whether a call is the one that stands before OVER."""
+    while isinstance(node.parent, _AROUND) and node.arg_key == "this":
+        node = node.parent
+    return isinstance(node.parent, exp.Window) and node.arg_key == "this"

@@ -221,6 +221,8 @@ class SelectBinder(AggregateBinder):
             return self.membership(node)
         if isinstance(node, exp.Subquery) and self.member is not None:
             return self.member.value(node, self)
+        if isinstance(node, exp.Window):
+            return self.window(node)
         if isinstance(node, exp.AggFunc) or is_aggregate(node):
             raise SQLSyntaxError("an aggregate cannot stand inside another.", span=span_of(self.sql, node))
         return None
@@ -234,7 +236,15 @@ class SelectBinder(AggregateBinder):
             return self.membership(node)
         if isinstance(node, exp.Subquery) and self.member is not None:
             return self.member.value(node, self)
+        if isinstance(node, exp.Window):
+            return self.window(node)
         return self.aggregate(node)
+
+    def window(self, node: exp.Window) -> Expr:
+        """A window function, which most SELECTs have none of."""
+        from dpsql.sql.windows import window_refused  # loaded with the first window
+
+        raise window_refused(node, self.sql, getattr(self, "people", None), "beside aggregates or outermost")
 
     def membership(self, node: exp.Expr) -> Expr | None:
         """IN (SELECT ...) and EXISTS (SELECT ...): the column that marks their rows."""

@@ -22,14 +22,11 @@ def _rule(words: str = "") -> Rule:
     return Rule(None, tuple(word.replace("_", " ") for word in words.split()))
 
 
-_FRAME = (
-    "ROWS RANGE GROUPS BETWEEN AND UNBOUNDED UNBOUNDED PRECEDING PRECEDING FOLLOWING FOLLOWING CURRENT ROW CURRENT ROW"
-)
 _ADDED: Mapping[type[exp.Expr], Rule] = {
-    exp.Select: _rule("SELECT QUALIFY WINDOW"),
-    exp.Window: _rule("OVER PARTITION_BY AS"),
-    exp.WindowSpec: _rule(f"{_FRAME} EXCLUDE CURRENT ROW TIES NO OTHERS GROUP CURRENT_ROW NO_OTHERS"),
-    exp.Qualify: _rule(),
+    exp.Select: _rule("SELECT"),
+    exp.Window: _rule("OVER PARTITION_BY"),
+    exp.WindowSpec: _rule(),
+    exp.Qualify: _rule("QUALIFY"),
     exp.Union: _rule("UNION DISTINCT BY NAME"),
     exp.Intersect: _rule("INTERSECT DISTINCT"),
     exp.Except: _rule("EXCEPT DISTINCT"),

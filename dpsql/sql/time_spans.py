@@ -42,7 +42,7 @@ def compared(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr | None:
     others = [each for each in outer.iter_expressions() if not isinstance(each.unnest(), exp.Interval)]
     if not others or not all(is_between(bind(each)) for each in others):
         return None
-    unit, amount = _interval(binder, node)
+    unit, amount = interval_of(binder, node)
     size = unit.months * _MONTH if unit.months else unit.microseconds
     return Literal(size * amount, Type.INTEGER)
 
@@ -59,7 +59,7 @@ def part_of(binder: ScalarBinder, part: str, node: exp.Expr, span: Expr) -> Expr
     return binder.apply("int_divide", node, [rest, Literal(size, Type.INTEGER)])
 
 
-def _interval(binder: ScalarBinder, node: exp.Expr) -> tuple[Unit, int]:
+def interval_of(binder: ScalarBinder, node: exp.Expr) -> tuple[Unit, int]:
     """The unit and the number of a constant INTERVAL. Raises UnsupportedSQL, SQLSyntaxError."""
     word = node.args.get("unit")
     name = UNITS.get(str(word.this).upper()) if isinstance(word, exp.Var) else None
@@ -74,7 +74,7 @@ def bucket(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
     months are counted from January 2000, others from Monday, 3 January 2000, as in DuckDB."""
     if not isinstance(node.this, exp.Interval):
         raise SQLSyntaxError("a bucket's width is a constant INTERVAL.", span=binder.span(node), hint=_HINT)
-    unit, count = _interval(binder, node.this)
+    unit, count = interval_of(binder, node.this)
     if count < 1:
         raise SQLSyntaxError("a bucket is wider than nothing.", span=binder.span(node), hint=_HINT)
     value = bind(node.expression)

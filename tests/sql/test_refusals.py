@@ -2264,6 +2264,17 @@ TAKEN = [
     "SELECT COUNT(TIME_BUCKET(INTERVAL 1 DAY, d)), COUNT(DATE_BIN(INTERVAL 1 DAY, d, DATE '2020-01-01')) FROM t",
     "SELECT APPROX_QUANTILE(age, 0.5) FROM t OFFSET 1 ROW FETCH FIRST 2 ROWS ONLY",
 ]
+WINDOWS_OF_PLACES = """
+SELECT COUNT(*) FROM (
+    SELECT ROW_NUMBER() OVER w AS a, RANK() OVER w, DENSE_RANK() OVER w, NTILE(2) OVER w, PERCENT_RANK() OVER w,
+        CUME_DIST() OVER w FROM visits WINDOW w AS (PARTITION BY pid ORDER BY cost) QUALIFY a < 4)"""
+WINDOWS_OF_VALUES = """
+SELECT COUNT(*) FROM (
+    SELECT LAG(cost, 2, 0) OVER (PARTITION BY pid ORDER BY cost DESC),
+        LEAD(cost, 1, 0) IGNORE NULLS OVER (PARTITION BY pid),
+        FIRST_VALUE(cost RESPECT NULLS) OVER (PARTITION BY pid),
+        LAST_VALUE(cost) OVER (PARTITION BY pid ORDER BY cost ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING),
+        SUM(cost > 1) FILTER (WHERE cost > 2) OVER (PARTITION BY pid ORDER BY cost RANGE 3 PRECEDING) FROM visits)"""
 TAKEN_OF_UNITS = [
     "SELECT COUNT(DISTINCT p.pid) FROM people AS p INNER JOIN visits AS v ON p.pid = v.pid CROSS JOIN codes",
     "SELECT COUNT(*) FROM visits LEFT OUTER JOIN codes USING (code), people WHERE visits.pid = people.pid",
@@ -2271,6 +2282,8 @@ TAKEN_OF_UNITS = [
     "SELECT COUNT(*) FROM (SELECT pid FROM people UNION ALL SELECT pid FROM visits UNION ALL (SELECT pid FROM visits))",
     "SELECT COUNT(*) FROM visits WHERE vid IN (SELECT vid FROM tests)",
     "SELECT COUNT(*) FROM visits WHERE NOT EXISTS (SELECT 1 FROM codes WHERE n > cost)",
+    WINDOWS_OF_PLACES,
+    WINDOWS_OF_VALUES,
 ]
 NEVER_READ = {(exp.Join, "method")}
 """Arguments that are allowed so that the binder can refuse them by name: NATURAL, ASOF and POSITIONAL JOIN."""
@@ -2389,7 +2402,29 @@ class _Trees:
             return exp.Where(this=self.node(depth - 1))
         if kind is Named and name == "this":
             return self.rng.choice([exp.Count(this=exp.Star()), exp.Sum(this=exp.column("x")), self.node(depth - 1)])
-        return self.node(depth - 1)
+        own = self.windowed(kind, name, depth) if kind in (exp.Window, exp.WindowSpec, exp.Select) else None
+        return self.node(depth - 1) if own is None else own
+
+    def windowed(self, kind: type[exp.Expr], name: str, depth: int) -> Any:
+        """What the parser puts into windows: ORDER BY, frames, names; None for other arguments."""
+        ends = ("UNBOUNDED", "CURRENT ROW", exp.Literal.number(self.rng.randint(0, 2)), self.leaf())
+        words = {
+            "order": exp.Order(expressions=[exp.Ordered(this=self.node(depth - 1))]),
+            "partition_by": [self.node(depth - 1)],
+            "spec": exp.WindowSpec(kind="ROWS", start=self.rng.choice(ends), start_side="PRECEDING"),
+            "alias": self.rng.choice([None, exp.to_identifier("w")]),
+            "over": "OVER",
+            "kind": self.rng.choice(["ROWS", "RANGE", "GROUPS"]),
+            "start": self.rng.choice(ends),
+            "end": self.rng.choice([None, *ends]),
+            "start_side": "PRECEDING",
+            "end_side": "FOLLOWING",
+            "qualify": exp.Qualify(this=self.node(depth - 1)),
+            "windows": [exp.Window(this=exp.to_identifier("w"), partition_by=[exp.column("x")])],
+        }
+        if kind is exp.Select and name not in ("qualify", "windows"):
+            return None
+        return words.get(name)
 
     def listed(self, kind: type[exp.Expr], name: str, depth: int) -> exp.Expr:
         if name == "ifs":

@@ -95,6 +95,15 @@ class DuckDBDialect:
     def ordered_sum(self, text: str) -> str:
         return f"SUM({text} ORDER BY {text})"
 
+    def windowed(self, function: str, args: Sequence[str], nulls: str) -> str:
+        return f"{function}({', '.join(args)}{nulls})"
+
+    def pair(self, number: str, value: str) -> str:
+        return f"{{'number': {number}, 'value': {value}}}"
+
+    def second_of(self, pair: str) -> str:
+        return f"struct_extract({pair}, 'value')"
+
     def all_but(self, names: Sequence[str]) -> str:
         return f"* EXCLUDE ({', '.join(names)})"
 

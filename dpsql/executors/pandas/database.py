@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial, singledispatchmethod
 
@@ -14,8 +14,6 @@ from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.encoding import Encoded
 from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.executors.pandas.exact_values import ranks
-from dpsql.executors.pandas.groups import key_codes
-from dpsql.executors.pandas.inner_aggregates import KERNELS, aggregate, aggregate_cells, renumber
 from dpsql.executors.pandas.joining import KeyColumn, lookup
 from dpsql.executors.pandas.made import Made, MadeColumns, encoded_texts, joined_texts
 from dpsql.executors.pandas.pairing import (
@@ -38,10 +36,9 @@ from dpsql.executors.pandas.relations import (
     units_of_codes,
     units_of_rows,
 )
-from dpsql.plan.aggregates import Aggregation
+from dpsql.executors.pandas.unit_groups import grouped
 from dpsql.plan.expressions import DTYPES, Column, Expr, Vector
-from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Source, Union, inputs_of, scans_of
-from dpsql.plan.query import GroupKey
+from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Source, Union, Windows, inputs_of, scans_of
 from dpsql.schema.columns import TableSchema, Type
 from dpsql.schema.units import Unit
 
@@ -108,23 +105,13 @@ class Database:
 
     @_made.register
     def _(self, node: PerUnit) -> Relation:
-        rows = self.relation(node.input).settled()
-        units = rows.units  # None: public rows, which are all nobody's
-        keys = [key_codes(GroupKey(key, None), rows) for key in node.keys]
-        whose = np.zeros(rows.rows, dtype=np.int64) if units is None else units.numbers().astype(np.int64)
-        parts = [whose, *(key.read(0, rows.rows) for key in keys)]
-        sizes = [1 if units is None else max(1, units.count), *(max(1, len(key.values)) for key in keys)]
-        by = 1 if node.alone else len(parts)  # a unit has one row then, even if bounds make two keys of it
-        groups, firsts, size = renumber(parts[:by], sizes[:by])
-        makers: dict[str, tuple[Type, Callable[[], Made]]] = {}
-        for key, codes, column in zip(keys, parts[1:], node.columns, strict=False):
-            cells = key.values.at(codes[firsts])
-            makers[column.name] = (column.type, partial(_as_made, cells, column.type))
-        for each, column in zip(node.aggregations, node.columns[len(keys) :], strict=True):
-            makers[column.name] = (column.type, partial(aggregated, each, rows, groups, size, column.type))
-        return Relation(
-            size, {node.columns[0].table: Part(MadeColumns(size, makers))}, None if units is None else units.at(firsts)
-        )
+        return grouped(node, self.relation(node.input).settled())
+
+    @_made.register
+    def _(self, node: Windows) -> Relation:
+        from dpsql.executors.pandas.windows import windowed  # loaded with the first window
+
+        return windowed(node, self.relation(node.input).settled())
 
     def fan_out(self, node: Source) -> int:
         """How many rows public tables make of each row of a node, at most."""
@@ -297,23 +284,3 @@ def _texts(expr: Expr, rows: Relation) -> Encoded:
     if isinstance(expr, Column):
         return rows.encoded(expr)
     return encoded_texts(evaluated(expr, rows))
-
-
-def _as_made(cells: Vector, kind: Type) -> Made:
-    return encoded_texts(cells) if kind is Type.TEXT else cells
-
-
-def aggregated(each: Aggregation, rows: Relation, groups: Places, size: int, kind: Type) -> Vector:
-    """One exact aggregate of each group inside a unit."""
-    argument = each.argument
-    if argument is None:
-        return aggregate("COUNT", groups, size, None, kind)
-    if each.kind.distinct:
-        keys = key_codes(GroupKey(argument, None), rows)
-        codes = keys.read(0, rows.rows)
-        valid = keys.values.where_valid()[codes]
-        return aggregate("COUNT_DISTINCT", groups, size, Vector(codes, valid), kind)
-    vector = evaluated(argument, rows)
-    if each.kind.counts or each.kind.name in KERNELS:
-        return aggregate("COUNT" if each.kind.counts else each.kind.name, groups, size, vector, kind)
-    return aggregate_cells(each.kind, groups, size, vector, kind)

@@ -9,8 +9,9 @@ out of all of them, and those that stay can be chosen from the ones that stayed 
 order of the unit's own rows, in which blocks come. So what is kept is a function of the unit's rows and the key, as
 `bounding` wants it, and the size of a block does not enter.
 
-Rows are needed at once where a unit's are asked about (EXISTS, IN), stand right of a join or are grouped. A unit
-that has more than `MOST_WHOLE` of them there, by a join, is left out of the answer: it follows from its own rows.
+Rows are needed at once where a unit's are asked about (EXISTS, IN), stand right of a join, are grouped or stand in
+windows. A unit that has more than `MOST_WHOLE` of them there, by a join, is left out of the answer: it follows from its
+own rows.
 """
 
 from __future__ import annotations

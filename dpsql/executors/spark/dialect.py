@@ -74,6 +74,15 @@ class SparkDialect:
         added = f"aggregate(array_sort(collect_list({text})), 0D, (total, each) -> total + each)"
         return f"CASE WHEN COUNT({text}) > 0 THEN {added} END"
 
+    def windowed(self, function: str, args: Sequence[str], nulls: str) -> str:
+        return f"{function}({', '.join(args)}){nulls}"
+
+    def pair(self, number: str, value: str) -> str:
+        return f"named_struct('number', {number}, 'value', {value})"
+
+    def second_of(self, pair: str) -> str:
+        return f"({pair}).value"
+
     def all_but(self, names: Sequence[str]) -> str:
         return f"* EXCEPT ({', '.join(names)})"
 

@@ -62,6 +62,15 @@ class Dialect(Protocol):
     def ordered_sum(self, text: str) -> str:
         """The sum of doubles, added one by one from 0.0 on in ascending order."""
 
+    def windowed(self, function: str, args: Sequence[str], nulls: str) -> str:
+        """A window function before OVER; nulls: " IGNORE NULLS" or nothing."""
+
+    def pair(self, number: str, value: str) -> str:
+        """A number and a value, which are compared by the number first."""
+
+    def second_of(self, pair: str) -> str:
+        """The value of a pair."""
+
     def all_but(self, names: Sequence[str]) -> str:
         """All columns but these, in a SELECT."""
 

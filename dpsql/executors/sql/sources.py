@@ -19,9 +19,23 @@ from dpsql.executors.sql.rows import Name, Names, Rows, Writer
 from dpsql.executors.sql.scans import Scans
 from dpsql.executors.sql.seen import NOTHING, Seen, is_lookup, most_of_unit, one_unit, scan_below, steps_of
 from dpsql.executors.sql.whole_rows import WholeRows, joins_of_whole_units
+from dpsql.executors.sql.windows import windowed
 from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Expr, columns, conjuncts
-from dpsql.plan.nodes import Filter, Join, Mark, Pair, PerUnit, Scan, Source, Union, nodes_of, scans_of
+from dpsql.plan.nodes import (
+    Filter,
+    Join,
+    Mark,
+    Pair,
+    PerUnit,
+    Scan,
+    Source,
+    Union,
+    Windows,
+    exprs_of,
+    nodes_of,
+    scans_of,
+)
 from dpsql.schema.columns import Type
 
 
@@ -322,6 +336,10 @@ class Sources:
         rest = f" GROUP BY {', '.join(by)}" if by else " HAVING COUNT(*) > 0"
         return Rows(self.writer.select(", ".join(listed) or "1", inner, rest), named, unit, rows.unit_kind)
 
+    @_made.register
+    def _(self, node: Windows) -> Rows:
+        return windowed(node, self.rows(node.input), self.writer)
+
     def _argument(self, each: Aggregation, rows: Rows) -> str | None:
         if each.argument is None:
             return None
@@ -332,19 +350,8 @@ class Sources:
 
 def read_columns(source: Source, exprs: Sequence[Expr]) -> frozenset[Name]:
     """The columns that expressions above a source, and its own nodes, read."""
-    exprs_read: list[Expr] = list(exprs)
-    for node in nodes_of(source):
-        if isinstance(node, Filter):
-            exprs_read.append(node.predicate)
-        elif isinstance(node, Join | Mark):
-            exprs_read += [each for pair in node.keys for each in pair]
-            if isinstance(node, Mark) and node.condition is not None:
-                exprs_read.append(node.condition)
-        elif isinstance(node, Union):
-            exprs_read += [expr for branch in node.branches for expr in branch.outputs]
-        elif isinstance(node, PerUnit):
-            exprs_read += [*node.keys, *(each.argument for each in node.aggregations if each.argument is not None)]
-    return frozenset((column.table, column.name) for expr in exprs_read for column in columns(expr))
+    read = [*exprs, *(expr for node in nodes_of(source) for expr in exprs_of(node))]
+    return frozenset((column.table, column.name) for expr in read for column in columns(expr))
 
 
 def is_public(source: Source) -> bool:

@@ -1,6 +1,6 @@
 """Units with more rows than may stand together where all of one unit's are needed at once: they are left out.
 
-That is so right of a join, where rows are asked about, and where they are grouped, as on every engine: a unit whose
+That is so right of a join, where rows are asked about, grouped, or stand in windows, as on every engine: a unit whose
 rows make more than `MOST_WHOLE` pairs in a join there is left out of the answer. It follows from its own rows.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import replace
 from dpsql.executors.pandas import large_units
 from dpsql.executors.sql.rows import Rows, Writer
 from dpsql.executors.sql.seen import is_lookup
-from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, Source, Union, nodes_of
+from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, Source, Union, Windows, nodes_of
 
 
 def joins_of_whole_units(source: Source) -> Iterator[Join]:
@@ -36,7 +36,7 @@ def _whole(source: Source) -> Iterator[Source]:
     elif isinstance(source, Union):
         for branch in source.branches:
             yield from _whole(branch.input)
-    elif isinstance(source, PerUnit):
+    elif isinstance(source, PerUnit | Windows):
         yield source
 
 

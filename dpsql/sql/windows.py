@@ -1,0 +1,341 @@
+"""Window functions over people's rows: allowed where PARTITION BY says whose rows a window is of.
+
+The engine puts the unit itself before what is written, so a row is given what follows from rows of its own unit alone.
+Of a window without the unit other people's rows would decide; it is refused, with the form that is allowed.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from dpsql.errors import Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL
+from dpsql.plan.expressions import Column, Expr, Literal
+from dpsql.plan.facts import fact, known_of
+from dpsql.plan.nodes import Source, Windows
+from dpsql.plan.windows import MOST_BUCKETS, MOST_STEPS, WHOLE, WINDOWS, WindowCall, WindowFunction, WindowOrder
+from dpsql.schema.columns import Type
+from dpsql.sql.aggregate_calls import Written, is_aggregate, written
+from dpsql.sql.aggregates import AggregateBinder
+from dpsql.sql.dialect_nodes import Named
+from dpsql.sql.nulls import is_null
+from dpsql.sql.parse import span_of
+from dpsql.sql.same_unit import OWN, Kind, People, Rows
+from dpsql.sql.scopes import Statementwide
+from dpsql.sql.select_list import fresh
+from dpsql.sql.window_frames import frame_of
+
+NODES: dict[type[exp.Expr], str] = {
+    exp.RowNumber: "ROW_NUMBER",
+    exp.Rank: "RANK",
+    exp.DenseRank: "DENSE_RANK",
+    exp.Ntile: "NTILE",
+    exp.PercentRank: "PERCENT_RANK",
+    exp.CumeDist: "CUME_DIST",
+    exp.Lag: "LAG",
+    exp.Lead: "LEAD",
+    exp.FirstValue: "FIRST_VALUE",
+    exp.LastValue: "LAST_VALUE",
+}
+"""The parser's nodes of functions that are windowed alone; COUNT and the like are those of aggregates."""
+_WORDS = "ROW_NUMBER, RANK, DENSE_RANK, NTILE, PERCENT_RANK, CUME_DIST, LAG, LEAD, FIRST_VALUE, LAST_VALUE, COUNT, "
+_WORDS += "SUM, MIN, MAX and AVG"
+MOST_WINDOWS = 100
+
+
+def window_refused(node: exp.Window, sql: str, people: People | None, where: str) -> UnsupportedSQL:
+    """The refusal of a window at a place that has none: `where` it stands."""
+    return UnsupportedSQL(
+        f"{called(node)} OVER (...): a window cannot stand {where}.",
+        span=over(sql, node),
+        hint="Over people's rows a window stands in a sub-query below the aggregation, inside each person: "
+        f"{_form(called(node), people)}.",
+    )
+
+
+def refuse_windows(select: exp.Select, sql: str, people: People | None) -> None:
+    """Refuse what is windowed in a SELECT over an answer, outermost, or beside aggregates. Raises UnsupportedSQL."""
+    if select.args.get("qualify") is not None:
+        word = re.search(r"\bQUALIFY\b", sql, re.IGNORECASE)
+        raise UnsupportedSQL(
+            "QUALIFY stands in a sub-query of people's rows without aggregates, or over an answer.",
+            span=None if word is None else Span(sql, word.start(), word.end() - 1),
+        )
+    walked = select.walk(prune=lambda each: isinstance(each, exp.Query) and each is not select)
+    node = next((each for each in walked if isinstance(each, exp.Window) and each.arg_key != "windows"), None)
+    if node is not None:
+        raise window_refused(node, sql, people, "beside aggregates or outermost")
+
+
+def over(sql: str, node: exp.Window) -> Span | None:
+    """The word OVER of a window, or the window where it is not found."""
+    span, inner = span_of(sql, node), span_of(sql, node.this)
+    word = re.compile(r"\bOVER\b", re.IGNORECASE).search(sql, 0 if inner is None else inner.end)
+    return span if word is None or inner is None else Span(sql, word.start(), word.end() - 1)
+
+
+def called(node: exp.Window) -> str:
+    """The name of what is windowed."""
+    inner = node.this
+    while isinstance(inner, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup | Named):
+        inner = inner.this
+    word = inner.meta.get("word")
+    if isinstance(word, str):
+        return word.upper()[:40]
+    return NODES.get(type(inner)) or (inner.sql_name() if isinstance(inner, exp.Func) else type(inner).__name__.upper())
+
+
+def _form(word: str, people: People | None) -> str:
+    word = word if word in WINDOWS else "ROW_NUMBER"
+    rows = [] if people is None else [step.rows for step in people.steps if step.rows.handles]
+    unit = str(_handle(rows[0])) if rows else "person_id"
+    table = people.table.name if people is not None else "t"
+    return f"SELECT ... FROM (SELECT *, {word}(...) OVER (PARTITION BY {unit} ORDER BY ...) AS w FROM {table})"
+
+
+def _handle(rows: Rows) -> Column:
+    """The column to name: the unit itself, where it is there."""
+    return min(rows.handles, key=lambda each: (each[0] != OWN, str(each[1])))[1]
+
+
+class WindowBinder:
+    """Binds the windows of one SELECT that keeps people's rows. `binder`: of what stands in them; `rows`: those that
+    WHERE leaves; `source`: these with what their sub-queries mark, asked when a window is made."""
+
+    def __init__(
+        self, whole: Statementwide, select: exp.Select, people: People, rows: Rows, binder: AggregateBinder
+    ) -> None:
+        self.whole = whole
+        self.sql = whole.sql
+        self.people = people
+        self.rows = rows
+        self.binder = binder
+        self.inside = False
+        self.calls: dict[WindowCall, Column] = {}
+        self._taken: set[str] = set()
+        self._place = ""
+        self._known = known_of(rows.source)
+        self._named = {each.name.casefold(): each for each in select.args.get("windows") or []}
+
+    def column(self, node: exp.Window, alias: str = "") -> Column:
+        """The column that a window makes, the same one for the same words. Raises a QueryRefused."""
+        if self.inside:
+            raise SQLSyntaxError(
+                "a window function cannot stand inside another.",
+                span=span_of(self.sql, node),
+                hint="Write the inner one in a sub-query.",
+            )
+        self.inside = True
+        try:
+            call = self._call(node)
+        finally:
+            self.inside = False
+        if call not in self.calls:
+            if len(self.calls) == MOST_WINDOWS:
+                raise UnsupportedSQL(f"more than {MOST_WINDOWS} windows in one SELECT.", span=span_of(self.sql, node))
+            self._place = self._place or self.whole.place("(windows)")
+            name = fresh(alias or call.function.name.casefold(), self._taken)
+            held = call.fact(lambda expr: fact(expr, self._known))
+            self.calls[call] = Column(name, call.type, held, self._place)
+        return self.calls[call]
+
+    def over(self, source: Source) -> Source:
+        """The rows with the columns of all windows."""
+        return Windows(source, tuple(self.calls), tuple(self.calls.values())) if self.calls else source
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The places in the query that are made here."""
+        return frozenset({self._place} - {""})
+
+    # One call.
+
+    def _call(self, node: exp.Window) -> WindowCall:
+        node = self._resolved(node)
+        partition = self._partition(node)
+        order = tuple(self._term(each) for each in node.args["order"].expressions) if node.args.get("order") else ()
+        inner, ignore = node.this, isinstance(node.this, exp.IgnoreNulls)
+        if isinstance(inner, exp.IgnoreNulls | exp.RespectNulls):
+            inner = inner.this
+        function = WINDOWS.get(NODES.get(type(inner), ""))
+        if function is None:
+            return self._aggregate(node, inner, partition, order, ignore=ignore)
+        if ignore and function.family != "row":
+            raise SQLSyntaxError(f"{function} has no IGNORE NULLS.", span=span_of(self.sql, node))
+        if not function.framed and node.args.get("spec") is not None:
+            raise SQLSyntaxError(f"{function} has no frame.", span=span_of(self.sql, node), hint="Leave the frame out.")
+        if function.family == "place":
+            number = self._number(inner.this, "NTILE", 1, MOST_BUCKETS, inner) if function.name == "NTILE" else 1
+            return WindowCall(function, None, partition, order, number=number)
+        argument = self._argument(function, inner)
+        if function.framed:
+            frame = frame_of(self.sql, node, order, self.binder.inner)
+            return WindowCall(function, argument, partition, order, frame, ignore_nulls=ignore)
+        offset = inner.args.get("offset")
+        number = 1 if offset is None else self._number(offset, function.name, 0, MOST_STEPS, inner)
+        if ignore and number == 0:
+            raise SQLSyntaxError(f"{function} with IGNORE NULLS goes one row at least.", span=span_of(self.sql, inner))
+        default = self._default(inner, argument)
+        return WindowCall(function, argument, partition, order, None, number, default, ignore)
+
+    def _argument(self, function: WindowFunction, inner: exp.Expr) -> Expr:
+        if inner.this is None:
+            raise SQLSyntaxError(f"{function} takes a value.", span=span_of(self.sql, inner))
+        argument = self.binder.inner.bind(inner.this)
+        if argument.type is Type.OTHER:
+            raise TypeMismatch(
+                f"{function}({argument}): columns of its type can only be counted or tested for NULL.",
+                span=span_of(self.sql, inner),
+            )
+        return argument
+
+    def _resolved(self, node: exp.Window) -> exp.Window:
+        """The window with what WINDOW says of its name."""
+        name = node.args.get("alias")
+        if name is None:
+            return node
+        named = self._named.get(name.name.casefold())
+        if named is None:
+            raise SQLSyntaxError(f"no window {name.name}.", span=span_of(self.sql, name))
+        whole = node.copy()
+        whole.set("alias", None)
+        for clause in ("partition_by", "order", "spec"):
+            own, given = node.args.get(clause), named.args.get(clause)
+            if own and given:
+                raise SQLSyntaxError(f"the window {name.name} has that clause already.", span=span_of(self.sql, node))
+            whole.set(clause, own or given)
+        base = named.args.get("alias")
+        if base is not None:
+            raise UnsupportedSQL(
+                "a window that is made of another by name is not supported.", span=span_of(self.sql, base)
+            )
+        return whole
+
+    def _aggregate(
+        self,
+        node: exp.Window,
+        inner: exp.Expr,
+        partition: tuple[Expr, ...],
+        order: tuple[WindowOrder, ...],
+        *,
+        ignore: bool,
+    ) -> WindowCall:
+        condition = None
+        if isinstance(inner, exp.Filter):
+            where = inner.expression.this
+            condition = self.binder.condition(self.binder.inner.bind(where), where, "FILTER")
+            inner = inner.this
+        if isinstance(inner, Named):
+            raise UnsupportedSQL(
+                "named arguments (name => value) belong to aggregates of people's rows, not to windows.",
+                span=span_of(self.sql, inner),
+            )
+        call = written(inner, self.sql) if is_aggregate(inner) and not isinstance(inner, exp.WithinGroup) else None
+        function = None if call is None else WINDOWS.get(call.kind.name)
+        if call is None or function is None or ignore:
+            distinct = "(DISTINCT ...)" if call is not None and call.kind.distinct else ""
+            raise UnsupportedSQL(
+                f"{called(node)}{distinct} OVER (...) is not supported inside a person.",
+                span=span_of(self.sql, node),
+                hint=f"The functions that have windows are {_WORDS}.",
+            )
+        argument = self.binder.argument(call, condition)
+        if argument is not None:
+            self._check_aggregated(function, call, argument)
+        frame = frame_of(self.sql, node, order, self.binder.inner)
+        return WindowCall(function, argument, partition, () if frame == WHOLE else order, frame)
+
+    def _check_aggregated(self, function: WindowFunction, call: Written, argument: Expr) -> None:
+        """Sums of reals depend on the order of addition, and the largest text is nobody's number."""
+        if function.name in ("SUM", "AVG") and argument.type is Type.REAL:
+            raise UnsupportedSQL(
+                f"{function} OVER (...) of reals is not supported: their sum depends on the order of addition.",
+                span=span_of(self.sql, call.node),
+                hint=f"Count in whole steps: {function}(CAST(ROUND(100 * x) AS BIGINT)) OVER (...) / 100.",
+            )
+        if function.name in ("MIN", "MAX") and argument.type in (Type.TEXT, Type.OTHER):
+            raise self.binder.unfit(call.kind, argument, call.node)
+
+    # Its clauses.
+
+    def _partition(self, node: exp.Window) -> tuple[Expr, ...]:
+        """What is written beside the unit. Raises UnsupportedSQL where nothing says whose rows a window is of."""
+        word, span = called(node), over(self.sql, node)
+        if self.rows.public:
+            raise UnsupportedSQL(
+                f"{word} OVER (...) is not supported over public rows that are joined with people's.", span=span
+            )
+        if self.rows.unit_is_row or not self.rows.handles:
+            raise UnsupportedSQL(
+                f"{word} OVER (...): a window would read other people's rows, for nothing says which rows of "
+                f"{self.rows.table.name} are one person's.",
+                span=span,
+                hint=f'Declare unit="person_id" on {self.rows.table.name}, and write '
+                f"{word}(...) OVER (PARTITION BY person_id ...)."
+                if self.rows.unit_is_row
+                else "Show the column of the privacy unit in each sub-query, and write it in PARTITION BY.",
+            )
+        bound = [self._plain(each, "PARTITION BY") for each in node.args.get("partition_by") or []]
+        held = {column: kind for kind, column in self.rows.handles}
+        if not any(each in held for each in bound):
+            unit = _handle(self.rows)
+            raise UnsupportedSQL(
+                f"{word} OVER (...): a window would read other people's rows, for its PARTITION BY does not hold "
+                f"{unit}, which says whose a row is.",
+                span=span,
+                hint=f"Write {word}(...) OVER (PARTITION BY {unit} ...).",
+            )
+        own = {column for kind, column in self.rows.handles if self._is_unit(kind)}
+        return tuple(dict.fromkeys(each for each in bound if each not in own))
+
+    def _is_unit(self, kind: Kind) -> bool:
+        """Whether a handle's value is the unit itself: its column, or a key that leads to it in one step."""
+        table = self.whole.tables.get(kind[0])
+        unit = None if table is None else table.unit
+        return kind == OWN or (unit is not None and not unit.steps and unit.column == kind[1])
+
+    def _term(self, node: exp.Expr) -> WindowOrder:
+        expr = self._plain(node.this, "ORDER BY")
+        return WindowOrder(expr, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
+
+    def _plain(self, node: exp.Expr, clause: str) -> Expr:
+        expr = self.binder.inner.bind(node)
+        if isinstance(expr, Literal):
+            raise SQLSyntaxError(f"{clause} {expr} is a constant.", span=span_of(self.sql, node))
+        if expr.type is Type.OTHER:
+            raise TypeMismatch(
+                f"{clause} {expr}: columns of its type can only be counted or tested for NULL.",
+                span=span_of(self.sql, node),
+            )
+        return expr
+
+    def _number(self, node: exp.Expr | None, name: str, least: int, most: int, call: exp.Expr) -> int:
+        literal = None if node is None else self.binder.inner.bind(node)
+        value = literal.value if isinstance(literal, Literal) and literal.type is Type.INTEGER else None
+        if not isinstance(value, int) or not least <= value <= most:
+            raise SQLSyntaxError(
+                f"{name} takes a whole number from {least} to {most:,}.",
+                span=(None if node is None else span_of(self.sql, node)) or span_of(self.sql, call),
+            )
+        return value
+
+    def _default(self, node: exp.Expr, argument: Expr) -> Expr | None:
+        """The default of LAG and LEAD, of the argument's type; None where it is NULL."""
+        given = node.args.get("default")
+        if given is None:
+            return None
+        default = self.binder.inner.bind(given)
+        if is_null(default):
+            return None
+        if default.type is not argument.type and argument.type.temporal:
+            default = self.binder.inner.as_time(given, default, argument.type)
+        if isinstance(default, Literal) and (default.type, argument.type) == (Type.INTEGER, Type.REAL):
+            default = Literal(float(default.value or 0), Type.REAL)
+        if default.type is not argument.type:
+            raise TypeMismatch(
+                f"the default {default} is {default.type}, and {argument} is {argument.type}.",
+                span=span_of(self.sql, given),
+                hint="CAST one of them.",
+            )
+        return default
