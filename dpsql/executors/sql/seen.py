@@ -13,7 +13,7 @@ from dataclasses import field
 from functools import singledispatch
 
 from dpsql.plan.expressions import Column
-from dpsql.plan.nodes import Filter, Join, Mark, Pair, PerUnit, Scan, Source, Union
+from dpsql.plan.nodes import Filter, Join, Mark, Pair, PerUnit, Scan, Source, Union, Windows
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.units import Lookup
 
@@ -106,7 +106,7 @@ def _(source: Scan, seen: Seen) -> int | None:
 
 
 @most_of_unit.register
-def _(source: Filter | Mark | PerUnit, seen: Seen) -> int | None:
+def _(source: Filter | Mark | PerUnit | Windows, seen: Seen) -> int | None:
     return most_of_unit(source.input, seen)
 
 
