@@ -105,17 +105,16 @@ class _Binder:
             tables=catalog.tables,
         )
         self.depth = 0
-        self.windowed = next(self.select.find_all(exp.Window, exp.Qualify), None) is not None
+        self.windowed = self.select.find(exp.Window, exp.Qualify) is not None
 
     def query(self) -> Query:
         relation = self._bind(self.select, None, outermost=True)
         assert isinstance(relation, Answered)  # outermost rows of people are refused
-        if not self.windowed:
-            return relation.query
-        from dpsql.sql.ties import check_read, with_ties  # loaded with the first window
+        if self.windowed:
+            from dpsql.sql.ties import with_ties  # loaded with the first window
 
-        check_read(self.select, self.whole)
-        return with_ties(relation.query)
+            return with_ties(relation.query, self.select, self.whole)
+        return relation.query
 
     def inner(self) -> Relation:
         """What the SELECT makes where it stands in another's FROM."""
@@ -143,9 +142,8 @@ class _Binder:
         self, select: exp.Select, source: Relation, names: _Common | None, *, outermost: bool, joined: bool
     ) -> Relation:
         clause = select.args.get("privacy")
-        written = source.scope.written
         if self.windowed and (isinstance(source, Answered) or outermost or clause or is_aggregating(select)):
-            from dpsql.sql.windows import refuse_windows  # loaded with the first window
+            from dpsql.sql.window_refusals import refuse_windows  # loaded with the first window
 
             refuse_windows(select, self.sql, source if isinstance(source, People) else None)
         if isinstance(source, Answered):
@@ -156,7 +154,7 @@ class _Binder:
                     hint="This one reads an answer that is private already.",
                 )
             query = ReleasedSelect(self.whole, select, source).query()
-            return unread(query) if outermost else answered(query, written)
+            return unread(query) if outermost else answered(query, source.scope.written)
         member = Membership(lambda inner: self._inner(inner, names), lambda inner: self._inner_rows(inner, names))
         if outermost or clause is not None:
             return self._private(select, source, member, outermost=outermost)

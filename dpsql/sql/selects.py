@@ -242,7 +242,7 @@ class SelectBinder(AggregateBinder):
 
     def window(self, node: exp.Window) -> Expr:
         """A window function, which most SELECTs have none of."""
-        from dpsql.sql.windows import window_refused  # loaded with the first window
+        from dpsql.sql.window_refusals import window_refused  # loaded with the first window
 
         raise window_refused(node, self.sql, getattr(self, "people", None), "beside aggregates or outermost")
 

@@ -24,8 +24,9 @@ from dpsql.sql.scopes import Statementwide
 Name = tuple[str, str]
 
 
-def with_ties(query: Query) -> Query:
-    """The query with the tie-breakers of its windows."""
+def with_ties(query: Query, select: exp.Select, whole: Statementwide) -> Query:
+    """The query of a SELECT with the tie-breakers of its windows. Raises UnsupportedSQL where a window is not read."""
+    _check_read(select, whole)
     source = query.plan.input
     if not any(isinstance(node, Windows) for node in nodes_of(source)):
         return query
@@ -36,7 +37,7 @@ def with_ties(query: Query) -> Query:
     return replace(query, plan=replace(plan, input=_tied(source, read)))
 
 
-def check_read(select: exp.Select, whole: Statementwide) -> None:
+def _check_read(select: exp.Select, whole: Statementwide) -> None:
     """QUALIFY and WINDOW are read of SELECTs that keep people's rows; elsewhere nobody would. Raises UnsupportedSQL."""
     for each in select.find_all(exp.Select):
         for clause in ("qualify", "windows"):

@@ -6,11 +6,9 @@ Of a window without the unit other people's rows would decide; it is refused, wi
 
 from __future__ import annotations
 
-import re
-
 from sqlglot import exp
 
-from dpsql.errors import Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL
+from dpsql.errors import SQLSyntaxError, TypeMismatch, UnsupportedSQL
 from dpsql.plan.expressions import Column, Expr, Literal
 from dpsql.plan.facts import fact, known_of
 from dpsql.plan.nodes import Source, Windows
@@ -25,78 +23,11 @@ from dpsql.sql.same_unit import OWN, Kind, People, Rows
 from dpsql.sql.scopes import Statementwide
 from dpsql.sql.select_list import fresh
 from dpsql.sql.window_frames import frame_of
+from dpsql.sql.window_refusals import NODES, called, handle, over
 
-NODES: dict[type[exp.Expr], str] = {
-    exp.RowNumber: "ROW_NUMBER",
-    exp.Rank: "RANK",
-    exp.DenseRank: "DENSE_RANK",
-    exp.Ntile: "NTILE",
-    exp.PercentRank: "PERCENT_RANK",
-    exp.CumeDist: "CUME_DIST",
-    exp.Lag: "LAG",
-    exp.Lead: "LEAD",
-    exp.FirstValue: "FIRST_VALUE",
-    exp.LastValue: "LAST_VALUE",
-}
-"""The parser's nodes of functions that are windowed alone; COUNT and the like are those of aggregates."""
 _WORDS = "ROW_NUMBER, RANK, DENSE_RANK, NTILE, PERCENT_RANK, CUME_DIST, LAG, LEAD, FIRST_VALUE, LAST_VALUE, COUNT, "
 _WORDS += "SUM, MIN, MAX and AVG"
 MOST_WINDOWS = 100
-
-
-def window_refused(node: exp.Window, sql: str, people: People | None, where: str) -> UnsupportedSQL:
-    """The refusal of a window at a place that has none: `where` it stands."""
-    return UnsupportedSQL(
-        f"{called(node)} OVER (...): a window cannot stand {where}.",
-        span=over(sql, node),
-        hint="Over people's rows a window stands in a sub-query below the aggregation, inside each person: "
-        f"{_form(called(node), people)}.",
-    )
-
-
-def refuse_windows(select: exp.Select, sql: str, people: People | None) -> None:
-    """Refuse what is windowed in a SELECT over an answer, outermost, or beside aggregates. Raises UnsupportedSQL."""
-    if select.args.get("qualify") is not None:
-        word = re.search(r"\bQUALIFY\b", sql, re.IGNORECASE)
-        raise UnsupportedSQL(
-            "QUALIFY stands in a sub-query of people's rows without aggregates, or over an answer.",
-            span=None if word is None else Span(sql, word.start(), word.end() - 1),
-        )
-    walked = select.walk(prune=lambda each: isinstance(each, exp.Query) and each is not select)
-    node = next((each for each in walked if isinstance(each, exp.Window) and each.arg_key != "windows"), None)
-    if node is not None:
-        raise window_refused(node, sql, people, "beside aggregates or outermost")
-
-
-def over(sql: str, node: exp.Window) -> Span | None:
-    """The word OVER of a window, or the window where it is not found."""
-    span, inner = span_of(sql, node), span_of(sql, node.this)
-    word = re.compile(r"\bOVER\b", re.IGNORECASE).search(sql, 0 if inner is None else inner.end)
-    return span if word is None or inner is None else Span(sql, word.start(), word.end() - 1)
-
-
-def called(node: exp.Window) -> str:
-    """The name of what is windowed."""
-    inner = node.this
-    while isinstance(inner, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup | Named):
-        inner = inner.this
-    word = inner.meta.get("word")
-    if isinstance(word, str):
-        return word.upper()[:40]
-    return NODES.get(type(inner)) or (inner.sql_name() if isinstance(inner, exp.Func) else type(inner).__name__.upper())
-
-
-def _form(word: str, people: People | None) -> str:
-    word = word if word in WINDOWS else "ROW_NUMBER"
-    rows = [] if people is None else [step.rows for step in people.steps if step.rows.handles]
-    unit = str(_handle(rows[0])) if rows else "person_id"
-    table = people.table.name if people is not None else "t"
-    return f"SELECT ... FROM (SELECT *, {word}(...) OVER (PARTITION BY {unit} ORDER BY ...) AS w FROM {table})"
-
-
-def _handle(rows: Rows) -> Column:
-    """The column to name: the unit itself, where it is there."""
-    return min(rows.handles, key=lambda each: (each[0] != OWN, str(each[1])))[1]
 
 
 class WindowBinder:
@@ -279,7 +210,7 @@ class WindowBinder:
         bound = [self._plain(each, "PARTITION BY") for each in node.args.get("partition_by") or []]
         held = {column: kind for kind, column in self.rows.handles}
         if not any(each in held for each in bound):
-            unit = _handle(self.rows)
+            unit = handle(self.rows)
             raise UnsupportedSQL(
                 f"{word} OVER (...): a window would read other people's rows, for its PARTITION BY does not hold "
                 f"{unit}, which says whose a row is.",

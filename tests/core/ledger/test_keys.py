@@ -36,6 +36,12 @@ from dpsql.session.prepare import Terms, prepare
 GOLDEN = Path(__file__).parent / "golden" / "keys.json"
 REGEN = os.environ.get("DPSQL_REGEN") == "1"
 
+WINDOWED = """
+SELECT COUNT(*), SUM(total) FROM (
+    SELECT *, LAG(total, 2, 0) IGNORE NULLS OVER (PARTITION BY person, state ORDER BY oid DESC NULLS FIRST) AS before,
+        MAX(total) OVER (PARTITION BY person ORDER BY total RANGE BETWEEN 1 PRECEDING AND 2 FOLLOWING) AS most
+    FROM orders QUALIFY ROW_NUMBER() OVER (PARTITION BY person ORDER BY oid) <= 2) WHERE before > 1 AND most > 2"""
+
 PEOPLE = pd.DataFrame(
     {
         "id": [1, 2, 3, 4],
@@ -108,6 +114,7 @@ AT = "FROM people WHERE"
 BY = "FROM people GROUP BY"
 QUESTIONS: dict[str, Asked] = {
     "count": Asked("SELECT COUNT(*) FROM people"),
+    "windows": Asked(WINDOWED, "units"),
     "count of one changed": Asked("SELECT COUNT(*) FROM people WHERE age > 3", neighbours="bounded"),
     "count of values": Asked("SELECT COUNT(age) FROM people"),
     "filter": Asked(f"SELECT COUNT(*) {AT} age > 30 AND city = 'a' OR vip"),
