@@ -134,11 +134,11 @@ def _check_connection(arguments: Arguments) -> None:
         return
     if arguments.files:
         raise InvalidArgument(f"{arguments.files[0]}: with --connect the tables are the server's.")
-    said = [name for name in _OWNERS if getattr(arguments, name) is not None]
-    said += ["no_ledger"] if arguments.no_ledger else []
-    said += ["engine"] if arguments.engine != "auto" else []
-    if said:
-        raise InvalidArgument(f"--{said[0].replace('_', '-')} is for the server's owner to say, not beside --connect.")
+    owners = [name for name in _OWNERS if getattr(arguments, name) is not None]
+    owners += ["no_ledger"] if arguments.no_ledger else []
+    owners += ["engine"] if arguments.engine != "auto" else []
+    if owners:
+        raise InvalidArgument(f"--{owners[0].replace('_', '-')} is for the server's owner to say, not beside --connect.")
 
 
 _Add = Callable[..., object]
