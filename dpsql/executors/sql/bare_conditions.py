@@ -43,14 +43,14 @@ def of_stored_cells(condition: Expr, rows: Rows, dialect: Dialect) -> str | None
     if compared is None:
         return None
     name, column, value = compared
-    held = rows.columns[column.table, column.name]
-    ends = rows.clipped.get(held)
+    cell = rows.columns[column.table, column.name]
+    ends = rows.clipped.get(cell)
     if ends is None or not _DIVIDES[name](ends, value):
         return None
-    stored = rows.raw[held][0]
+    stored = rows.raw[cell][0]
     sign, says = _SIGNS[name]
     text = f"{stored} {sign} {dialect.literal(value, column.type)}"
-    default = rows.defaults.get(held)
+    default = rows.defaults.get(cell)
     return f"{text} OR {stored} IS NULL" if default is not None and says(default, value) else text
 
 
@@ -61,7 +61,7 @@ def _compared(condition: Expr) -> tuple[str, Column, Number] | None:
     (one, other), name = condition.args, condition.function.name
     if isinstance(one, Literal):
         one, other, name = other, one, _MIRRORED[name]
-    if not isinstance(other, Literal) or isinstance(other.value, bool) or not isinstance(other.value, int | float):
+    if not isinstance(other, Literal) or other.type not in _ORDERED or not isinstance(other.value, int | float):
         return None
     column: Expr = one
     value, kind = other.value, other.type
@@ -71,6 +71,4 @@ def _compared(condition: Expr) -> tuple[str, Column, Number] | None:
         column, value, kind = one.args[0], day + later, Type.DATE
         if rest and name == "eq":
             return None
-    if not (isinstance(column, Column) and column.type is kind and kind in _ORDERED):
-        return None
-    return name, column, value
+    return (name, column, value) if isinstance(column, Column) and column.type is kind else None

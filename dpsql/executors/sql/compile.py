@@ -18,11 +18,12 @@ from dpsql.executors.sql.dialect import Dialect, StoredTable
 from dpsql.executors.sql.early_groups import GROUPED, by_stored_keys, of_stored_keys, stored_keys
 from dpsql.executors.sql.groups import hashed_keys, keyed
 from dpsql.executors.sql.limits import Contributing, kept_rows
+from dpsql.executors.sql.read_columns import read_columns
 from dpsql.executors.sql.readings import Lists
 from dpsql.executors.sql.rows import Names, Rows, Writer
 from dpsql.executors.sql.sections import SectionWriter, sections_of
 from dpsql.executors.sql.seen import NOTHING, Seen
-from dpsql.executors.sql.sources import Sources, read_columns
+from dpsql.executors.sql.sources import Sources
 from dpsql.executors.sql.statement import Section, Statement, below_one_another
 from dpsql.executors.sql.sums import Sums, with_moments
 from dpsql.plan.nodes import Filter, Scan, nodes_of

@@ -15,27 +15,15 @@ from dpsql.executors.sql.asked_rows import Asked, asked
 from dpsql.executors.sql.bare_conditions import of_stored_cells
 from dpsql.executors.sql.dialect import Dialect, Lacking, StoredTable
 from dpsql.executors.sql.inner_aggregates import aggregate_text
+from dpsql.executors.sql.read_columns import is_public
 from dpsql.executors.sql.rows import Name, Names, Rows, Writer
 from dpsql.executors.sql.scans import Scans
 from dpsql.executors.sql.seen import NOTHING, Seen, is_lookup, most_of_unit, one_unit, scan_below, steps_of
 from dpsql.executors.sql.whole_rows import WholeRows, joins_of_whole_units
 from dpsql.executors.sql.windows import windowed
 from dpsql.plan.aggregates import Aggregation
-from dpsql.plan.expressions import Expr, columns, conjuncts
-from dpsql.plan.nodes import (
-    Filter,
-    Join,
-    Mark,
-    Pair,
-    PerUnit,
-    Scan,
-    Source,
-    Union,
-    Windows,
-    exprs_of,
-    nodes_of,
-    scans_of,
-)
+from dpsql.plan.expressions import Expr, conjuncts
+from dpsql.plan.nodes import Filter, Join, Mark, Pair, PerUnit, Scan, Source, Union, Windows
 from dpsql.schema.columns import Type
 
 
@@ -61,8 +49,6 @@ class Sources:
         self.named: dict[str, str] = {}
         """Table expressions that are read twice, by name, each over those before it."""
         self.whole = WholeRows(self.writer, self.named)
-        self.crowds: dict[tuple[str, ...], str] = {}
-        """Units that may make many pairs, by the names of two sides and what is many."""
 
     def all_rows(self, source: Source) -> Rows:
         """The rows of the whole source of a plan."""
@@ -187,7 +173,7 @@ class Sources:
         they are read twice."""
         most = most_pairs(self.fan_outs.get(id(node), 1))
         sides = [replace(rows, text=self.whole.as_name(rows)) for rows in (left, right)]
-        crowded = [self._crowded(rows, sides, most) for rows in sides]
+        crowded = [self.whole.crowded(rows, sides, most) for rows in sides]
         counted = []
         for rows, side, letter, place in ((left, crowded[0], "n", 0), (right, crowded[1], "m", 1)):
             keys = "".join(f", {pair[place]} AS {letter}k{number}" for number, pair in enumerate(pairs))
@@ -203,27 +189,6 @@ class Sources:
         )
         light = self.writer.select("*", f"{sides[1].text} ANTI JOIN {heavy} ON {right.unit} = heavy")
         return sides[0], replace(sides[1], text=light)
-
-    def _crowded(self, rows: Rows, sides: Sequence[Rows], most: int) -> str:
-        """Rows of units that may make more pairs than so many: of n rows and m there are n m at most. Most often there
-        are none, and nothing is counted by key."""
-        if not self.dialect.counts_first:
-            return rows.text
-        pair = (*(each.text for each in sides), str(most))
-        if pair not in self.crowds:
-            n, m = (self.names.fresh(letter) for letter in "nm")
-            counts = [
-                self.writer.select(f"{each.unit} AS {name}u, COUNT(*) AS {name}", each.text, " GROUP BY 1")
-                for each, name in zip(sides, (n, m), strict=True)
-            ]
-            crowd = self.names.fresh("crowd")
-            self.named[crowd] = (
-                f"SELECT {n}u AS of_{crowd} FROM {counts[0]} JOIN {counts[1]} ON {n}u = {m}u "
-                f"WHERE CAST({n} AS {self.dialect.wide}) * {m} > {most}"
-            )
-            self.crowds[pair] = crowd
-        crowd = self.crowds[pair]
-        return f"{rows.text} SEMI JOIN {crowd} ON {rows.unit} = of_{crowd}"
 
     def _equal(self, pair: Pair, left: Rows, right: Rows) -> tuple[str, str]:
         """The equality of an integer and a real is that of numbers, not of doubles."""
@@ -346,13 +311,3 @@ class Sources:
         return (
             self.writer.key_text(each.argument, rows) if each.kind.distinct else self.writer.text(each.argument, rows)
         )
-
-
-def read_columns(source: Source, exprs: Sequence[Expr]) -> frozenset[Name]:
-    """The columns that expressions above a source, and its own nodes, read."""
-    read = [*exprs, *(expr for node in nodes_of(source) for expr in exprs_of(node))]
-    return frozenset((column.table, column.name) for expr in read for column in columns(expr))
-
-
-def is_public(source: Source) -> bool:
-    return all(scan.table.public for scan in scans_of(source))

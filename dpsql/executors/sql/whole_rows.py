@@ -49,6 +49,8 @@ class WholeRows:
         self.joins: frozenset[int] = frozenset()
         """By their identity."""
         self._left_out: list[str] = []
+        self._crowds: dict[tuple[str, ...], str] = {}
+        """Units that may make many pairs, by the names of two sides and what is many."""
 
     def as_name(self, rows: Rows) -> str:
         """The rows as a name of the statement, for they are read twice."""
@@ -79,6 +81,27 @@ class WholeRows:
         )
         self._left_out.append(heavy)
         return sides[0], sides[1]
+
+    def crowded(self, rows: Rows, sides: Sequence[Rows], most: int) -> str:
+        """Rows of units that may make more pairs than so many: of n rows and m there are n m at most. Most often there
+        are none, and nothing is counted by key."""
+        if not self.writer.dialect.counts_first:
+            return rows.text
+        pair = (*(each.text for each in sides), str(most))
+        if pair not in self._crowds:
+            n, m = (self.writer.names.fresh(letter) for letter in "nm")
+            counts = [
+                self.writer.select(f"{each.unit} AS {name}u, COUNT(*) AS {name}", each.text, " GROUP BY 1")
+                for each, name in zip(sides, (n, m), strict=True)
+            ]
+            crowd = self.writer.names.fresh("crowd")
+            self.named[crowd] = (
+                f"SELECT {n}u AS of_{crowd} FROM {counts[0]} JOIN {counts[1]} ON {n}u = {m}u "
+                f"WHERE CAST({n} AS {self.writer.dialect.wide}) * {m} > {most}"
+            )
+            self._crowds[pair] = crowd
+        crowd = self._crowds[pair]
+        return f"{rows.text} SEMI JOIN {crowd} ON {rows.unit} = of_{crowd}"
 
     def without(self, rows: Rows) -> Rows:
         """The rows of a whole source without those of such units."""

@@ -1,0 +1,19 @@
+"""Which columns anything of a source, or above it, reads; and whether it is public."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsql.executors.sql.rows import Name
+from dpsql.plan.expressions import Expr, columns
+from dpsql.plan.nodes import Source, exprs_of, nodes_of, scans_of
+
+
+def read_columns(source: Source, exprs: Sequence[Expr]) -> frozenset[Name]:
+    """The columns that expressions above a source, and its own nodes, read."""
+    read = [*exprs, *(expr for node in nodes_of(source) for expr in exprs_of(node))]
+    return frozenset((column.table, column.name) for expr in read for column in columns(expr))
+
+
+def is_public(source: Source) -> bool:
+    return all(scan.table.public for scan in scans_of(source))
