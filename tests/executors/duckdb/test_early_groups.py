@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 import dpsql
 from dpsql.executors.duckdb import executor, pool
 from dpsql.testing import insecure_exact
-from tests.executors.contract import KEY, TERMS, difference, session
+from tests.executors.contract import KEY, TERMS, difference, differences, session
 
 LARGE = 2**63 - 1
 FRAME = pd.DataFrame(
@@ -114,3 +115,34 @@ def test_rounding_is_not_folded_away(both: tuple[dpsql.Session, dpsql.Session]):
             assert connection.execute(f"SELECT {executor.DUCKDB_SQL.rounded('CAST(2.5 AS DOUBLE)')}").fetchall() == [
                 (2,)
             ]
+
+
+def test_conditions_on_days_and_reals_at_bounds(tmp_path: Path):
+    """Days as times too, with a rest of a day; NULL beside a value that stands for it."""
+    day = [
+        None,
+        dt.date(1999, 12, 31),
+        dt.date(2000, 1, 1),
+        dt.date(2000, 1, 2),
+        dt.date(2000, 1, 5),
+        dt.date(2001, 1, 1),
+    ]
+    real = [None, -2.0, 0.0, 0.5, 3.0, float("nan")]
+    data = pd.DataFrame({"d": day, "e": day, "r": real, "s": real})
+    data.to_parquet(tmp_path / "t.parquet")
+    ends = (dt.date(2000, 1, 1), dt.date(2000, 1, 5))
+    words: dict[str, Any] = {
+        "bounds": {"d": ends, "e": ends, "r": (0, 3), "s": (0, 3)},
+        "types": {"d": "date", "e": "date"},
+        "nullable": {"e": False, "s": False},
+    }
+    frame, file = dpsql.Table(data, **words), dpsql.Table(tmp_path / "t.parquet", **words)
+    sides = session({"t": frame}, "pandas"), session({"t": file}, "auto")
+    times = [f"TIMESTAMP '2000-01-0{day} {hour}'" for day in (1, 2, 5) for hour in ("00:00:00", "12:00:00")]
+    days = [f"DATE '{day}'" for day in ("1999-12-31", "2000-01-01", "2000-01-02", "2000-01-05", "2000-01-06")]
+    for sign in ("<", "<=", "=", ">=", ">"):
+        conditions = [f"{column} {sign} {value}" for column in "de" for value in times + days]
+        conditions += [f"{column} {sign} {value}" for column in "rs" for value in ("-1.0", "0.0", "0.5", "3.0", "4.0")]
+        asked = ", ".join(f"COUNT_IF({each})" for each in conditions[:40:7])
+        assert difference(*sides, f"SELECT {asked} FROM t") == ""
+        assert differences(*sides, [f"SELECT COUNT(*), COUNT(s) FROM t WHERE {each}" for each in conditions]) == []
