@@ -138,7 +138,9 @@ def _check_connection(arguments: Arguments) -> None:
     owners += ["no_ledger"] if arguments.no_ledger else []
     owners += ["engine"] if arguments.engine != "auto" else []
     if owners:
-        raise InvalidArgument(f"--{owners[0].replace('_', '-')} is for the server's owner to say, not beside --connect.")
+        raise InvalidArgument(
+            f"--{owners[0].replace('_', '-')} is for the server's owner to say, not beside --connect."
+        )
 
 
 _Add = Callable[..., object]
