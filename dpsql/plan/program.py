@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from dpsql.plan.earlier import Input
 from dpsql.plan.expressions import Literal
 from dpsql.plan.options import Options
 from dpsql.plan.query import Query
 from dpsql.plan.redrawn import Redrawn
+from dpsql.schema.calendar import date_of, timestamp_of
 from dpsql.schema.columns import TableSchema, Type
 from dpsql.schema.frozen import dataclass
 
@@ -23,12 +27,14 @@ class StepColumn:
 
 @dataclass(frozen=True)
 class Step:
-    """One release: its query, what its clause says, and the relation that SQL above knows it by."""
+    """One release: its query, what its clause says, and the relation that SQL above knows it by. `inputs`: what it
+    reads of releases before it."""
 
     query: Query
     options: Options | None
     relation: str
     columns: tuple[StepColumn, ...]
+    inputs: tuple[Input, ...] = ()
 
     @property
     def most(self) -> int | None:
@@ -45,6 +51,17 @@ class Step:
         if cuts or self.query.stages or self.query.plan.sets:
             return 0
         return self.query.plan.public_cells or 0
+
+
+def handed(parameters: tuple[tuple[str, Literal], ...]) -> dict[str, Any]:
+    """Parameters as SQL over answers is handed them."""
+    shown = {Type.DATE: date_of, Type.TIMESTAMP: timestamp_of}
+    return {
+        name: literal.value
+        if literal.value is None or literal.type not in shown
+        else shown[literal.type](literal.value)  # type: ignore[arg-type]
+        for name, literal in parameters
+    }
 
 
 @dataclass(frozen=True)

@@ -20,22 +20,36 @@ MOST_DERIVED_CELLS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """The values of a key that an earlier release will have shown: those of `expr` over a `source` of public rows;
+    `present`: NULL is none of them."""
+
+    source: Source
+    expr: Expr
+    present: bool
+
+
+@dataclass(frozen=True, slots=True)
 class GroupKey:
     """One GROUP BY term. `values` is its public list of groups, None where the values are themselves private.
 
     With `listed` that list is the owner's own, of a bare column: a value outside it counts as NULL where NULL is
-    listed, and is left out where it is not."""
+    listed, and is left out where it is not. With `shown` its values are still to come, at most so many as there are
+    `values`, which stand for them until then."""
 
     expr: Expr
     values: tuple[Key, ...] | None
     listed: bool = False
     span: Span | None = field(default=None, compare=False, hash=False)
+    shown: Shown | None = None
 
     @property
     def name(self) -> str:
         return self.expr.name if isinstance(self.expr, Column) else str(self.expr)
 
     def __str__(self) -> str:
+        if self.shown is not None:
+            return f"{self.expr} (at most {len(self.values or ())}, shown before)"
         return f"{self.expr} ({'unknown' if self.values is None else f'{len(self.values)} public'})"
 
 

@@ -56,6 +56,13 @@ class Frame:
         return max((len(str(cell)) for vector in texts for cell in vector.values.tolist()), default=0)
 
 
+def no_rows(header: Header) -> Frame:
+    """A relation of no row."""
+    kinds = tuple(kind for _, kind in header.columns)
+    vectors = tuple(Vector(np.zeros(0, dtype=DTYPES[kind])) for kind in kinds)
+    return Frame(tuple(name for name, _ in header.columns), kinds, vectors)
+
+
 def array_of(kind: Type, vector: Vector) -> Any:
     """A column as DuckDB reads it: NumPy's, masked where it is NULL; days and microseconds as integers. Raises
     OverflowError for a whole number that no 64 bits hold."""

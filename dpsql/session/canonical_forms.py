@@ -42,7 +42,7 @@ from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.expressions import Call, Column, Function, Literal
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Union, Windows
-from dpsql.plan.query import Aggregate, GroupKey
+from dpsql.plan.query import Aggregate, GroupKey, Shown
 from dpsql.plan.windows import WINDOWS, Frame, WindowCall, WindowFunction, WindowOrder
 from dpsql.release.auto_bounds import Search
 from dpsql.release.bound_candidates import Intervals
@@ -119,7 +119,8 @@ _NODES: dict[type, Form] = {
         apart=["span"],
     ),
     AggregateFunction: Form("aggregate function", {}, frozenset(), enough=True, name=_tag_of),
-    GroupKey: form("key", "expression=expr", "values", "listed", apart=["span"]),
+    GroupKey: form("key", "expression=expr", "values", "listed", "shown", apart=["span"], later={"shown": None}),
+    Shown: form("shown before", "source", "expression=expr", "present"),
 }
 _PARTS: dict[type, Form] = {
     ExactPlan: form("exact", "source", "keys", "every-cell=every_cell", "parts", "limits", "groups", "grids"),

@@ -13,14 +13,17 @@ from dpsql.answer.explain import Explanation
 from dpsql.core.cost import FREE
 from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.ledger import Ledger
+from dpsql.errors import NotComputed
 from dpsql.release.release import Release, Released
 from dpsql.session.contents import Contents, check_unchanged, parts_reached
 from dpsql.session.prepare import Prepared
+from dpsql.session.public_tables import stores_of
 from dpsql.session.quote import Quote
 from dpsql.session.replay import Question, Replay
 from dpsql.sql.catalog import Catalog
 
 if TYPE_CHECKING:
+    from dpsql.session.earlier import Seen
     from dpsql.session.program import PreparedProgram
 
 
@@ -114,10 +117,10 @@ class FreeQuestions(ABC):
     ) -> Quote:
         """What a query is charged by a ledger. asked: keys of questions that are answered by then."""
         releases = () if prepared.explain_only else prepared.releases
-        questions = [self._question(each) for each in releases]
+        questions, answers = ([], []) if prepared.explain_only else self._asked(prepared, fresh=fresh)
         due: list[Release] = []
         places: list[int] = []
-        for place, known in enumerate(self._known(releases, questions, fresh=fresh)):
+        for place, known in enumerate(answers):
             question = questions[place]
             if known is None and (fresh or question is None or question.key not in asked):
                 due.append(releases[place])
@@ -146,10 +149,50 @@ class FreeQuestions(ABC):
             return [None] * len(releases)
         return [self._replay.recall(*each) for each in zip(questions, releases, strict=True)]
 
-    def _question(self, release: Release) -> Question | None:
-        """What a release is recognised by. Raises InternalError where its files have changed."""
+    def _asked(
+        self, prepared: Prepared | PreparedProgram, *, fresh: bool
+    ) -> tuple[list[Question | None], list[Released | None]]:
+        """What the releases of a statement are recognised by, and the answers that they were given before. One that
+        reads what others show is recognised once these are known; until then it counts as new."""
+        questions = self._questions(prepared)
+        answers = self._known(prepared.releases, questions, fresh=fresh)
+        if fresh or isinstance(prepared, Prepared) or not prepared.later:
+            return questions, answers
+        for place, release in enumerate(prepared.releases):
+            needs = prepared.needs(place)
+            known = {at: answer for at in needs if (answer := answers[at]) is not None}
+            if not needs or answers[place] is not None or len(known) < len(needs):
+                continue
+            try:
+                seen = prepared.seen(place, known, stores_of(self._catalog.public))
+            except NotComputed:  # whoever asks is told, before anything is charged
+                continue
+            questions[place] = self._question(release, seen)
+            answers[place] = self._recalled(questions[place], release)
+        return questions, answers
+
+    def _questions(self, prepared: Prepared | PreparedProgram) -> list[Question | None]:
+        """What the releases of a statement are recognised by before any is known: one that reads what others show by
+        its plan, which is no question that is ever answered."""
+        if isinstance(prepared, Prepared) or not prepared.later:
+            return [self._question(each) for each in prepared.releases]
+        return [
+            self._question(each, more=("what is shown before",) if prepared.needs(place) else ())
+            for place, each in enumerate(prepared.releases)
+        ]
+
+    def _recalled(self, question: Question | None, release: Release) -> Released | None:
+        """The answer that a release was given before, now that what it reads is known."""
+        return self._replay.recall(question, release)
+
+    def _question(self, release: Release, seen: Seen | None = None, more: tuple[str, ...] = ()) -> Question | None:
+        """What a release is recognised by, with what it reads of earlier ones. Raises InternalError where its files
+        have changed."""
         check_unchanged(release, self._contents)
-        return self._replay.question(release, self._catalog.tables, parts_reached(release, self._contents))
+        parts = parts_reached(release, self._contents)
+        return self._replay.question(
+            release, self._catalog.tables, (*parts, *(() if seen is None else seen.asked), *more)
+        )
 
     def _parts_of(self, releases: Sequence[Release]) -> tuple[Part, ...]:
         """The parts that releases of one statement read together."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,21 +22,21 @@ from dpsql.core.ledger.account import Part
 from dpsql.core.loss import Allowance, show
 from dpsql.errors import InvalidPrivacyParameter, NotComputed
 from dpsql.plan.options import Options
-from dpsql.plan.program import Program, Step
-from dpsql.postprocess.frames import Frame, Header
+from dpsql.plan.program import Program, Step, handed
+from dpsql.postprocess.frames import Frame, no_rows
+from dpsql.postprocess.headers import header_of, public_header
 from dpsql.postprocess.machine import Statement, bound, run
 from dpsql.release.finish import Answer
 from dpsql.release.release import Release, Released
-from dpsql.schema.calendar import date_of, timestamp_of
-from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 from dpsql.session.program_intervals import Above, Drawn
 from dpsql.session.public_data import PublicData
 from dpsql.session.step_frames import frame_of
 from dpsql.sql.catalog import PublicValues
 
-UNSAID_ROWS = 1_000
-"""Rows that an answer of private groups is taken to have, until it is there."""
+if TYPE_CHECKING:
+    from dpsql.executors.pandas.columns import ColumnStore
+    from dpsql.session.earlier import Seen
 
 Planned = Callable[[Step, Allowance], Release]
 
@@ -52,12 +52,54 @@ class PreparedProgram:
     finishes: tuple[Release, ...]
     statement: Statement
     public: Mapping[str, Frame]
+    firsts: tuple[Step, ...]
+    """Of each release the step that it was planned for."""
+    inputs: tuple[tuple[Statement, ...], ...]
+    """Of each release the SQL over earlier ones that it reads, as its step's `inputs` are."""
     explain_only: bool
 
     @property
     def cost(self) -> Cost:
         """What all of them cost together."""
         return sum((each.cost for each in self.releases), FREE)
+
+    @property
+    def later(self) -> bool:
+        """Whether a release reads what others have shown."""
+        return any(self.inputs)
+
+    def needs(self, place: int) -> frozenset[int]:
+        """The releases that one reads, by their places."""
+        names = {name for each in self.firsts[place].inputs for name in each.reads}
+        pairs = zip(self.program.steps, self.places, strict=True)
+        return frozenset(at for step, at in pairs if step.relation in names)
+
+    def seen(self, place: int, released: Mapping[int, Released], public: Mapping[str, ColumnStore]) -> Seen | None:
+        """What a release reads of those that were drawn before it; None for one that reads none. public: the stores of
+        public tables. Raises NotComputed, which holds their answers."""
+        inputs, release = self.firsts[place].inputs, self.releases[place]
+        if not inputs:
+            return None
+        from dpsql.session.earlier import seen  # most statements have none
+
+        frames = dict(self.public)
+        for at, step, finish in zip(self.places, self.program.steps, self.finishes, strict=True):
+            if at in self.needs(place):
+                frames[step.relation] = frame_of(step, finish.settled(released[at].bounds), released[at])
+        rows = []
+        for each, statement in zip(inputs, self.inputs[place], strict=True):
+            known = {header.name: frames.get(header.name, no_rows(header)) for header in statement.headers}
+            rows.append(run(statement, known, handed(each.parameters)))
+        return seen(inputs, rows, release.query.plan.input, release.query.plan.keys, public)
+
+    def answers(self, released: Mapping[int, Released]) -> tuple[Result, ...]:
+        """The answers of those releases that there are."""
+        answers: list[Result] = []
+        for place, release in zip(self.places, self.finishes, strict=True):
+            if place in released:
+                settled = release.settled(released[place].bounds)
+                answers.append(result_of(settled, released[place], ""))
+        return tuple(answers)
 
     @property
     def explanation(self) -> ProgramExplanation:
@@ -83,14 +125,17 @@ def prepared_program(
     releases = tuple(planned(step, share) for step, share in zip(firsts, shares, strict=True))
     finishes = tuple(_finishing(releases[at], step) for at, step in zip(places, program.steps, strict=True))
     frames = _public_frames(program, public)
-    headers = [*map(_header, program.steps), *(_public_header(name, frame) for name, frame in frames.items())]
-    statement = bound(program.sql, headers, _values(program))
-    return PreparedProgram(program, releases, tuple(places), finishes, statement, frames, explain_only=False)
+    headers = [*map(header_of, program.steps), *(public_header(*each) for each in program.public if each[0] in frames)]
+    statement = bound(program.sql, headers, handed(program.parameters))
+    inputs = tuple(tuple(bound(one.sql, headers, handed(one.parameters)) for one in step.inputs) for step in firsts)
+    return PreparedProgram(
+        program, releases, tuple(places), finishes, statement, frames, tuple(firsts), inputs, explain_only=False
+    )
 
 
 def _alike(one: Step, other: Step) -> bool:
     """Whether two steps release the same values, whatever is done with them."""
-    return (one.query.plan, one.options) == (other.query.plan, other.options)
+    return (one.query.plan, one.options, one.inputs) == (other.query.plan, other.options, other.inputs)
 
 
 def _finishing(release: Release, step: Step) -> Release:
@@ -139,30 +184,10 @@ def parts_together(parts: Sequence[tuple[Part, ...]]) -> tuple[Part, ...]:
 # What the SQL over answers is handed.
 
 
-def _header(step: Step) -> Header:
-    columns = tuple((each.name, each.type) for each in step.columns)
-    most = UNSAID_ROWS if step.most is None else step.most
-    return Header(step.relation, columns, most, ordered=bool(step.query.finish.order), least=step.least)
-
-
-def _public_header(name: str, frame: Frame) -> Header:
-    return Header(name, tuple(zip(frame.names, frame.types, strict=True)), len(frame), least=len(frame))
-
-
 def _public_frames(program: Program, public: PublicValues | None) -> dict[str, Frame]:
     if not isinstance(public, PublicData):
         return {}
     return {name: public.frame(schema) for name, schema in program.public}
-
-
-def _values(program: Program) -> dict[str, Any]:
-    shown = {Type.DATE: date_of, Type.TIMESTAMP: timestamp_of}
-    return {
-        name: literal.value
-        if literal.value is None or literal.type not in shown
-        else shown[literal.type](literal.value)  # type: ignore[arg-type]
-        for name, literal in program.parameters
-    }
 
 
 def with_intervals(
@@ -174,7 +199,7 @@ def with_intervals(
     drawn = Drawn(step, result_of(plain, released, ""), frame_of(step, plain, released))
     answer = result._answer
     rows = Frame(answer.names, answer.types, answer.vectors)
-    above = Above(program, (drawn,), _public_frames(program, public), _values(program), rows)
+    above = Above(program, (drawn,), _public_frames(program, public), handed(program.parameters), rows)
     shown = {each.name: getattr(result, each.name) for each in fields(result)}
     return StagedResult(**shown, above=above)
 
@@ -205,7 +230,7 @@ def result_of_program(
         drawn.append(Drawn(step, answers[-1], frame_of(step, settled, released[place])))
     frames = {**prepared.public, **{each.step.relation: each.frame for each in drawn}}
     try:
-        rows = run(prepared.statement, frames, _values(prepared.program))
+        rows = run(prepared.statement, frames, handed(prepared.program.parameters))
     except NotComputed as error:
         raise error.with_answers(tuple(answers), again) from None
     whole = Answer(
@@ -226,5 +251,5 @@ def result_of_program(
         replayed,
         answers=tuple(answers),
         program=prepared.explanation,
-        above=Above(prepared.program, tuple(drawn), prepared.public, _values(prepared.program), rows),
+        above=Above(prepared.program, tuple(drawn), prepared.public, handed(prepared.program.parameters), rows),
     )

@@ -10,18 +10,24 @@ from typing import TYPE_CHECKING
 from dpsql.answer.result import Result
 from dpsql.core.cost import FREE
 from dpsql.core.ledger.exceeded import Asked
+from dpsql.errors import NotComputed
 from dpsql.executors.base import Engine, Store
 from dpsql.release.release import Release, Released
 from dpsql.session.contents import check_unchanged
 from dpsql.session.free_questions import FreeQuestions
 from dpsql.session.opening import Place
+from dpsql.session.public_tables import stores_of
 from dpsql.session.quote import program_footer
 from dpsql.session.replay import Question
 from dpsql.session.run import run
 from dpsql.session.table_units import units_read
 
 if TYPE_CHECKING:
+    from dpsql.session.earlier import Seen
     from dpsql.session.program import PreparedProgram
+
+
+PAID_FOR = "What it cost stays spent; the answers that were drawn are given again for nothing."
 
 
 class ProgramQuestions(FreeQuestions):
@@ -34,9 +40,17 @@ class ProgramQuestions(FreeQuestions):
 
     @abstractmethod
     def _drawn(
-        self, release: Release, sql: str, question: Question | None, *, fresh: bool, plain: bool
+        self,
+        release: Release,
+        sql: str,
+        question: Question | None,
+        *,
+        fresh: bool,
+        plain: bool,
+        seen: Seen | None = None,
     ) -> tuple[Released, bool, tuple[str, ...]]:
-        """Charge and draw one release, or take what was drawn meanwhile: whether it was so, and notes."""
+        """Charge and draw one release, or take what was drawn meanwhile: whether it was so, and notes. seen: what
+        releases before it showed."""
 
     def _of_program(self, prepared: PreparedProgram, sql: str, *, fresh: bool, plain: bool) -> Result:
         """The answer of a statement of several steps: those of its releases that were not answered before are charged
@@ -44,8 +58,7 @@ class ProgramQuestions(FreeQuestions):
         from dpsql.session.program import result_of_program  # it is loaded by then
 
         releases = prepared.releases
-        questions = [self._question(each) for each in releases]
-        released, missing, notes = self._released(releases, questions, sql, fresh=fresh, plain=plain)
+        released, missing, notes = self._released(prepared, sql, fresh=fresh, plain=plain)
         paid = [releases[place] for place in missing]
         footer = program_footer(self._ledger, releases, paid, self._parts_of(releases), self._place.aside)
         if paid:
@@ -53,30 +66,44 @@ class ProgramQuestions(FreeQuestions):
         return result_of_program(prepared, released, footer, notes=notes, replayed=not paid)
 
     def _released(
-        self, releases: Sequence[Release], questions: Sequence[Question | None], sql: str, *, fresh: bool, plain: bool
+        self, prepared: PreparedProgram, sql: str, *, fresh: bool, plain: bool
     ) -> tuple[list[Released], list[int], tuple[str, ...]]:
         """What the releases of a statement gave; the places of those that were drawn now; and notes."""
+        releases = prepared.releases
         notes: tuple[str, ...] = ()
         with ExitStack() as turns:
-            keys = {each.key: each for each in questions if each is not None and not fresh}
+            keys = {each.key: each for each in self._questions(prepared) if each is not None and not fresh}
             for _, question in sorted(keys.items()):  # in one order for all, so that nobody waits in a circle
                 turns.enter_context(self._replay.turn(question))
-            recalled = self._known(releases, questions, fresh=fresh)
+            questions, recalled = self._asked(prepared, fresh=fresh)
             missing = [place for place, each in enumerate(recalled) if each is None]
             if len(missing) == 1:
                 (place,) = missing
                 drawn, replayed, notes = self._drawn(
-                    releases[place], sql, questions[place], fresh=fresh, plain=plain and len(releases) == 1
+                    releases[place],
+                    sql,
+                    questions[place],
+                    fresh=fresh,
+                    plain=plain and len(releases) == 1,
+                    seen=self._seen(prepared, place, recalled),
                 )
                 released = [drawn if each is None else each for each in recalled]
                 missing = [] if replayed else missing
             else:
-                released, notes = self._drawn_together(releases, questions, recalled, missing, sql, fresh=fresh)
+                released, notes = self._drawn_together(prepared, questions, recalled, missing, sql, fresh=fresh)
         return released, missing, notes
+
+    def _seen(self, prepared: PreparedProgram, place: int, released: Sequence[Released | None]) -> Seen | None:
+        """What a release reads of those before it. Raises NotComputed, which holds their answers."""
+        known = {at: each for at, each in enumerate(released) if each is not None}
+        try:
+            return prepared.seen(place, known, stores_of(self._catalog.public))
+        except NotComputed as error:
+            raise error.with_answers(prepared.answers(known), PAID_FOR) from None
 
     def _drawn_together(
         self,
-        releases: Sequence[Release],
+        prepared: PreparedProgram,
         questions: Sequence[Question | None],
         recalled: Sequence[Released | None],
         places: Sequence[int],
@@ -85,11 +112,15 @@ class ProgramQuestions(FreeQuestions):
         fresh: bool,
     ) -> tuple[list[Released], tuple[str, ...]]:
         """All releases of a statement: those at these places are charged in one entry, before the first of them is
-        drawn, and each is kept under it, in a slot of its own, before the next. What an error leaves undrawn stays
-        charged."""
+        drawn, and each is kept under it, in a slot of its own, before the next, which reads what was kept. What an
+        error leaves undrawn stays charged."""
+        releases = prepared.releases
         due = [releases[place] for place in places]
         charge = None
         if due:
+            for place in places:
+                if prepared.needs(place) and all(recalled[at] is not None for at in prepared.needs(place)):
+                    self._seen(prepared, place, recalled)  # what fails on known values is told before it is charged
             units = {each.table: each for release in due for each in units_read(release.query, self._catalog.tables)}
             charge = self._ledger.charge(
                 sum((each.cost for each in due), FREE),
@@ -106,10 +137,12 @@ class ProgramQuestions(FreeQuestions):
                 assert before is not None  # there is a charge for all others
                 released.append(before)
                 continue
-            drawn = run(release, self._stores, self._engine)
+            seen = self._seen(prepared, place, released)
+            asked = question if seen is None else self._question(release, seen)
+            drawn = run(release, self._stores, self._engine, seen)
             check_unchanged(release, self._contents, paid=True)
             slot = places.index(place)
-            kept, more = self._replay.keep(question, drawn, release, charge, claimed=not fresh, slot=slot)
+            kept, more = self._replay.keep(asked, drawn, release, charge, claimed=not fresh, slot=slot)
             released.append(kept)
             notes += more
         return released, tuple(notes)

@@ -12,15 +12,17 @@ import pandas as pd
 
 from dpsql.answer.result import Result
 from dpsql.core.unit import Neighbours
+from dpsql.errors import NotComputed
 from dpsql.executors.base import Engine, Store, checked_word, engine_for
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.executors.resources import Resources
+from dpsql.release.release import Release, Released
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
 from dpsql.session.described import described
 from dpsql.session.prepare import Prepared, Terms, prepare
-from dpsql.session.public_tables import public_data
+from dpsql.session.public_tables import public_data, stores_of
 from dpsql.session.row_units import units_that_may_be_missing
 from dpsql.session.run import check_engine, finished, run
 from dpsql.session.table import Table
@@ -127,7 +129,14 @@ def _of_program(prepared: PreparedProgram, opened: _Opened) -> Result:
 
     if prepared.explain_only:
         return cast("Result", prepared.explanation)
-    answers = [run(each, opened.stores, opened.engine) for each in prepared.releases]
+    answers: list[Released] = []
+    for place, release in enumerate(prepared.releases):
+        try:
+            seen = prepared.seen(place, dict(enumerate(answers)), stores_of(opened.catalog.public))
+        except NotComputed as error:
+            held = prepared.answers(dict(enumerate(answers)))
+            raise error.with_answers(held, "Ask again with other SQL over them.") from None
+        answers.append(run(release, opened.stores, opened.engine, seen))
     footer = f"spent {prepared.explanation.price} (calls add up; dpsql.Session keeps count)"
     notes = units_that_may_be_missing(opened.catalog.tables.values())
     again = "dpsql.query remembers nothing: a Session asks again for nothing."

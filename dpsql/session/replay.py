@@ -148,7 +148,11 @@ class Replay:
             note = f"the ledger could not keep this answer ({error.message}); later sessions will pay again."
             return released, (note,)
         self._unkept.discard(question.key)
-        before = None if kept else self.recall(question, release)
+        before = None
+        if not kept and self.charge is not None:  # the answer of this slot, and no other's
+            before = self._read(self._ledger.recall_paid(self.charge, slot), release)
+        elif not kept:
+            before = self.recall(question, release)
         return released if before is None else before, ()
 
     def turn(self, question: Question | None) -> AbstractContextManager[object]:

@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dpsql.answer.result import Result, result_of
+from dpsql.core.exact import ExactPlan
 from dpsql.core.samplers import fresh_key
 from dpsql.errors import InternalError, UnsupportedSQL
 from dpsql.executors.base import Engine, Store, executor_of
 from dpsql.executors.resources import NotEnoughMemory, remedy
+from dpsql.plan.earlier import tried_with
 from dpsql.release.release import Release, Released
 from dpsql.session.public_tables import public_stores
 from dpsql.session.trial import tried
@@ -18,19 +20,23 @@ from dpsql.session.trial import tried
 if TYPE_CHECKING:
     from dpsql.session.prepare import Prepared
     from dpsql.sql.catalog import PublicValues
+    from dpsql.session.earlier import Seen
 
 
 def check_engine(release: Release, engine: Engine) -> None:
     """Raises UnsupportedSQL where the engine lacks what the release asks for, by its plans alone."""
     for plan in release.plans:
-        lack = engine.lacks(plan)
+        lack = engine.lacks(tried_with(plan))
         if lack is not None:
             raise UnsupportedSQL(f"the engine {engine.name}, which reads these tables, has no {lack}.")
 
 
-def run(release: Release, stores: Mapping[str, Store], engine: Engine, *, paid: bool = True) -> Released:
+def run(
+    release: Release, stores: Mapping[str, Store], engine: Engine, seen: Seen | None = None, *, paid: bool = True
+) -> Released:
     """The released values of a release over the tables' stores, which are the engine's or public. paid: whether it was
-    charged, for messages.
+    charged, for messages; seen: what earlier releases of the statement showed, put into what the engine is asked for,
+    and into nothing that losses are made of.
 
     Executors are total; should anything fail all the same while exact values are held, its own words could quote
     one, so they are not passed on. Where the query has chosen bounds, its plan with them is tried as all plans are
@@ -40,14 +46,16 @@ def run(release: Release, stores: Mapping[str, Store], engine: Engine, *, paid: 
     released: Released | None = None
     failed, changed, of_memory = "", "", False
     try:
+        stores = stores if seen is None else {**stores, **seen.stores}
         executor = executor_of(stores, engine)
-        bounds = release.choose_bounds(lambda plan: executor.execute(plan, fresh_key()))
+        put_in = _as_it_is if seen is None else seen.plan
+        bounds = release.choose_bounds(lambda plan: executor.execute(put_in(plan), fresh_key()))
         settled = release.settled(bounds)
         if settled is not release:  # planned anew, so tried anew; by what is released, and no row
             tried(settled, {name.casefold(): store.schema for name, store in stores.items()}, public_stores(stores))
         settled.assert_paid()
-        released = settled.privatise(executor.execute(settled.exact, fresh_key()))
-        released = replace(released, bounds=bounds)
+        released = settled.privatise(executor.execute(put_in(settled.exact), fresh_key()))
+        released = replace(released if seen is None else seen.kept(released), bounds=bounds)
     except Exception as error:  # noqa: BLE001 - whatever it is, it may have seen a row
         failed, changed = type(error).__name__, getattr(error, "changed_files", "")  # names of files, of nothing else
         of_memory = isinstance(error, NotEnoughMemory | MemoryError)
@@ -64,6 +72,10 @@ def run(release: Release, stores: Mapping[str, Store], engine: Engine, *, paid: 
             hint="This is a fault of dpsql or of the machine (memory?), not of the query. Please report it.",
         )
     return released
+
+
+def _as_it_is(plan: ExactPlan) -> ExactPlan:
+    return plan
 
 
 def finished(

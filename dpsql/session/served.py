@@ -156,18 +156,24 @@ class ServedSession(Session):
             return super()._known(releases, questions, fresh=fresh)
         return self._replay.recall_own(releases, request.before)
 
+    def _recalled(self, question: Question | None, release: Release) -> Released | None:
+        """What was answered before is said by a request that has its charge."""
+        request = self._ledger.request
+        return super()._recalled(question, release) if request is None or not request.before else None
+
     def _released(
-        self, releases: Sequence[Release], questions: Sequence[Question | None], sql: str, *, fresh: bool, plain: bool
+        self, prepared: PreparedProgram, sql: str, *, fresh: bool, plain: bool
     ) -> tuple[list[Released], list[int], tuple[str, ...]]:
         """As every session does; under a request that says what was answered before, by that alone. What is shown is
         what the ledger keeps."""
         before = () if self._ledger.request is None else self._ledger.request.before
         if not before:
-            return super()._released(releases, questions, sql, fresh=fresh, plain=plain)
+            return super()._released(prepared, sql, fresh=fresh, plain=plain)
+        releases = prepared.releases
         due = [place for place, line in enumerate(before) if not line]
         known = self._replay.recall_own(releases, before)
         if None in known:
-            self._drawn_together(releases, questions, known, due, sql, fresh=True)
+            self._drawn_together(prepared, self._questions(prepared), known, due, sql, fresh=True)
             kept = self._replay.recall_own(releases, before)
         else:
             kept, due = known, []

@@ -44,6 +44,7 @@ from dpsql.session.tables import all_tables
 from dpsql.sql.catalog import Catalog
 
 if TYPE_CHECKING:
+    from dpsql.session.earlier import Seen
     from dpsql.session.program import PreparedProgram
 
 
@@ -269,10 +270,18 @@ class Session(ProgramQuestions):
         return prepared
 
     def _drawn(
-        self, release: Release, sql: str, question: Question | None, *, fresh: bool, plain: bool
+        self,
+        release: Release,
+        sql: str,
+        question: Question | None,
+        *,
+        fresh: bool,
+        plain: bool,
+        seen: Seen | None = None,
     ) -> tuple[Released, bool, tuple[str, ...]]:
         """Charge and draw an answer, or take that which another session was given meanwhile: whether it was so, and
-        notes. A charge that comes to no answer stays, and whoever waited for it asks anew."""
+        notes. A charge that comes to no answer stays, and whoever waited for it asks anew. seen: what earlier releases
+        of the statement showed."""
         ledger, parts = self._ledger, self._parts(release)
         also = "" if release.choice is None else f", mechanism={release.choice.chosen!r}"
         asked = Asked(by_rho=release.allowed.rho is not None, also=also, within=release.goal is not None)
@@ -292,7 +301,7 @@ class Session(ProgramQuestions):
                 before = self._replay.recall(question, release)
                 assert before is not None  # there is an answer, or this has raised
                 return before, True, ()
-            released = run(release, self._stores, self._engine)
+            released = run(release, self._stores, self._engine, seen)
             check_unchanged(release, self._contents, paid=True)
             shown, notes = self._replay.keep(question, released, release, charge, claimed=claimed)
         except BaseException:  # an interrupt may come before the charge is known here

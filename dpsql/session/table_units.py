@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from dpsql.core.ledger.units import Place, TableUnit, UnitKind
+from dpsql.plan.earlier import is_shown
 from dpsql.plan.nodes import scans_of
 from dpsql.plan.query import Query
 from dpsql.schema.columns import ColumnSchema, TableSchema
@@ -27,10 +28,10 @@ def units_of(tables: Tables, names: Iterable[str] | None = None) -> tuple[TableU
 
 def units_read(query: Query, tables: Tables) -> tuple[TableUnit, ...]:
     """The units of every table that a query reads: the rows it is about, those it asks about or joins, those that tell
-    whose a row is, and public ones of which only a constant of the plan was computed."""
-    return units_of(
-        tables, query.computed_from.union(scan.table.name.casefold() for scan in scans_of(query.plan.input))
-    )
+    whose a row is, and public ones of which only a constant of the plan was computed. What an earlier release of the
+    statement shows is no table of the owner's."""
+    scans = (scan.table for scan in scans_of(query.plan.input) if not is_shown(scan.table))
+    return units_of(tables, query.computed_from.union(table.name.casefold() for table in scans))
 
 
 def _unit_of(name: str, tables: Tables) -> TableUnit:

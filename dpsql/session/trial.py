@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.executor import executed
 from dpsql.executors.pandas.made_up import made_up_key, made_up_stores
 from dpsql.plan.domains import vector_of
+from dpsql.plan.earlier import tried_with
 from dpsql.plan.nodes import scans_of
 from dpsql.release.quiet import quiet
 from dpsql.release.release import Release
@@ -72,9 +72,9 @@ def _try(release: Release, tables: Tables, public: Mapping[str, ColumnStore], st
     for rows in (1,) if alike else (1, 0):
         stores = _stores(tables, public, rows)
         step.name = "its run"
-        bounds = quiet(release).choose_bounds(partial(executed, stores=stores))
+        bounds = quiet(release).choose_bounds(lambda plan: executed(tried_with(plan), stores))  # noqa: B023 - called here
         settled = _with_few_groups(release.settled(bounds))
-        answers = [executed(settled.exact, stores)]
+        answers = [executed(tried_with(settled.exact), stores)]
         if rows and not answers[0].groups and not settled.exact.every_cell:
             answers.append(_one_group(settled.exact))
         for exact in answers:

@@ -103,6 +103,7 @@ class _Binder:
             several=_names_several(statement.select),
             public=catalog.public,
             tables=catalog.tables,
+            values=catalog.values,
         )
         self.depth = 0
         self.windowed = self.select.find(exp.Window, exp.Qualify) is not None

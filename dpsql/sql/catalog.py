@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from functools import cached_property
 from typing import Protocol
 
 from dpsql.errors import Span, UnknownTable, did_you_mean
 from dpsql.plan.aggregates import Aggregation
-from dpsql.plan.expressions import Expr
+from dpsql.plan.expressions import Column, Expr
 from dpsql.plan.nodes import Source
 from dpsql.schema.columns import Key, TableSchema, Type
 from dpsql.schema.frozen import dataclass
@@ -30,11 +31,14 @@ class PublicValues(Protocol):
 
 @dataclass(frozen=True)
 class Catalog:
-    """Tables by folded name. `any_name`: the one table answers to whatever name the query writes."""
+    """Tables by folded name. `any_name`: the one table answers to whatever name the query writes. `shown`, `values`:
+    what earlier releases of the statement show, by names that are no words of it."""
 
     tables: Mapping[str, TableSchema]
     any_name: bool = False
     public: PublicValues | None = None
+    shown: Mapping[str, TableSchema] = field(default_factory=dict)
+    values: Mapping[str, Column] = field(default_factory=dict)
 
     @cached_property
     def fingerprint(self) -> tuple[object, ...]:
@@ -44,6 +48,8 @@ class Catalog:
 
     def find(self, name: str, span: Span | None) -> TableSchema:
         """The table of that name. Raises UnknownTable."""
+        if name in self.shown:
+            return self.shown[name]
         if self.any_name:
             return next(iter(self.tables.values()))
         schema = self.tables.get(name.casefold())

@@ -18,7 +18,7 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generators.duckdb import DuckDBGenerator
 
-from dpsql.sql.dialect_nodes import Named, PrivacyClause
+from dpsql.sql.dialect_nodes import EarlierValue, Named, PrivacyClause
 from dpsql.sql.dialect_parser import PrivateParser
 
 
@@ -30,6 +30,7 @@ class PrivateGenerator(DuckDBGenerator):
         **DuckDBGenerator.TRANSFORMS,
         PrivacyClause: lambda self, node: self.privacyclause_sql(node),  # sqlglot finds only its own nodes by name
         Named: lambda self, node: self.named_sql(node),
+        EarlierValue: lambda _self, node: str(node.args["written"]),
         exp.PercentileCont: lambda self, node: self.percentile_sql(node, "CONT"),
         exp.PercentileDisc: lambda self, node: self.percentile_sql(node, "DISC"),
         exp.ApproxTopK: lambda self, node: self.function_fallback_sql(node),  # it is a text here, as APPROX_TOP_K(x, k)

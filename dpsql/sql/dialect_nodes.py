@@ -29,6 +29,13 @@ class Named(exp.Expression, exp.Condition):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": True}
 
 
+class EarlierValue(exp.Expression, exp.Condition):
+    """A value that an earlier release of the statement shows: `this` is its name, `written` the sub-query as it stands
+    in the text."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "written": True}
+
+
 def is_name(node: exp.Placeholder) -> bool:
     """Whether a parameter stands where a name or a word of the language belongs."""
     return node.arg_key in _NAME_ARGUMENTS or (node.arg_key == "this" and isinstance(node.parent, _NAMED_BY_THIS))

@@ -81,6 +81,12 @@ def check_sets(plan: Aggregate, group: exp.Expr, sql: str, *, public: bool) -> N
             hint="Write a plain GROUP BY." if public else "Count something: SELECT COUNT(*) ...",
         )
     _check_groups(plan, group, sql)
+    if any(key.shown is not None for key in plan.keys):
+        raise UnsupportedSQL(
+            "ROLLUP, CUBE and GROUPING SETS are not of groups that an answer inside the query shows.",
+            span=span_of(sql, group),
+            hint="Write a plain GROUP BY, and ask for each level in a query of its own.",
+        )
     for each in plan.aggregations:
         if not each.kind.moments or each.epsilon is not None:
             what = f"{each.word} does not add up" if each.epsilon is None else f"{each.word} has its own epsilon"

@@ -14,7 +14,8 @@ from dataclasses import replace
 from functools import reduce
 
 from dpsql.errors import Span, UnsupportedSQL
-from dpsql.plan.expressions import Column, Expr, Literal, columns, conjuncts
+from dpsql.plan.earlier import is_earlier
+from dpsql.plan.expressions import Column, Expr, Literal, conjuncts
 from dpsql.plan.nodes import Filter, Join, Pair, Source
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
@@ -114,7 +115,8 @@ class _Assembly:
         """The equalities that hold between these rows, from every condition that reads no others."""
         names = frozenset[str]().union(*(each.names for each in rows))
         found = [(each, equality(each)) for term in self.conditions for each in implied(term)]
-        return [pair for each, pair in found if pair is not None and places_of(each) <= names]
+        pairs = [pair for each, pair in found if pair is not None and places_of(each) <= names]
+        return [pair for pair in pairs if not any(map(is_earlier, pair))]
 
     def _order(self, driver: Step, steps: list[Step], equalities: list[Pair]) -> tuple[int, _Joined, set[Expr]] | None:
         """The joins that begin with `driver`: their cost, what they make, and the conditions that they fulfil."""
@@ -266,7 +268,7 @@ def _sides(pair: Pair, left: frozenset[str], right: frozenset[str]) -> Pair | No
     """An equality with the left rows' side first; None if it is not between the two."""
     for one, other in (pair, (pair[1], pair[0])):
         here, there = places_of(one), places_of(other)
-        if columns(one) and columns(other) and here <= left and there <= right and not here & right:
+        if here and there and here <= left and there <= right and not here & right:
             return one, other
     return None
 

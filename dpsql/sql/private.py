@@ -20,6 +20,7 @@ from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
 from dpsql.sql.aggregate_calls import called
 from dpsql.sql.contribution_bounds import bounds_of_a_unit, clip_of
+from dpsql.sql.earlier_keys import shown_key
 from dpsql.sql.grouping import check_sets
 from dpsql.sql.joins import assembled
 from dpsql.sql.key_ranges import within_keys
@@ -117,6 +118,10 @@ class PrivateSelect(SelectBinder):
             if expr.type is Type.OTHER:
                 stored = "" if declared is None else f" of type {declared.storage}"
                 raise UnsupportedSQL(f"GROUP BY {expr}: columns{stored} cannot be grouped by.", span=span)
+            shown = shown_key(expr, source)
+            if shown is not None:
+                keys.append(GroupKey(expr, shown[1], span=span, shown=shown[0]))
+                continue
             values = public_values(expr, source, self.whole.public)
             listed = values is not None or (declared is not None and declared.keys is not None)
             if values is None:

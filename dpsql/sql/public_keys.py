@@ -14,6 +14,7 @@ import numpy as np
 
 from dpsql.errors import UnsupportedSQL
 from dpsql.plan.domains import vector_of
+from dpsql.plan.earlier import is_shown, reads_earlier
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Call, Column, Expr, call, columns, conjuncts
 from dpsql.plan.functions import FUNCTIONS
@@ -32,12 +33,14 @@ def public_values(expr: Expr, source: Source, values: PublicValues | None) -> tu
     asked = places_of(expr)
     if values is None or not asked:
         return None
-    public, terms = _public_parts(source)
-    if not asked <= public.keys():
+    public, terms = public_parts(source)
+    if not asked <= public.keys() or any(is_shown(public[place].table) for place in asked):
         return None
     for places in (_connected(asked, terms, frozenset(public)), asked):
         conditions = [weaker for term in terms if (weaker := weakened(term, places, places_of)) is not None]
         steps = tuple(Step(rows) for name, rows in public.items() if name in places)
+        if any(is_shown(step.rows.table) for step in steps):  # their rows are still to come
+            continue
         try:
             rows = assembled(People(Scope("", "", ()), steps), all_of(conditions))
         except UnsupportedSQL:  # they cannot be joined by themselves
@@ -46,21 +49,21 @@ def public_values(expr: Expr, source: Source, values: PublicValues | None) -> tu
     return None
 
 
-def _public_parts(source: Source) -> tuple[dict[str, Rows], list[Expr]]:
+def public_parts(source: Source) -> tuple[dict[str, Rows], list[Expr]]:
     """The public tables that every row of a source has a row of, by place; and the conditions that hold for it."""
     if isinstance(source, Scan):
         return ({source.name: rows_of(source)} if source.table.public else {}), []
     if isinstance(source, Filter):
-        public, terms = _public_parts(source.input)
+        public, terms = public_parts(source.input)
         return public, [*terms, *conjuncts(source.predicate)]
     if isinstance(source, Mark | Windows):
-        return _public_parts(source.input)
+        return public_parts(source.input)
     if not isinstance(source, Join):
         return {}, []
-    public, terms = _public_parts(source.left)
+    public, terms = public_parts(source.left)
     if source.outer:
         return public, terms
-    more, others = _public_parts(source.right)
+    more, others = public_parts(source.right)
     equal = [call(FUNCTIONS["eq"], left, right) for left, right in source.keys]
     return {**public, **more}, [*terms, *others, *(each for each in equal if each is not None)]
 
@@ -103,7 +106,7 @@ def weakened(expr: Expr, things: frozenset[Read], read_by: Callable[[Expr], froz
 
     Of an AND each term holds, so some may be dropped; of an OR one arm holds, so each may be weakened."""
     read = read_by(expr)
-    if read and read <= things:
+    if read and read <= things and not reads_earlier(expr):
         return expr
     if not isinstance(expr, Call) or expr.function.name not in ("and", "or"):
         return None

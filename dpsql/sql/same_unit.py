@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from dpsql.errors import Span
+from dpsql.plan.earlier import EARLIER
 from dpsql.plan.expressions import (
     Call,
     Column,
@@ -233,8 +234,8 @@ def _arms(expr: Expr) -> list[Expr]:
 
 
 def places_of(expr: Expr) -> frozenset[str]:
-    """The places in the query whose columns an expression reads."""
-    return frozenset(column.table for column in columns(expr))
+    """The places in the query whose columns an expression reads; a value of an earlier release stands at none."""
+    return frozenset(column.table for column in columns(expr) if column.table != EARLIER)
 
 
 def equality(expr: Expr) -> tuple[Expr, Expr] | None:

@@ -19,7 +19,7 @@ from dpsql.errors import (
     UnknownTable,
     did_you_mean,
 )
-from dpsql.plan.expressions import Expr
+from dpsql.plan.expressions import Column, Expr
 from dpsql.plan.options import Options
 from dpsql.plan.query import Query
 from dpsql.schema.columns import ColumnSchema, TableSchema
@@ -192,6 +192,8 @@ class Statementwide:
     """Public tables, by folded name, of which constants were computed."""
     windowed: set[int] = field(default_factory=set)
     """The SELECTs, by identity, of which QUALIFY and WINDOW are read."""
+    values: Mapping[str, Column] = field(default_factory=dict)
+    """What earlier releases of the statement show."""
 
     def unit_column(self, table: TableSchema) -> ColumnSchema:
         """The column at the end of the path to a table's units."""

@@ -18,6 +18,7 @@ from dpsql.schema.columns import Type
 from dpsql.sql.aggregate_calls import called, is_aggregate, name_of
 from dpsql.sql.aggregates import AggregateBinder
 from dpsql.sql.dialect import Private
+from dpsql.sql.dialect_nodes import EarlierValue
 from dpsql.sql.grouping import SEVERAL, GroupingSet, grouping_sets
 from dpsql.sql.marks import Marking
 from dpsql.sql.parse import span_of
@@ -217,6 +218,8 @@ class SelectBinder(AggregateBinder):
         """Below the aggregation: columns, and memberships in sub-queries."""
         if isinstance(node, exp.Column):
             return self.column(node)
+        if isinstance(node, EarlierValue):
+            return self.whole.values[node.name]
         if _is_membership(node):
             return self.membership(node)
         if isinstance(node, exp.Subquery) and self.member is not None:
@@ -232,6 +235,8 @@ class SelectBinder(AggregateBinder):
         if isinstance(node, exp.Column):
             alias = None if self.scope.has(node) else self.by_alias(node)
             return alias if alias is not None else self.column(node)
+        if isinstance(node, EarlierValue):
+            return self.whole.values[node.name]
         if _is_membership(node):
             return self.membership(node)
         if isinstance(node, exp.Subquery) and self.member is not None:

@@ -58,7 +58,9 @@ def needs_split(select: exp.Select, asks: Asks) -> bool:
     distinct = select.args.get("distinct")
     if distinct is not None and distinct.args.get("on") is not None and select.args.get("group") is not None:
         return True
-    clauses = [*select.expressions, *(select.args[each] for each in ("having", "order") if select.args.get(each))]
+    keys = key_items(select)
+    items = [each for each in select.expressions if all(each is not key for key in keys)]
+    clauses = [*items, *(select.args[each] for each in ("having", "order") if select.args.get(each))]
     return any(has_window(each) or _asks_above(each, asks) for each in clauses)
 
 
@@ -71,6 +73,22 @@ def _asks_above(node: exp.Expr, asks: Asks) -> bool:
     return any(_asks_above(each, asks) for each in node.iter_expressions())
 
 
+def key_items(select: exp.Select) -> list[exp.Expr]:
+    """The items of the list that hold a sub-query and no window, and are named by GROUP BY: by place, by alias, or by
+    their own words."""
+    group = select.args.get("group")
+    named = []
+    for place, (each, (item, alias)) in enumerate(zip(select.expressions, items_of(select), strict=True), start=1):
+        if group is None or item.find(exp.Query) is None or has_window(item):
+            continue
+        for term in group.expressions:
+            by_place = isinstance(term, exp.Literal) and not term.args.get("is_string") and str(term.this) == str(place)
+            by_alias = isinstance(term, exp.Column) and not term.table and term.name.casefold() == alias.casefold()
+            if by_place or (by_alias and alias) or _folded(term) == _folded(item):
+                named.append(each)
+    return named
+
+
 class Split:
     """The two halves. `release` shows the items that are its own, `shown` of them, and then whatever the rest reads."""
 
@@ -81,7 +99,11 @@ class Split:
         self.items = items_of(self.select)
         self.prefix = unwritten(sql, "c")
         self._check_stars()
-        self.own = [not self._is_above(item) for item, _ in self.items]
+        keys = key_items(self.select)
+        self.own = [
+            not self._is_above(item) or any(each is key for key in keys)
+            for (item, _), each in zip(self.items, self.select.expressions, strict=True)
+        ]
         self._group_by_all()
         group = self.select.args.get("group")
         self.keys: list[exp.Expr] = list(group.expressions) if group is not None else []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
@@ -37,6 +39,8 @@ class Kinds:
         self.catalog = catalog
         self.params = params
         self._kinds: dict[int, tuple[exp.Expr, bool]] = {}  # with the query, so that no other comes to its number
+        self.alone: Callable[[exp.Select], tuple[exp.Select, Catalog]] = lambda select: (select, catalog)
+        """Puts something in the place of answers inside a SELECT, so that it can be bound."""
 
     def within(self, query: exp.Expr, names: Common | None) -> Common | None:
         clause = query.args.get("with_")
@@ -58,19 +62,20 @@ class Kinds:
 
     def reads_people(self, select: exp.Select, names: Common | None) -> bool:
         """Whether people's rows stand in its FROM."""
-        return any(self._holds_people(each, names) for each in self.sources(select))
+        return any(self.holds_people(each, names) for each in self.sources(select))
 
-    def _holds_people(self, item: exp.Expr, names: Common | None) -> bool:
+    def holds_people(self, item: exp.Expr, names: Common | None) -> bool:
+        """Whether an item of FROM makes rows of people."""
         if isinstance(item, exp.Subquery):
-            return self._of_people(item.this, names)
+            return self.of_people(item.this, names)
         if not isinstance(item, exp.Table) or not isinstance(item.this, exp.Identifier):
             return False
         common = names.find(item.name.casefold()) if names is not None else None
         if common is not None:
-            return self._of_people(common.node.this, common.before)
+            return self.of_people(common.node.this, common.before)
         return not self.catalog.find(item.name, self._span(item.this)).public
 
-    def _of_people(self, query: exp.Expr, names: Common | None) -> bool:
+    def of_people(self, query: exp.Expr, names: Common | None) -> bool:
         """Whether a query makes rows of people, and not an answer."""
         if id(query) not in self._kinds:
             self._kinds[id(query)] = (query, self._makes_people(query, names))
@@ -78,10 +83,10 @@ class Kinds:
 
     def _makes_people(self, query: exp.Expr, names: Common | None) -> bool:
         if isinstance(query, exp.Subquery):
-            return self._holds_people(query, names)
+            return self.holds_people(query, names)
         inside = self.within(query, names)
         if isinstance(query, exp.SetOperation):
-            return self._of_people(query.this, inside) or self._of_people(query.expression, inside)
+            return self.of_people(query.this, inside) or self.of_people(query.expression, inside)
         if not isinstance(query, exp.Select) or not self.reads_people(query, inside):
             return False
         if query.args.get("privacy") is not None:
@@ -90,7 +95,7 @@ class Kinds:
             return True
         if query.args.get("group") is None and query.args.get("distinct") is None:
             return False
-        return is_of_people(self.statement, self.closed(self._rows(query), names), self.catalog, self.params)
+        return is_of_people(self.statement, *self.alone(self.closed(self._rows(query), names)), self.params)
 
     @staticmethod
     def _rows(query: exp.Select) -> exp.Select:

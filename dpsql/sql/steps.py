@@ -22,12 +22,14 @@ from dpsql.schema.columns import TableSchema, Type
 from dpsql.sql.bind import bind_part
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.dialect_nodes import Named
+from dpsql.sql.earlier_inputs import EarlierInputs
+from dpsql.sql.earlier_parts import EarlierParts
 from dpsql.sql.noise_of_steps import Listed, in_runs, redrawn
 from dpsql.sql.parameters import Params, check_all_used
 from dpsql.sql.parse import Statement, parse, span_of
 from dpsql.sql.released import shown_type
 from dpsql.sql.select_list import is_star
-from dpsql.sql.split import Split, needs_split
+from dpsql.sql.split import Split, is_release, needs_split
 from dpsql.sql.step_grammar import check_steps
 from dpsql.sql.step_kinds import Common, Kinds
 from dpsql.sql.step_names import unshared, unwritten
@@ -41,7 +43,7 @@ def program_of(sql: str, catalog: Catalog, params: Params) -> tuple[Program, boo
     is in it, or it is refused before that is known. Raises a QueryRefused."""
     try:
         statement = parse(sql, several=True)
-        steps = _Steps(replace(statement, select=unshared(statement)), catalog, params)
+        steps = Steps(replace(statement, select=unshared(statement)), catalog, params)
         if not steps.several():
             return None
     except QueryRefused:
@@ -54,7 +56,7 @@ def program_of(sql: str, catalog: Catalog, params: Params) -> tuple[Program, boo
     return steps.program(), statement.explain
 
 
-class _Steps:
+class Steps:
     """Takes a statement apart."""
 
     def __init__(self, statement: Statement, catalog: Catalog, params: Params) -> None:
@@ -68,21 +70,25 @@ class _Steps:
         self.answer = unwritten(statement.sql, "__answer_")
         self.public: dict[str, TableSchema] = {}
         self.commons: list[Listed] = []
+        self.parts = EarlierParts(self.kinds)
+        self.prefix = unwritten(statement.sql, "__shown_")
+        self.kinds.alone = self._for_kinds
 
     def several(self) -> bool:
         """Whether there is SQL over a release."""
         tree = self.statement.select
         names = self.kinds.within(tree, None)
         if isinstance(tree, exp.Select) and self.kinds.reads_people(tree, names):
-            return needs_split(tree, lambda inner: self.kinds.asks_people(inner, names))
+            above = needs_split(tree, lambda inner: self.kinds.asks_people(inner, names))
+            return above or (is_release(tree) and self.parts.any(tree, None))
         return self.kinds.asks_people(tree, None)
 
     def program(self) -> Program:
         tree = self.query(self.statement.select.copy(), None)
         above: set[str] = set()
         again = redrawn(tree, self.commons, self.steps, self.public)
-        text = self._text(tree, self.commons, above)
-        runs = None if again is None else Redrawn(in_runs(self._text(again.tree, again.commons, above)), again.columns)
+        text = self.text(tree, self.commons, above)
+        runs = None if again is None else Redrawn(in_runs(self.text(again.tree, again.commons, above)), again.columns)
         check_all_used(self.params, frozenset(self.used | above))
         values = tuple((name, value) for name, value in self.params if name in above)
         public = tuple((name, schema) for name, schema in self.public.items())
@@ -151,17 +157,44 @@ class _Steps:
         return parent is above
 
     def _step(self, select: exp.Select, names: Common | None, split: Split | None = None) -> Step:
-        bound, used = bind_part(self.statement, self.kinds.closed(select, names), self.catalog, self.params)
+        alone, inputs = self._alone(self.kinds.closed(select, names))
+        catalog = self._catalog(inputs)
+        bound, used = bind_part(self.statement, alone, catalog, self.params)
         self.used |= used
-        columns = _columns(bound.query, split)
+        columns, reads = _columns(bound.query, split), tuple(inputs.inputs)
         for step in self.steps:
-            if (step.query, step.options, step.columns) == (bound.query, bound.options, columns):
+            if (step.query, step.options, step.columns, step.inputs) == (bound.query, bound.options, columns, reads):
                 return step
         if len(self.steps) >= MOST_RELEASES:
             raise SQLSyntaxError(f"more than {MOST_RELEASES} releases in one query.", span=self._span(select))
-        step = Step(bound.query, bound.options, f"{self.answer}{len(self.steps)}", columns)
+        step = Step(bound.query, bound.options, f"{self.answer}{len(self.steps)}", columns, reads)
         self.steps.append(step)
         return step
+
+    # What a release reads of those before it.
+
+    def _alone(self, select: exp.Select) -> tuple[exp.Select, EarlierInputs]:
+        """A SELECT that stands alone, with names in the place of answers in it; and these."""
+        inputs = EarlierInputs(self, self.prefix)
+        self.parts.replaced(select, inputs)
+        return select, inputs
+
+    def _catalog(self, inputs: EarlierInputs) -> Catalog:
+        if not inputs.inputs:
+            return self.catalog
+        values = {each.name: each.column for each in inputs.inputs if each.column is not None}
+        return replace(self.catalog, shown=inputs.tables, values=values)
+
+    def _for_kinds(self, select: exp.Select) -> tuple[exp.Select, Catalog]:
+        """The same to look at alone: no step is made of it."""
+        if not self.parts.any(select, None):
+            return select, self.catalog
+        before = (list(self.steps), list(self.commons), dict(self.public), set(self.used))
+        try:
+            alone, inputs = self._alone(select)
+            return alone, self._catalog(inputs)
+        finally:
+            self.steps, self.commons, self.public, self.used = before
 
     def _expressions(self, query: exp.Expr, names: Common | None, clauses: tuple[str, ...]) -> None:
         """The sub-queries of its expressions."""
@@ -244,7 +277,7 @@ class _Steps:
         whole = item.sql(dialect="duckdb", comments=False)
         return text if text and text.casefold() == whole.casefold() else whole
 
-    def _text(self, tree: exp.Query, listed: Sequence[Listed], used: set[str]) -> str:
+    def text(self, tree: exp.Query, listed: Sequence[Listed], used: set[str]) -> str:
         """The SQL over these CTEs; parameters that it reads are added to `used`."""
         ordered = tree.args.get("order") is not None or self._keeps_order(tree)
         body = printed(meant(tree, self.params, used))

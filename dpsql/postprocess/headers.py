@@ -1,0 +1,24 @@
+"""The relations that SQL over answers may name, before there are rows: answers, and public tables."""
+
+from __future__ import annotations
+
+from dpsql.plan.program import Step
+from dpsql.postprocess.frames import Header
+from dpsql.schema.columns import TableSchema, Type
+
+UNSAID_ROWS = 1_000
+"""Rows that an answer of private groups is taken to have, until it is there."""
+
+
+def header_of(step: Step) -> Header:
+    """The answer of a release."""
+    columns = tuple((each.name, each.type) for each in step.columns)
+    most = UNSAID_ROWS if step.most is None else step.most
+    return Header(step.relation, columns, most, ordered=bool(step.query.finish.order), least=step.least)
+
+
+def public_header(name: str, schema: TableSchema) -> Header:
+    """A public table, without columns that have no operations here."""
+    columns = tuple((each.name, each.type) for each in schema.columns if each.type is not Type.OTHER)
+    rows = schema.rows or 0
+    return Header(name, columns, rows, least=rows)

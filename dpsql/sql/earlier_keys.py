@@ -1,0 +1,92 @@
+"""Groups that an earlier release of the statement will have shown.
+
+A key over the columns of such an answer, one that an inner join or a condition makes equal to a column of it, and one
+that stands before IN (...) of it: every row that reaches the aggregate has one of the answer's values there. So the
+groups are those values, which are public by then; how many there can be is known before, and only that is planned with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from dpsql.errors import UnsupportedSQL
+from dpsql.plan.earlier import is_shown
+from dpsql.plan.expressions import Column, Expr, conjuncts
+from dpsql.plan.nodes import Filter, Join, Mark, Scan, Source, scans_of
+from dpsql.plan.query import MOST_DERIVED_CELLS, Shown
+from dpsql.schema.columns import Key, Type
+from dpsql.sql.joins import assembled
+from dpsql.sql.public_keys import public_parts, weakened
+from dpsql.sql.same_unit import People, Rows, Step, all_of, equality, places_of
+from dpsql.sql.scopes import Scope
+
+
+def shown_key(expr: Expr, source: Source) -> tuple[Shown, tuple[Key, ...]] | None:
+    """Where the values of a key come from, and values that stand for them, at most so many; None for a key that no
+    earlier release decides, or with more values than are shown at once."""
+    if not any(is_shown(scan.table) for scan in scans_of(source)):
+        return None
+    public, terms = public_parts(source)
+    shown = {place: rows for place, rows in public.items() if is_shown(rows.table)}
+    asked = places_of(expr)
+    if asked and asked <= shown.keys():
+        return _planned(_over(expr, shown, terms, present=False), expr)
+    for pair in (equality(term) for term in terms):
+        for one, other in (pair, pair[::-1]) if pair is not None else ():
+            if one == expr and _is_column_of(other, shown) and other.type is expr.type:
+                return _planned(_over(other, shown, terms, present=True), expr)
+    for mark in _fulfilled(source):
+        for one, other in mark.keys if mark.condition is None and len(mark.keys) == 1 else ():
+            inner = {scan.name: scan for scan in scans_of(mark.inner)}
+            listed = isinstance(other, Column) and is_shown(inner[other.table].table) if len(inner) == 1 else False
+            if one == expr and listed and other.type is expr.type:
+                return _planned((Shown(mark.inner, other, present=True), _rows_of(list(inner.values()))), expr)
+    return None
+
+
+def _is_column_of(expr: Expr, shown: dict[str, Rows]) -> bool:
+    return isinstance(expr, Column) and expr.table in shown
+
+
+def _over(expr: Expr, shown: dict[str, Rows], terms: list[Expr], *, present: bool) -> tuple[Shown, int]:
+    """The values of an expression over answers, of those rows for which the conditions on them alone hold."""
+    places = places_of(expr)
+    scans = [scan for place in sorted(places) for scan in scans_of(shown[place].source)]
+    steps = tuple(Step(shown[place]) for place in sorted(places))
+    conditions = [weaker for term in terms if (weaker := weakened(term, places, places_of)) is not None]
+    try:
+        rows = assembled(People(Scope("", "", ()), steps), all_of(conditions))
+    except UnsupportedSQL:  # they cannot be joined by themselves
+        return Shown(shown[min(places)].source, expr, present), MOST_DERIVED_CELLS + 1
+    return Shown(rows.source, expr, present), _rows_of(scans)
+
+
+def _rows_of(scans: list[Scan]) -> int:
+    return math.prod(scan.table.rows or 0 for scan in scans)
+
+
+def _fulfilled(source: Source) -> Iterator[Mark]:
+    """The marks that are TRUE for every row above."""
+    asked: set[Expr] = set()
+    while isinstance(source, Filter | Mark | Join):
+        if isinstance(source, Filter):
+            asked.update(conjuncts(source.predicate))
+        elif isinstance(source, Mark) and source.column in asked:
+            yield source
+        source = source.left if isinstance(source, Join) else source.input
+
+
+def _planned(found: tuple[Shown, int], expr: Expr) -> tuple[Shown, tuple[Key, ...]] | None:
+    shown, most = found
+    return None if most > MOST_DERIVED_CELLS else (shown, _standing_for(max(1, most), expr.type, shown))
+
+
+def _standing_for(most: int, kind: Type, shown: Shown) -> tuple[Key, ...]:
+    """As many different values of a type; of a boolean no more than there are."""
+    if kind is Type.BOOLEAN:
+        truths: tuple[Key, ...] = (False, True) if shown.present else (False, True, None)
+        return truths[:most]
+    if kind is Type.TEXT:
+        return tuple(f"value {number}" for number in range(most))
+    return tuple(float(number) if kind is Type.REAL else number for number in range(most))
