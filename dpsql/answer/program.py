@@ -23,6 +23,8 @@ class ProgramExplanation(Explanation):
 
     releases: tuple[Release, ...] = ()
     sql: str = ""
+    reads: tuple[tuple[tuple[int, str], ...], ...] = ()
+    """Of each release what it reads of earlier ones: their last number, and the words of the text."""
 
     @property
     def each(self) -> tuple[Explanation, ...]:
@@ -45,15 +47,22 @@ class ProgramExplanation(Explanation):
         """The plans, outermost operator first, one after the other, and the SQL over them."""
         return "\n".join([*(each.plan for each in self.each), self.sql])
 
+    def _reads(self, number: int) -> tuple[tuple[int, str], ...]:
+        return self.reads[number - 1] if self.reads else ()
+
     def to_dict(self) -> dict[str, Any]:
-        """`steps`: what `Explanation.to_dict` says of each release; `sql`: what is computed of their answers;
+        """`steps`: what `Explanation.to_dict` says of each release, and under `given` what it reads of those before it,
+        where it does; `sql`: what is computed of their answers;
         `epsilon`, `delta` and `rho` of all together."""
         cost = self.cost
         return {
             "epsilon": None if cost.epsilon is None else float(cost.epsilon),
             "delta": float(cost.delta),
             "rho": float(cost.rho),
-            "steps": [each.to_dict() for each in self.each],
+            "steps": [
+                each.to_dict() | ({"given": [words for _, words in reads]} if (reads := self._reads(number)) else {})
+                for number, each in enumerate(self.each, start=1)
+            ],
             "sql": self.sql,
         }
 
@@ -61,7 +70,9 @@ class ProgramExplanation(Explanation):
         count = len(self.releases)
         lines = [f"{count} release{'' if count == 1 else 's'}, {self.price} together, and SQL over what they show"]
         for number, each in enumerate(self.each, start=1):
-            lines += [f"release {number} of {count}:", *(f"  {line}" for line in str(each).split("\n"))]
+            lines.append(f"release {number} of {count}:")
+            lines += [f"  Given      {words}, as shown by release {of}" for of, words in self._reads(number)]
+            lines += [f"  {line}" for line in str(each).split("\n")]
         lines += ["then, free, over these answers alone:", f"  {self.sql}"]
         return "\n".join([*lines, *([str(self.left)] if self.left is not None else [])])
 
@@ -116,4 +127,9 @@ class ProgramResult(ComputedResult):
         if silent or not bounds:
             of = f" of {', '.join(silent)}" if bounds else ""
             computed += f"; no interval of the noise{of} is known"
-        return (*dict.fromkeys([*below, computed]), *(f"note: {each}" for each in self.warnings), self.footer)
+        given = tuple(
+            f"release {number} is given {', '.join(words for _, words in reads)} as shown, and its intervals are too"
+            for number, reads in enumerate(self.explanation.reads, start=1)
+            if reads
+        )
+        return (*dict.fromkeys([*below, computed]), *given, *(f"note: {each}" for each in self.warnings), self.footer)

@@ -152,7 +152,8 @@ def _groups(release: Release) -> Groups:
     plan, groups = release.query.plan, release.selection
     keys, public = tuple(key.name for key in plan.keys), plan.public_cells if release.exact.every_cell else None
     if not groups.hides:
-        return Groups(keys, public, groups.word)
+        to_come = any(key.shown is not None for key in plan.keys)
+        return Groups(keys, public, groups.word, to_come=to_come)
     price = Price() if not groups.cost.rho else price_of(release, groups.cost)
     shown = {size: release.chance_shown(size) for size in _SIZES}
     one = release.lattice.one_row  # heights are in rows, or in units of those

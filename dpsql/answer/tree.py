@@ -104,6 +104,8 @@ class Groups:
     apart: tuple[float, int] | None = None
     """In place of a threshold on a count that is measured anyway: the part of epsilon that a choice of its own would
     best have, and of how many people it would show groups every other time."""
+    to_come: bool = False
+    """Some of the public ones are shown by an earlier release of the statement: there are at most so many."""
 
     @property
     def how(self) -> str:

@@ -176,7 +176,8 @@ def _clip(clip: Clip, who: Protected) -> str:
 
 def _groups(groups: Groups) -> str:
     small = ", small ones hidden" if groups.chances is not None else ""
-    kind = f"groups that occur{small}" if groups.public is None else f"{groups.public} public groups, all shown"
+    most = "at most " if groups.to_come else ""
+    kind = f"groups that occur{small}" if groups.public is None else f"{most}{groups.public} public groups, all shown"
     return f"{', '.join(groups.keys)}: {kind}"
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from dpsql.errors import MissingBounds
 from dpsql.plan.aggregates import Aggregation
-from dpsql.plan.expressions import Column, Expr, Literal, Slot, call, columns, rebuild
+from dpsql.plan.earlier import VERSION as SHOWN
+from dpsql.plan.expressions import EARLIER, Column, Expr, Literal, Slot, call, columns, rebuild
 from dpsql.plan.facts import Known, fact
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Source, scans_of
@@ -32,12 +33,13 @@ def missing_bounds(
             hint=f"{why}Limit it, for example {_clamped(shown, argument)}.",
         )
     column = loose[0]
-    of_sub_query = column.table not in {scan.name for scan in scans_of(source)}
+    of_sub_query = column.table not in {scan.name for scan in scans_of(source) if scan.table.version != SHOWN}
+    name = str(column) if column.table == EARLIER else f'column "{column.name}"'
     pair = f'("{_FIRST}", "{_LAST}")' if column.type.temporal else "(0, 100)"
     declare = "" if of_sub_query else f'Add bounds={{"{column.name}": {pair}}}, or write '
     chosen = '\nbounds="auto" is for columns of tables; it does not reach what a sub-query makes of them.'
     return MissingBounds(
-        f'{shown} needs bounds for column "{column.name}".',
+        f"{shown} needs bounds for {name}.",
         span=aggregation.span,
         hint=f"{why}{declare or 'Write '}{_clamped(shown, column)}. "
         f"Choose them from what you know, not from the data.{chosen if of_sub_query and _chooses(source) else ''}",

@@ -14,13 +14,11 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from dpsql.plan.aggregates.record import AggregateFunction
-from dpsql.plan.expressions import Call, Column, Expr, Fact, Function, Literal, columns, rebuild
+from dpsql.plan.expressions import EARLIER, Call, Column, Expr, Fact, Function, Literal, columns, rebuild
 from dpsql.schema.columns import ColumnSchema, Key, TableSchema, Type, value_range
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import EVERYTHING, Interval
 
-EARLIER = "(earlier)"
-"""The place of values that earlier releases show: no table has this name, which is no word."""
 VERSION = "\0earlier"
 """The version of a table of which an earlier release shows the rows. No owner can write it."""
 MOST_LISTED = 1_000_000
@@ -30,10 +28,10 @@ Values = Mapping[Column, Literal]
 Some = TypeVar("Some")
 
 
-def value_column(name: str, kind: Type) -> Column:
-    """A value that an earlier release will show: anything of its type, or NULL."""
+def value_column(name: str, kind: Type, written: str) -> Column:
+    """A value that an earlier release will show: anything of its type, or NULL. written: its sub-query."""
     known = Fact(value_range(ColumnSchema(name, kind)), nullable=True, whole=kind.discrete)
-    return Column(name, kind, known.meaning(EVERYTHING) if kind.temporal else known, EARLIER)
+    return Column(name, kind, known.meaning(EVERYTHING) if kind.temporal else known, EARLIER, written)
 
 
 def is_earlier(expr: object) -> bool:
@@ -104,6 +102,7 @@ _TRIED: Mapping[Type, Key] = {
 @dataclass(frozen=True)
 class Input:
     """What a later release reads of earlier ones: `sql` over their relations, those that it `reads`, and public tables.
+    `written`: its words in the text.
 
     It is a value (`column`), or the rows of a public table (`table`)."""
 
@@ -113,6 +112,7 @@ class Input:
     parameters: tuple[tuple[str, Literal], ...] = ()
     column: Column | None = None
     table: TableSchema | None = None
+    written: str = dataclasses.field(default="", compare=False)
 
     @property
     def what(self) -> Column | TableSchema:

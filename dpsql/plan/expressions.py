@@ -23,6 +23,9 @@ from dpsql.schema.intervals import BOOLEAN, EVERYTHING, Interval, hull, point
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
 
+EARLIER = "(earlier)"
+"""The place of values that earlier releases show (`plan.earlier`): no table has this name, which is no word."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fact:
@@ -136,6 +139,8 @@ class Column:
         return hash(self.name)  # columns are looked up often, and few of one query share a name
 
     def __str__(self) -> str:
+        if self.table == EARLIER and self.shown:
+            return self.shown
         return f"{_quoted(self.shown)}.{_quoted(self.name)}" if self.shown else _quoted(self.name)
 
 

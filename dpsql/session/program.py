@@ -104,7 +104,17 @@ class PreparedProgram:
     @property
     def explanation(self) -> ProgramExplanation:
         """What would be done, and at what cost."""
-        return ProgramExplanation(self.releases[0], releases=self.releases, sql=self.program.sql)
+        reads = tuple(
+            tuple((self._last(each.reads), each.written) for each in step.inputs) if step.inputs else ()
+            for step in self.firsts
+        )
+        given = reads if self.later else ()
+        return ProgramExplanation(self.releases[0], releases=self.releases, sql=self.program.sql, reads=given)
+
+    def _last(self, names: Sequence[str]) -> int:
+        """The number of the last of some releases, by their relations; 0 where there is none."""
+        pairs = zip(self.program.steps, self.places, strict=True)
+        return max((place + 1 for step, place in pairs if step.relation in names), default=0)
 
 
 def prepared_program(

@@ -14,7 +14,8 @@ from dpsql.schema.frozen import dataclass
 from dpsql.sql import worded as _worded  # noqa: F401 - its rules register themselves
 from dpsql.sql.allow import check, check_nodes
 from dpsql.sql.catalog import Catalog
-from dpsql.sql.grammar import RULES
+from dpsql.sql.dialect_nodes import EarlierValue
+from dpsql.sql.grammar import RULES, Rule
 from dpsql.sql.join_clauses import joined_by
 from dpsql.sql.options import read_options
 from dpsql.sql.parameters import Params, check_all_used
@@ -77,10 +78,15 @@ def bind_part(
     """The plan of one SELECT of a statement of several steps, and the parameters that it uses. The statement's words
     are accounted for already. Raises a QueryRefused."""
     part = replace(statement, select=select)
-    check_nodes(part, select, RULES.get)
+    check_nodes(part, select, _rule_of_part)
     binder = _Binder(plainly(part), catalog, params)
     query = replace(binder.query(), computed_from=frozenset(binder.whole.computed_from))
     return Bound(query, binder.whole.options), frozenset(binder.whole.used)
+
+
+def _rule_of_part(kind: type[exp.Expr]) -> Rule | None:
+    """A SELECT of several steps may hold what an earlier one shows, which stands in no text."""
+    return Rule(frozenset({"this", "written"})) if kind is EarlierValue else RULES.get(kind)
 
 
 def is_of_people(statement: Statement, select: exp.Select, catalog: Catalog, params: Params) -> bool:

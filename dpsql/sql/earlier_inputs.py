@@ -7,6 +7,7 @@ are. Both numbers are planned with, and what comes is held to them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -21,6 +22,7 @@ from dpsql.postprocess.machine import bound
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 from dpsql.schema.frozen import dataclass
 from dpsql.sql.catalog import Catalog
+from dpsql.sql.dialect import Private
 from dpsql.sql.dialect_nodes import EarlierValue
 from dpsql.sql.earlier_shape import Shape, Shapes
 from dpsql.sql.noise_of_steps import Listed
@@ -57,6 +59,7 @@ _STORED = {
     Type.TIMESTAMP: "datetime64[us]",
 }
 VALUE = "value"
+_DIALECT = Private()
 
 
 @dataclass(frozen=True)
@@ -86,20 +89,21 @@ class EarlierInputs:
 
     def value(self, node: exp.Subquery, names: Common | None) -> exp.Expr:
         """In the place of one value: its column."""
-        span = span_of(self.steps.sql, node)
+        _refuse_constant(node, span_of(self.steps.sql, node))
 
         def whole(tree: exp.Query) -> exp.Query:
             return exp.Select(expressions=[exp.alias_(exp.Subquery(this=tree), VALUE, quoted=True)])
 
         asked = self._asked(node, self._query(node), names, whole)
         kind = asked.columns[0][1]
+        text = self._text(node)
         same = [each for each in self.inputs if each.sql == asked.sql and each.column is not None]
         if not same:
             name = self._name()
-            same = [Input(name, asked.sql, asked.reads, asked.parameters, column=value_column(name, kind))]
+            column = value_column(name, kind, text)
+            same = [Input(name, asked.sql, asked.reads, asked.parameters, column=column, written=text)]
             self.inputs += same
-        text = node.sql(dialect="duckdb", comments=False) if span is None else self.steps.sql[span.start : span.end + 1]
-        value = EarlierValue(this=same[0].name, written=" ".join(text.split()))
+        value = EarlierValue(this=same[0].name, written=text)
         value.meta.update(node.meta)
         return value
 
@@ -133,6 +137,11 @@ class EarlierInputs:
         select = exp.Select(expressions=items, from_=exp.From(this=table))
         select.meta.update(query.meta)
         return exp.Subquery(this=select) if isinstance(query, exp.Subquery) else select
+
+    @staticmethod
+    def _text(node: exp.Expr) -> str:
+        """A sub-query's words as they stand in the text."""
+        return node.sql(dialect=_DIALECT, comments=False)
 
     def _name(self) -> str:
         return f"{self.prefix}{len(self.inputs)}"
@@ -198,7 +207,8 @@ class EarlierInputs:
             rows=most,
             version=VERSION,
         )
-        self.inputs.append(Input(name, asked.sql, asked.reads, asked.parameters, table=table))
+        text = self._text(node)
+        self.inputs.append(Input(name, asked.sql, asked.reads, asked.parameters, table=table, written=text))
         return name
 
     def _of_outer_row(self, error: UnknownColumn | UnknownTable, node: exp.Expr) -> UnsupportedSQL | None:
@@ -217,8 +227,8 @@ class EarlierInputs:
                 columns = [each.alias_or_name.casefold() for each in item.this.expressions]
             if name in (alias, *columns) or (self.steps.catalog.any_name and self._any(name)):
                 return UnsupportedSQL(
-                    f"{_written(span)} is a column of the row that this sub-query stands beside, and a release is of "
-                    "all rows.",
+                    f"{_whole_name(span)} is a column of the row that this sub-query stands beside, and a release is "
+                    "of all rows.",
                     span=span,
                     hint="Ask by group, and join that: JOIN (SELECT k, AVG(x) AS a FROM t GROUP BY k) USING (k).",
                 )
@@ -242,6 +252,28 @@ def _relations(tree: exp.Expr, steps: Around) -> tuple[str, ...]:
                 seen.add(table.name)
                 waiting.append(queries[table.name])
     return tuple(each.relation for each in steps.steps if each.relation in found)
+
+
+_CONSTANT = (exp.Like, exp.ILike, exp.SimilarTo, exp.Glob, exp.RegexpLike, exp.Escape)
+
+
+def _refuse_constant(node: exp.Expr, span: Span | None) -> None:
+    """Refuse a shown value where a constant of the text is wanted: a pattern is looked at before there are rows."""
+    inner = node
+    while inner.parent is not None and not isinstance(inner.parent, exp.Query):
+        if isinstance(inner.parent, _CONSTANT) and inner.arg_key == "expression":
+            raise UnsupportedSQL(
+                "a pattern is a constant, and this is a value that another release shows.",
+                span=span,
+                hint="Ask for the value first, and write it as the pattern.",
+            )
+        inner = inner.parent
+
+
+def _whole_name(span: Span) -> str:
+    """A name, and the column behind it where it is a table's."""
+    column = re.match(r'\s*\.\s*(?:"[^"]+"|\w+)', span.sql[span.end + 1 :])
+    return _written(span) + ("" if column is None else column[0])
 
 
 def _written(span: Span) -> str:

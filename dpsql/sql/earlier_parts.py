@@ -82,12 +82,18 @@ class EarlierParts:
                 yield item, inside
         for node in private_queries(query):
             inner = node.this if isinstance(node, exp.Subquery) else node
-            if not self.kinds.asks_people(node, inside):
+            if not self.kinds.asks_people(node, inside) or self._is_of_rows(inner, inside):
                 continue
             if self.kinds.of_people(inner, inside):
                 yield from self._found(inner, inside)
             else:
                 yield node, inside
+
+    def _is_of_rows(self, query: exp.Expr, names: Common | None) -> bool:
+        """Whether it makes neither an answer nor people's rows: a private SELECT that aggregates nothing."""
+        if not isinstance(query, exp.Select) or query.args.get("privacy") is None or is_release(query):
+            return False
+        return self.kinds.reads_people(query, self.kinds.within(query, names))
 
     def _of_commons(self, scope: Common | None, outer: Common | None) -> Iterator[tuple[exp.Expr, Common | None]]:
         """Those in CTEs that make people's rows."""

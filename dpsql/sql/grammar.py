@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from dpsql.plan.functions import dates
 from dpsql.schema.frozen import dataclass
-from dpsql.sql.dialect_nodes import EarlierValue, Named, PrivacyClause
+from dpsql.sql.dialect_nodes import Named, PrivacyClause
 from dpsql.sql.spellings import AGGREGATE_NODES, NODES
 
 
@@ -122,7 +122,6 @@ _OWN: dict[type[exp.Expr], Rule] = {
     exp.Boolean: _rule("this", "TRUE FALSE"),
     exp.Null: _rule("", "NULL UNKNOWN"),
     exp.Placeholder: _rule("this", ":"),
-    EarlierValue: _rule("this written"),
     exp.Paren: _rule("this"),
     exp.Tuple: _rule("expressions"),
     exp.And: _rule("this expression", "AND"),

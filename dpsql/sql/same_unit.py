@@ -12,8 +12,8 @@ from dataclasses import replace
 from functools import cached_property
 
 from dpsql.errors import Span
-from dpsql.plan.earlier import EARLIER
 from dpsql.plan.expressions import (
+    EARLIER,
     Call,
     Column,
     Expr,
