@@ -38,46 +38,47 @@ class EarlierParts:
 
     def __init__(self, kinds: Kinds) -> None:
         self.kinds = kinds
-        self.answers: list[exp.CTE] = []
-        """CTEs that make answers, of the last that was looked at."""
 
     def any(self, query: exp.Expr, names: Common | None) -> bool:
         """Whether a query of people's rows, or a release, reads an answer below its aggregation."""
-        return next(self._found(query, names), None) is not None
+        return next(self._found(query, names, []), None) is not None
 
     def replaced(self, select: exp.Select, taken: Taken) -> None:
         """Replace the answers of a release that stands alone with its CTEs, which are left out where they are answers
         themselves."""
-        self.answers.clear()
-        for node, names in list(self._found(select, None)):
+        answers: list[exp.CTE] = []
+        for node, names in list(self._found(select, None, answers)):
             if isinstance(node, exp.Subquery) and not _is_source(node):
                 new = taken.value(node, names) if not _is_list(node) else taken.listed(node, names)
             else:
                 new = taken.table(node, names) if _is_source(node) else taken.listed(node, names)
             node.replace(new)
-        for common in self.answers:
+        for common in answers:
             clause = common.parent
             common.pop()
             if clause is not None and not clause.expressions:
                 clause.pop()
 
-    def _found(self, query: exp.Expr, names: Common | None) -> Iterator[tuple[exp.Expr, Common | None]]:
-        """The answers below the aggregation, with the CTEs in sight of each."""
+    def _found(
+        self, query: exp.Expr, names: Common | None, answers: list[exp.CTE]
+    ) -> Iterator[tuple[exp.Expr, Common | None]]:
+        """The answers below the aggregation, with the CTEs in sight of each. CTEs that make answers are added to
+        `answers`."""
         if isinstance(query, exp.Subquery):
-            yield from self._found(query.this, names)
+            yield from self._found(query.this, names, answers)
             return
         inside = self.kinds.within(query, names)
         if isinstance(query, exp.SetOperation):
-            yield from self._found(query.this, inside)
-            yield from self._found(query.expression, inside)
+            yield from self._found(query.this, inside, answers)
+            yield from self._found(query.expression, inside, answers)
             return
         if not isinstance(query, exp.Select) or not self.kinds.reads_people(query, inside):
             return
-        yield from self._of_commons(inside, names)
+        yield from self._of_commons(inside, names, answers)
         for item in self.kinds.sources(query):
             if self.kinds.holds_people(item, inside):
                 if isinstance(item, exp.Subquery):
-                    yield from self._found(item.this, inside)
+                    yield from self._found(item.this, inside, answers)
             elif self.kinds.asks_people(item, inside):
                 yield item, inside
         for node in private_queries(query):
@@ -85,7 +86,7 @@ class EarlierParts:
             if not self.kinds.asks_people(node, inside) or self._is_of_rows(inner, inside):
                 continue
             if self.kinds.of_people(inner, inside):
-                yield from self._found(inner, inside)
+                yield from self._found(inner, inside, answers)
             else:
                 yield node, inside
 
@@ -95,13 +96,15 @@ class EarlierParts:
             return False
         return self.kinds.reads_people(query, self.kinds.within(query, names))
 
-    def _of_commons(self, scope: Common | None, outer: Common | None) -> Iterator[tuple[exp.Expr, Common | None]]:
+    def _of_commons(
+        self, scope: Common | None, outer: Common | None, answers: list[exp.CTE]
+    ) -> Iterator[tuple[exp.Expr, Common | None]]:
         """Those in CTEs that make people's rows."""
         while scope is not outer and scope is not None:
             if self.kinds.of_people(scope.node.this, scope.before):
-                yield from self._found(scope.node.this, scope.before)
+                yield from self._found(scope.node.this, scope.before, answers)
             elif self.kinds.asks_people(scope.node.this, scope.before):
-                self.answers.append(scope.node)
+                answers.append(scope.node)
             scope = scope.before
 
 

@@ -138,6 +138,10 @@ _KEYS = ["sex", "city", "age", "age // 2", "CASE WHEN pay > 50 THEN 'high' ELSE 
 _AGGREGATES = ["COUNT(*)", "SUM(pay)", "AVG(pay)", "COUNT(*) FILTER (WHERE age > 21)", "AVG(age)"]
 
 
+_NOT_EMPTY = " HAVING COUNT(*) > 0.5"
+"""Public groups are shown where they have no rows too."""
+
+
 class Grammar:
     """Random statements over releases of people."""
 
@@ -145,7 +149,8 @@ class Grammar:
         self.draw = random.Random(seed)
 
     def statement(self) -> str:
-        return self.draw.choice([self.beside, self.over, self.joined, self.united, self.compared, self.common])()
+        ways = [self.beside, self.over, self.joined, self.united, self.compared, self.common]
+        return self.draw.choice([*ways, self.above, self.looked_in, self.of_the_most, self.again])()
 
     def release(self) -> str:
         key, aggregate = self.draw.choice(_KEYS), self.draw.choice(_AGGREGATES)
@@ -199,6 +204,69 @@ class Grammar:
     def common(self) -> str:
         asked = "SELECT k, v - (SELECT AVG(v) FROM a) AS d FROM a WHERE v < (SELECT MAX(v) FROM a)"
         return f"WITH a AS ({self.release()}) {asked}"
+
+    # A released value asked about again.
+
+    def value(self) -> str:
+        top = "SELECT city AS k, AVG(pay) AS v FROM people GROUP BY city ORDER BY v DESC LIMIT 1"
+        return self.draw.choice(
+            [
+                f"(SELECT {self.draw.choice(['AVG(pay)', 'COUNT(*) / 8'])} FROM people)",
+                f"(SELECT MAX(v) FROM ({self.release()}) q)",
+                "(SELECT AVG(pay) FROM people WHERE sex = 'F')",
+                f"(SELECT v FROM ({top}) q)",
+            ]
+        )
+
+    def condition(self) -> str:
+        value = self.value()
+        return self.draw.choice(
+            [
+                f"pay > {value}",
+                f"NOT pay <= {value} / 2",
+                f"pay + 1.5 < {value}",
+                f"pay BETWEEN {value} - 20 AND {value}",
+            ]
+        )
+
+    def above(self) -> str:
+        key = self.draw.choice(_KEYS)
+        aggregate = self.draw.choice(
+            [
+                "COUNT(*)",
+                "AVG(age)",
+                f"COUNT(*) FILTER (WHERE {self.condition()})",
+                f"SUM(CASE WHEN {self.condition()} THEN age ELSE 0 END)",
+                f"SUM(GREATEST(-200, LEAST(200, pay - {self.value()})))",
+            ]
+        )
+        return f"SELECT {key} AS k, {aggregate} AS v FROM people WHERE {self.condition()} GROUP BY {key}{_NOT_EMPTY}"
+
+    def top(self, key: str) -> str:
+        aggregate = self.draw.choice(["COUNT(*)", "SUM(pay)"])
+        return f"SELECT {key}, {aggregate} AS n FROM people GROUP BY {key} ORDER BY n DESC, {key} LIMIT 2"
+
+    def looked_in(self) -> str:
+        key, other = self.draw.sample(["sex", "city", "age"], 2)
+        word = self.draw.choice(["IN", "IN", "NOT IN"])
+        inside = self.draw.choice([self.top(key), f"SELECT {key}, COUNT(*) AS n FROM people GROUP BY {key}"])
+        condition = f"{key} {word} (SELECT {key} FROM ({inside}) q WHERE n > 100)"
+        return (
+            f"SELECT {other}, COUNT(*) AS n, AVG(pay) AS p FROM people WHERE {condition} GROUP BY {other}{_NOT_EMPTY}"
+        )
+
+    def of_the_most(self) -> str:
+        key, other = self.draw.sample(["sex", "city", "age"], 2)
+        keys = self.draw.choice([f"{key}", f"{key}, {other}", f"{key}, q.n"])
+        having = f" HAVING {self.draw.choice(['COUNT(*) > 0.5', 'COUNT(*) > 30.5'])}"
+        return (
+            f"SELECT {keys}, SUM(pay) AS s FROM people JOIN ({self.top(key)}) q USING ({key}) GROUP BY {keys}{having}"
+        )
+
+    def again(self) -> str:
+        """Of CTEs, and of releases that read others themselves."""
+        first = f"WITH a AS (SELECT AVG(pay) AS m FROM people WHERE {self.condition()})"
+        return f"{first} SELECT COUNT(*) - (SELECT m FROM a) AS d FROM people WHERE pay > (SELECT m FROM a)"
 
 
 def grammar_agrees(seeds: range) -> None:
