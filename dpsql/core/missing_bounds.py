@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dpsql.errors import MissingBounds
 from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.earlier import VERSION as SHOWN
-from dpsql.plan.expressions import EARLIER, Column, Expr, Literal, Slot, call, columns, rebuild
+from dpsql.plan.expressions import Column, Expr, Literal, Slot, call, columns, rebuild
 from dpsql.plan.facts import Known, fact
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Source, scans_of
 from dpsql.schema.calendar import MICROSECONDS_A_DAY, read_timestamp
-from dpsql.schema.columns import Type
+from dpsql.schema.columns import EARLIER, Type
 
 _SCALED = "Noise is scaled to how much one person can change the {}; without bounds that is unlimited.\n"
 _FIRST, _LAST = "2000-01-01", "2030-12-31"

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from dpsql.plan.aggregates.record import AggregateFunction
-from dpsql.plan.expressions import EARLIER, Call, Column, Expr, Fact, Function, Literal, columns, rebuild
-from dpsql.schema.columns import ColumnSchema, Key, TableSchema, Type, value_range
+from dpsql.plan.expressions import Call, Column, Expr, Fact, Function, Literal, columns, rebuild
+from dpsql.schema.columns import EARLIER, ColumnSchema, Key, TableSchema, Type, value_range
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import EVERYTHING, Interval
 

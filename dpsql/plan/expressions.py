@@ -16,15 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.schema.calendar import show_date, show_timestamp
-from dpsql.schema.columns import Key, Type
+from dpsql.schema.columns import EARLIER, Key, Type
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import BOOLEAN, EVERYTHING, Interval, hull, point
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
-
-EARLIER = "(earlier)"
-"""The place of values that earlier releases show (`plan.earlier`): no table has this name, which is no word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +136,12 @@ class Column:
         return hash(self.name)  # columns are looked up often, and few of one query share a name
 
     def __str__(self) -> str:
-        if self.table == EARLIER and self.shown:
-            return self.shown
-        return f"{_quoted(self.shown)}.{_quoted(self.name)}" if self.shown else _quoted(self.name)
+        name = _quoted(self.name)
+        return name if not self.shown else self.shown if self.table == EARLIER else f"{_quoted(self.shown)}.{name}"
 
 
 def _quoted(name: str) -> str:
-    plain = name.isidentifier() and name.isascii()
-    return name if plain else '"' + name.replace('"', '""') + '"'
+    return name if name.isidentifier() and name.isascii() else '"' + name.replace('"', '""') + '"'
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,9 @@ from dpsql.schema.units import Limits, Unit, UnitWord
 
 Key = str | int | float | bool | None
 MOST_KEYS = 1_000_000
+EARLIER = "(earlier)"
+"""What stands in a plan in the place of a table's name where an earlier release of the statement shows a value: no
+table has this name, which is no word."""
 
 _NUMERIC = frozenset(["integer", "real"])
 _TEMPORAL = frozenset(["date", "timestamp"])

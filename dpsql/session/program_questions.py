@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dpsql.answer.result import Result
 from dpsql.core.cost import FREE
 from dpsql.core.ledger.exceeded import Asked
+from dpsql.core.ledger.lines import Entry
 from dpsql.errors import NotComputed
 from dpsql.executors.base import Engine, Store
 from dpsql.release.release import Release, Released
@@ -40,14 +41,7 @@ class ProgramQuestions(FreeQuestions):
 
     @abstractmethod
     def _drawn(
-        self,
-        release: Release,
-        sql: str,
-        question: Question | None,
-        *,
-        fresh: bool,
-        plain: bool,
-        seen: Seen | None = None,
+        self, release: Release, sql: str, question: Question | None, *, fresh: bool, plain: bool, seen: Seen | None
     ) -> tuple[Released, bool, tuple[str, ...]]:
         """Charge and draw one release, or take what was drawn meanwhile: whether it was so, and notes. seen: what
         releases before it showed."""
@@ -101,6 +95,18 @@ class ProgramQuestions(FreeQuestions):
         except NotComputed as error:
             raise error.with_answers(prepared.answers(known), PAID_FOR) from None
 
+    def _charged(self, due: Sequence[Release], sql: str) -> Entry:
+        """One entry for several releases."""
+        units = {each.table: each for release in due for each in units_read(release.query, self._catalog.tables)}
+        return self._ledger.charge(
+            sum((each.cost for each in due), FREE),
+            sql,
+            events=[event for each in due for event in each.events],
+            parts=self._parts_of(due),
+            asked=Asked(by_rho=due[0].allowed.rho is not None),
+            units=tuple(units[name] for name in sorted(units)),
+        )
+
     def _drawn_together(
         self,
         prepared: PreparedProgram,
@@ -115,21 +121,10 @@ class ProgramQuestions(FreeQuestions):
         drawn, and each is kept under it, in a slot of its own, before the next, which reads what was kept. What an
         error leaves undrawn stays charged."""
         releases = prepared.releases
-        due = [releases[place] for place in places]
-        charge = None
-        if due:
-            for place in places:
-                if prepared.needs(place) and all(recalled[at] is not None for at in prepared.needs(place)):
-                    self._seen(prepared, place, recalled)  # what fails on known values is told before it is charged
-            units = {each.table: each for release in due for each in units_read(release.query, self._catalog.tables)}
-            charge = self._ledger.charge(
-                sum((each.cost for each in due), FREE),
-                sql,
-                events=[event for each in due for event in each.events],
-                parts=self._parts_of(due),
-                asked=Asked(by_rho=due[0].allowed.rho is not None),
-                units=tuple(units[name] for name in sorted(units)),
-            )
+        for place in places:
+            if prepared.needs(place) and all(recalled[at] is not None for at in prepared.needs(place)):
+                self._seen(prepared, place, recalled)  # what fails on known values is told before it is charged
+        charge = self._charged([releases[place] for place in places], sql) if places else None
         released: list[Released] = []
         notes: list[str] = []
         for place, (release, question, before) in enumerate(zip(releases, questions, recalled, strict=True)):

@@ -17,7 +17,7 @@ from dpsql.executors.base import Engine, Store, checked_word, engine_for
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.executors.resources import Resources
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Released
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
 from dpsql.session.described import described

@@ -18,9 +18,9 @@ from dpsql.session.public_tables import public_stores
 from dpsql.session.trial import tried
 
 if TYPE_CHECKING:
+    from dpsql.session.earlier import Seen
     from dpsql.session.prepare import Prepared
     from dpsql.sql.catalog import PublicValues
-    from dpsql.session.earlier import Seen
 
 
 def check_engine(release: Release, engine: Engine) -> None:

@@ -173,7 +173,7 @@ class Session(ProgramQuestions):
             replayed = released is not None
             if released is None:
                 released, replayed, notes = self._drawn(
-                    release, str.__str__(sql), question, fresh=fresh, plain=not params
+                    release, str.__str__(sql), question, fresh=fresh, plain=not params, seen=None
                 )
         spent = "answered before: spent nothing" if replayed else f"spent {release.price}"
         if not replayed:
@@ -270,14 +270,7 @@ class Session(ProgramQuestions):
         return prepared
 
     def _drawn(
-        self,
-        release: Release,
-        sql: str,
-        question: Question | None,
-        *,
-        fresh: bool,
-        plain: bool,
-        seen: Seen | None = None,
+        self, release: Release, sql: str, question: Question | None, *, fresh: bool, plain: bool, seen: Seen | None
     ) -> tuple[Released, bool, tuple[str, ...]]:
         """Charge and draw an answer, or take that which another session was given meanwhile: whether it was so, and
         notes. A charge that comes to no answer stays, and whoever waited for it asks anew. seen: what earlier releases

@@ -242,16 +242,16 @@ def _relations(tree: exp.Expr, steps: Around) -> tuple[str, ...]:
     """The releases that SQL over answers reads, through its CTEs too."""
     queries = {name: query for name, query, _ in steps.commons}
     own = {each.relation for each in steps.steps}
-    found: set[str] = set()
+    reads: set[str] = set()
     waiting, seen = [tree], set[str]()
     while waiting:
         for table in waiting.pop().find_all(exp.Table):
             if table.name in own:
-                found.add(table.name)
+                reads.add(table.name)
             if table.name in queries and table.name not in seen:
                 seen.add(table.name)
                 waiting.append(queries[table.name])
-    return tuple(each.relation for each in steps.steps if each.relation in found)
+    return tuple(each.relation for each in steps.steps if each.relation in reads)
 
 
 _CONSTANT = (exp.Like, exp.ILike, exp.SimilarTo, exp.Glob, exp.RegexpLike, exp.Escape)

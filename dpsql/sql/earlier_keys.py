@@ -32,17 +32,37 @@ def shown_key(expr: Expr, source: Source) -> tuple[Shown, tuple[Key, ...]] | Non
     asked = places_of(expr)
     if asked and asked <= shown.keys():
         return _planned(_over(expr, shown, terms, present=False), expr)
-    for pair in (equality(term) for term in terms):
-        for one, other in (pair, pair[::-1]) if pair is not None else ():
-            if one == expr and _is_column_of(other, shown) and other.type is expr.type:
-                return _planned(_over(other, shown, terms, present=True), expr)
+    for term in terms:
+        column = _equal_to(expr, term, shown)
+        if column is not None:
+            return _planned(_over(column, shown, terms, present=True), expr)
     for mark in _fulfilled(source):
-        for one, other in mark.keys if mark.condition is None and len(mark.keys) == 1 else ():
-            inner = {scan.name: scan for scan in scans_of(mark.inner)}
-            listed = isinstance(other, Column) and is_shown(inner[other.table].table) if len(inner) == 1 else False
-            if one == expr and listed and other.type is expr.type:
-                return _planned((Shown(mark.inner, other, present=True), _rows_of(list(inner.values()))), expr)
+        if mark.condition is None and len(mark.keys) == 1 and mark.keys[0][0] == expr:
+            listed = _listed_in(mark, expr)
+            return None if listed is None else _planned(listed, expr)
     return None
+
+
+def _equal_to(expr: Expr, term: Expr, shown: dict[str, Rows]) -> Expr | None:
+    """The column of an answer that a condition makes equal to a key, of its type."""
+    pair = equality(term)
+    for one, other in (pair, pair[::-1]) if pair is not None else ():
+        if one == expr and _is_column_of(other, shown) and other.type is expr.type:
+            return other
+    return None
+
+
+def _listed_in(mark: Mark, expr: Expr) -> tuple[Shown, int] | None:
+    """The list that a key is in, where an answer shows it."""
+    listed, scans = mark.keys[0][1], list(scans_of(mark.inner))
+    if (
+        len(scans) != 1
+        or not is_shown(scans[0].table)
+        or not isinstance(listed, Column)
+        or listed.type is not expr.type
+    ):
+        return None
+    return Shown(mark.inner, listed, present=True), _rows_of(scans)
 
 
 def _is_column_of(expr: Expr, shown: dict[str, Rows]) -> bool:

@@ -73,40 +73,25 @@ class Shapes:
     def _select(self, select: exp.Select) -> Shape:
         first, joins = select.args.get("from_"), select.args.get("joins") or []
         sources = [] if first is None else [self._item(each) for each in (first.this, *(join.this for join in joins))]
-        sizes = [each.most for each in sources]
-        grouped = select.args.get("group") is not None
-        if not grouped and any(_aggregates(item) for item in select.expressions):
+        if select.args.get("group") is None and any(_aggregates(item) for item in select.expressions):
             return Shape(1)
-        several = grouped and any(select.args["group"].args.get(each) for each in _SEVERAL)
-        if several or None in sizes or any(item.find(exp.Unnest) for item in select.expressions):
-            most = None
-        else:
-            most = math.prod(each for each in sizes if each is not None)
-        full = [each for each in joins if str(each.args.get("side") or "") in ("LEFT", "RIGHT", "FULL")]
-        if full and most is not None:
-            most += sum(each for each in sizes if each is not None)
+        sizes = [each.most for each in sources if each.most is not None]
+        most = None if len(sizes) < len(sources) or _makes_more(select) else math.prod(sizes)
+        if most is not None and any(str(each.args.get("side") or "") for each in joins):  # rows without a match
+            most += sum(sizes)
         return self._items(select, sources[0] if len(sources) == 1 else Shape(most), most)
 
     def _items(self, select: exp.Select, source: Shape, most: int | None) -> Shape:
         """The columns of the list, and which of them tell rows apart."""
-        names: list[tuple[str, str]] = []
-        for item in select.expressions:
-            if is_star(item):
-                if not source.columns or any(item.find(each) for each in (exp.Alias, exp.Identifier)):
-                    return Shape(most)
-                names += [(each, each) for each in source.columns]
-            else:
-                read = item.this if isinstance(item, exp.Alias) else item
-                names.append((item.alias_or_name.casefold(), read.name.casefold() if _is_bare(read) else ""))
-        group = select.args.get("group")
-        unique = set() if group is not None else set(source.unique)
-        if group is not None and not any(group.args.get(each) for each in (*_SEVERAL, "all")):
-            keys = [_key(each, select) for each in group.expressions]
-            unique |= {frozenset(each for each in keys if each is not None)} if None not in keys else set()
+        names = _names(select, source)
+        if names is None:
+            return Shape(most)
+        unique = source.unique if select.args.get("group") is None else _grouped(select)
         shown = {read: name for name, read in reversed(names) if read}
         kept = {frozenset(shown[each] for each in key) for key in unique if key <= shown.keys()}
         columns = tuple(name for name, _ in names)
-        if select.args.get("distinct") is not None and not select.args["distinct"].args.get("on"):
+        distinct = select.args.get("distinct")
+        if distinct is not None and not distinct.args.get("on"):
             kept.add(frozenset(columns))
         return Shape(most, columns, frozenset(kept))
 
@@ -125,6 +110,36 @@ class Shapes:
             return Shape(None)
         own = frozenset(frozenset(each.casefold() for each in key) for key in table.unique)
         return _renamed(Shape(table.rows, tuple(table.by_name), own), item.args.get("alias"))
+
+
+def _makes_more(select: exp.Select) -> bool:
+    """Whether a row of FROM may become several: of several grouping sets, or by UNNEST."""
+    group = select.args.get("group")
+    sets = group is not None and any(group.args.get(each) for each in _SEVERAL)
+    return sets or any(item.find(exp.Unnest) for item in select.expressions)
+
+
+def _names(select: exp.Select, source: Shape) -> list[tuple[str, str]] | None:
+    """The names of a list, each with the column that it shows as it is, or ""; None where they are not known."""
+    names: list[tuple[str, str]] = []
+    for item in select.expressions:
+        if not is_star(item):
+            read = item.this if isinstance(item, exp.Alias) else item
+            names.append((item.alias_or_name.casefold(), read.name.casefold() if _is_bare(read) else ""))
+        elif not source.columns or item.find(exp.Alias, exp.Identifier):
+            return None
+        else:
+            names += [(each, each) for each in source.columns]
+    return names
+
+
+def _grouped(select: exp.Select) -> frozenset[frozenset[str]]:
+    """The keys of a plain GROUP BY, where each is a column."""
+    group = select.args["group"]
+    keys = [_key(each, select) for each in group.expressions]
+    if None in keys or any(group.args.get(each) for each in (*_SEVERAL, "all")):
+        return frozenset()
+    return frozenset({frozenset(each for each in keys if each is not None)})
 
 
 def _of_step(step: Step) -> Shape:

@@ -13,7 +13,6 @@ from functools import cached_property
 
 from dpsql.errors import Span
 from dpsql.plan.expressions import (
-    EARLIER,
     Call,
     Column,
     Expr,
@@ -27,7 +26,7 @@ from dpsql.plan.expressions import (
 )
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Join, Mark, PerUnit, Scan, Source, Union, Windows, inputs_of, scan_of, scans_of
-from dpsql.schema.columns import ColumnSchema, TableSchema, value_range
+from dpsql.schema.columns import EARLIER, ColumnSchema, TableSchema, value_range
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import EVERYTHING
 from dpsql.sql.scopes import Scope

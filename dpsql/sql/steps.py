@@ -14,11 +14,10 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dpsql.errors import InternalError, QueryRefused, Span, SQLSyntaxError, UnsupportedSQL
-from dpsql.plan.program import Program, Step, StepColumn
-from dpsql.plan.query import Query
+from dpsql.plan.program import Program, Step
 from dpsql.plan.redrawn import Redrawn
 from dpsql.postprocess.check import COMMON
-from dpsql.schema.columns import TableSchema, Type
+from dpsql.schema.columns import TableSchema
 from dpsql.sql.bind import bind_part
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.dialect_nodes import Named
@@ -27,9 +26,9 @@ from dpsql.sql.earlier_parts import EarlierParts
 from dpsql.sql.noise_of_steps import Listed, in_runs, redrawn
 from dpsql.sql.parameters import Params, check_all_used
 from dpsql.sql.parse import Statement, parse, span_of
-from dpsql.sql.released import shown_type
 from dpsql.sql.select_list import is_star
 from dpsql.sql.split import Split, is_release, needs_split
+from dpsql.sql.step_columns import step_columns
 from dpsql.sql.step_grammar import check_steps
 from dpsql.sql.step_kinds import Common, Kinds
 from dpsql.sql.step_names import unshared, unwritten
@@ -60,8 +59,7 @@ class Steps:
     """Takes a statement apart."""
 
     def __init__(self, statement: Statement, catalog: Catalog, params: Params) -> None:
-        self.statement = statement
-        self.sql = statement.sql
+        self.statement, self.sql = statement, statement.sql
         self.kinds = Kinds(statement, catalog, params)
         self.catalog = catalog
         self.params = params
@@ -158,10 +156,9 @@ class Steps:
 
     def _step(self, select: exp.Select, names: Common | None, split: Split | None = None) -> Step:
         alone, inputs = self._alone(self.kinds.closed(select, names))
-        catalog = self._catalog(inputs)
-        bound, used = bind_part(self.statement, alone, catalog, self.params)
+        bound, used = bind_part(self.statement, alone, self._catalog(inputs), self.params)
         self.used |= used
-        columns, reads = _columns(bound.query, split), tuple(inputs.inputs)
+        columns, reads = step_columns(bound.query, split), tuple(inputs.inputs)
         for step in self.steps:
             if (step.query, step.options, step.columns, step.inputs) == (bound.query, bound.options, columns, reads):
                 return step
@@ -317,20 +314,6 @@ def _only_filters(select: exp.Select) -> bool:
         return False
     own = select.walk(prune=lambda each: isinstance(each, exp.Query) and each is not select)
     return not any(isinstance(node, exp.AggFunc | exp.Window | exp.Unnest) for node in own)
-
-
-def _columns(query: Query, split: Split | None) -> tuple[StepColumn, ...]:
-    """What SQL above reads of a release: what it shows; of a SELECT that is split, under names of ours and unrounded
-    where something above reads it."""
-    columns = []
-    for place, output in enumerate(query.finish.outputs):
-        kind = shown_type(query, output.expr)
-        if split is None:
-            columns.append(StepColumn(output.name, kind, place))
-            continue
-        unrounded = place >= split.shown and kind is Type.INTEGER and kind is not output.expr.type
-        columns.append(StepColumn(split.column(place), Type.REAL if unrounded else kind, place, unrounded))
-    return tuple(columns)
 
 
 def _table(name: str) -> exp.Table:

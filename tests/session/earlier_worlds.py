@@ -118,7 +118,7 @@ class Statements:
         value = self.rng.choice(VALUES)
         return self.rng.choice(
             [
-                "COUNT(*)", "SUM(x)", "AVG(x)", "COUNT(*), AVG(y)", "COUNT(x), SUM(y)", "COUNT(DISTINCT x)", "VAR_POP(x)",
+                "COUNT(*)", "SUM(x)", "AVG(x)", "COUNT(*), AVG(y)", "COUNT(x), SUM(y)", "VAR_POP(x)",
                 f"COUNT(*) FILTER (WHERE x > {value})", f"SUM(CASE WHEN x > {value} THEN x ELSE 0 END)",
                 f"SUM(CLAMP(x - {value}, -2, 2))", f"AVG(CLAMP(x * {value}, 0, 8)), COUNT({value})",
                 f"COUNT_IF(y < {value})", f"SUM(CLAMP({value}, 0, 3))", "QUANTILE(x, 0.5)",
@@ -128,7 +128,6 @@ class Statements:
     def condition(self) -> str:
         value = self.rng.choice(VALUES)
         key, query = self.rng.choice(LISTS)
-        listed = query.replace("COUNT(*) AS n ", "").replace("AVG(y) AS n ", "").replace(", FROM", " FROM")
         listed = f"SELECT {key} FROM ({query}) q"
         return self.rng.choice(
             [

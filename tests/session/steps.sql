@@ -141,3 +141,25 @@ SELECT i, n FROM generate_series(3, 1, -1) AS g(i), (SELECT COUNT(*) AS n FROM p
 
 SELECT LIST(n ORDER BY n)[-1] AS most, LIST(n ORDER BY n)[-2] AS next, LIST(n ORDER BY n)[1] AS least
 FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex)
+
+SELECT COUNT(*) AS n FROM people WHERE pay > (SELECT AVG(pay) FROM people)
+
+SELECT SUM(CASE WHEN pay > (SELECT AVG(pay) FROM people) THEN 1 ELSE 0 END) AS s,
+COUNT(*) FILTER (WHERE age > (SELECT AVG(age) FROM people)) AS c FROM people
+
+SELECT city, COUNT(*) AS n FROM people
+WHERE city IN (SELECT city FROM people GROUP BY city ORDER BY COUNT(*) DESC LIMIT 2) GROUP BY city
+
+SELECT city, sex, COUNT(*) AS n, AVG(pay) AS p FROM people
+JOIN (SELECT city, COUNT(*) AS n FROM people GROUP BY city ORDER BY n DESC LIMIT 2) top USING (city) GROUP BY city, sex
+
+WITH top AS (SELECT city, COUNT(*) AS n FROM people GROUP BY city ORDER BY n DESC LIMIT 2)
+SELECT city, n, COUNT(*) AS m FROM people JOIN top USING (city) WHERE pay > (SELECT MIN(n) / 4 FROM top) GROUP BY city, n
+
+SELECT AVG(GREATEST(0, LEAST(c, 10))) AS a FROM (SELECT customer, COUNT(*) AS c FROM orders
+WHERE total > (SELECT AVG(total) FROM orders) GROUP BY customer)
+
+SELECT city, COUNT(*) AS n FROM people p JOIN (SELECT city AS c, RANK() OVER (ORDER BY COUNT(*) DESC) AS r
+FROM people GROUP BY city) t ON p.city = t.c WHERE t.r <= 2 GROUP BY city
+
+SELECT pay > (SELECT AVG(pay) FROM people) AS above, COUNT(*) AS n FROM people GROUP BY above HAVING COUNT(*) > 0.5

@@ -1,9 +1,10 @@
-"""A released value asked about again: what is answered, what it costs, what is refused, and values that no one expects."""
+"""A released value asked about again: what it costs, what is refused, and values that no one expects."""
 
 import math
 import random
 import threading
-from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -199,33 +200,14 @@ def test_hidden_groups_share_delta_too():
 
 # What is refused.
 
+MODE, MEAN = "(SELECT MODE(sex) FROM people)", "(SELECT AVG(pay) FROM people)"
 REFUSED: list[tuple[type[DPSQLError], str, str]] = [
-    (
-        UnsupportedSQL,
-        "a pattern is a constant",
-        "SELECT COUNT(*) FROM people WHERE sex LIKE (SELECT MODE(sex) FROM people)",
-    ),
-    (
-        SQLSyntaxError,
-        "LIMIT takes",
-        "SELECT sex, COUNT(*) FROM people GROUP BY sex LIMIT (SELECT COUNT(*) FROM people)",
-    ),
-    (SQLSyntaxError, "a quantile is", "SELECT QUANTILE(pay, (SELECT AVG(pay) FROM people)) FROM people"),
-    (
-        SQLSyntaxError,
-        "no unit of time",
-        "SELECT DATE_TRUNC((SELECT MODE(sex) FROM people), DATE '2020-01-01'), COUNT(*) FROM people GROUP BY 1",
-    ),
-    (
-        SQLSyntaxError,
-        "pair of numbers",
-        "SELECT AVG(pay, contribution_bounds_per_group => (0, (SELECT AVG(pay) FROM people))) FROM people",
-    ),
-    (
-        MissingBounds,
-        "needs bounds for (SELECT AVG(pay) FROM people)",
-        "SELECT SUM(pay - (SELECT AVG(pay) FROM people)) FROM people",
-    ),
+    (UnsupportedSQL, "a pattern is a constant", f"SELECT COUNT(*) FROM people WHERE sex LIKE {MODE}"),
+    (SQLSyntaxError, "LIMIT takes", f"SELECT sex, COUNT(*) FROM people GROUP BY sex LIMIT {MEAN}"),
+    (SQLSyntaxError, "a quantile is", f"SELECT QUANTILE(pay, {MEAN}) FROM people"),
+    (SQLSyntaxError, "unit of time", f"SELECT DATE_TRUNC({MODE}, DATE '2020-01-01'), COUNT(*) FROM people GROUP BY 1"),
+    (SQLSyntaxError, "pair of numbers", f"SELECT AVG(pay, contribution_bounds_per_group => (0, {MEAN})) FROM people"),
+    (MissingBounds, f"needs bounds for {MEAN}", f"SELECT SUM(pay - {MEAN}) FROM people"),
     (MissingBounds, "needs bounds", f"SELECT SUM(top.n) FROM people JOIN ({TOP}) top USING (city)"),
     (
         UnsupportedSQL,
@@ -238,14 +220,10 @@ REFUSED: list[tuple[type[DPSQLError], str, str]] = [
         "SELECT COUNT(*) FROM orders WHERE total > (SELECT AVG(pay) FROM people WHERE age = month)",
     ),
     (UnknownColumn, "income", "SELECT COUNT(*) FROM people WHERE pay > (SELECT AVG(income) FROM people)"),
-    (
-        UnsupportedSQL,
-        "gives one row",
-        "SELECT COUNT(*) FROM people WHERE pay > (SELECT AVG(pay) FROM people GROUP BY sex)",
-    ),
+    (UnsupportedSQL, "one row", "SELECT COUNT(*) FROM people WHERE pay > (SELECT AVG(pay) FROM people GROUP BY sex)"),
     (UnsupportedSQL, "ROLLUP", f"SELECT city, COUNT(*) FROM people JOIN ({TOP}) t USING (city) GROUP BY ROLLUP (city)"),
     (TypeMismatch, "", f"SELECT COUNT(*) FROM people WHERE age IN (SELECT city FROM ({TOP}) q)"),
-    (TypeMismatch, "", "SELECT COUNT(*) FROM people WHERE city > (SELECT AVG(pay) FROM people)"),
+    (TypeMismatch, "", f"SELECT COUNT(*) FROM people WHERE city > {MEAN}"),
     (UnsupportedSQL, "two columns", f"SELECT COUNT(*) FROM people WHERE (age, pay) IN (SELECT n, n FROM ({TOP}) q)"),
     (UnsupportedSQL, "SLEEP_MS", "SELECT COUNT(*) FROM people WHERE pay > (SELECT SLEEP_MS(COUNT(*)) FROM people)"),
 ]
@@ -354,13 +332,8 @@ def test_groups_that_were_planned_and_are_not_there_are_left_out():
     keys = put_in.plan(made.exact).keys
     assert [len(key.values or ()) for key in keys] == [2, 2], "as many as were planned"
     assert len(set(keys[0].values or ())) == 2
-    released = Released(
-        (
-            Vector(np.array(["value 1", "value 1", *(keys[0].values or ())[1:] * 2], dtype=object)),
-            cells(Type.TEXT, [*"FMFM"]),
-        ),
-        np.arange(4.0)[None, :],
-    )
+    cities = ["value 1", "value 1", *(keys[0].values or ())[1:] * 2]
+    released = Released((cells(Type.TEXT, cities), cells(Type.TEXT, [*"FMFM"])), np.arange(4.0)[None, :])
     assert [*put_in.kept(released).keys[0].values] == ["value 1", "value 1"]
 
 
@@ -392,38 +365,19 @@ def test_many_random_neighbours_of_later_releases(part: int):
     assert met.pairs > 4_000
 
 
-def cut_no_table(patch: pytest.MonkeyPatch) -> None:
-    """A row meets as many rows as come."""
+def test_neighbours_tell_of_a_table_that_is_not_cut(monkeypatch: pytest.MonkeyPatch):
+    """A row meets as many rows as come, and not as many as were planned."""
     honest = earlier._frame_of
-    patch.setattr(
-        earlier, "_frame_of", lambda frame, table: honest(frame, dpsql.schema.columns.TableSchema("", table.columns))
-    )
+    monkeypatch.setattr(earlier_worlds.Statements, "statement", earlier_worlds.Statements.multiplied)
+    monkeypatch.setattr(earlier, "_frame_of", lambda frame, table: honest(frame, replace(table, rows=None)))
+    monkeypatch.setattr(earlier, "_as_joined", lambda store, *_others: store)
 
+    def asked() -> None:
+        for seed in range(20):
+            ask(random.Random(seed), Met())
 
-def plan_for_one_row(patch: pytest.MonkeyPatch) -> None:
-    """A table that may have several rows is planned as one."""
-    from dpsql.sql import earlier_shape
-
-    honest = earlier_shape.Shapes.of
-
-    def of(self: Any, query: Any) -> Any:
-        shape = honest(self, query)
-        return earlier_shape.Shape(1, shape.columns, shape.unique) if shape.most else shape
-
-    patch.setattr(earlier_shape.Shapes, "of", of)
-    cut_no_table(patch)
-
-
-@pytest.mark.parametrize("lie", [cut_no_table, plan_for_one_row])
-def test_neighbours_tell_lies_about_tables(lie: Callable[[pytest.MonkeyPatch], None]):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(earlier_worlds.Statements, "statement", earlier_worlds.Statements.multiplied)
-        lie(patch)
-        prepare.__globals__["_cache"].clear()
-        with pytest.raises(AssertionError):
-            for seed in range(40):
-                ask(random.Random(seed), Met())
-    prepare.__globals__["_cache"].clear()
+    with pytest.raises(AssertionError):
+        asked()
 
 
 def test_a_fact_that_a_value_narrows_is_seen(monkeypatch: pytest.MonkeyPatch, without_noise: None):  # noqa: F811
@@ -438,9 +392,7 @@ def test_a_fact_that_a_value_narrows_is_seen(monkeypatch: pytest.MonkeyPatch, wi
 
     def narrowed(name: str, kind: Type, written: str) -> Any:
         column = value_column(name, kind, written)
-        return type(column)(
-            column.name, kind, type(column.fact)(Interval(0, 10), nullable=False), column.table, written
-        )
+        return replace(column, fact=replace(column.fact, range=Interval(0, 10), nullable=False))
 
     monkeypatch.setattr("dpsql.sql.earlier_inputs.value_column", narrowed)
     prepare.__globals__["_cache"].clear()
@@ -451,12 +403,12 @@ def test_a_fact_that_a_value_narrows_is_seen(monkeypatch: pytest.MonkeyPatch, wi
 def test_no_refusal_is_an_error_of_ours():
     """Statements of every form over a table of no row: an answer, or a refusal that names its place."""
     rng = random.Random(3)
+    answered = 0
     for _ in range(2):
         world = earlier_worlds.World.random(rng)
         asked, statements = world.session(), earlier_worlds.Statements(rng, world)
         for _ in range(8):
-            sql = statements.statement()
-            try:
-                asked.query(sql, epsilon=1, delta=1e-6 if world.hidden else None)
-            except QueryRefused as refusal:
-                assert not isinstance(refusal, InternalError), sql
+            with suppress(QueryRefused):  # an InternalError is none
+                asked.query(statements.statement(), epsilon=1, delta=1e-6 if world.hidden else None)
+                answered += 1
+    assert answered > 8
