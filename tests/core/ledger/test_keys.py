@@ -118,6 +118,10 @@ QUESTIONS: dict[str, Asked] = {
     "count of one changed": Asked("SELECT COUNT(*) FROM people WHERE age > 3", neighbours="bounded"),
     "count of values": Asked("SELECT COUNT(age) FROM people"),
     "filter": Asked(f"SELECT COUNT(*) {AT} age > 30 AND city = 'a' OR vip"),
+    "groups that an earlier answer shows": Asked(
+        f"SELECT city, COUNT(*) {AT} city IN (SELECT city FROM people GROUP BY city ORDER BY COUNT(*) DESC LIMIT 2) "
+        "AND age > (SELECT AVG(age) FROM people) GROUP BY city"
+    ),
     "parameter": Asked(f"SELECT COUNT(*) {AT} age > :low", params=(("low", 30),)),
     "dates": Asked(
         f"SELECT COUNT(*) {AT} born > TIMESTAMP '1999-01-01 00:00:00' AND CAST(born AS DATE) < DATE '2009-01-01'"
@@ -191,7 +195,7 @@ def release_of(asked: Asked) -> Release:
     terms = Terms.of(*asked.terms)
     relation = Neighbours(asked.neighbours)
     made = prepare(asked.sql, opened.catalog, relation, terms, params=dict(asked.params) or None, **dict(asked.how))
-    return made.release
+    return made.releases[-1]
 
 
 def key_of(asked: Asked) -> str:
