@@ -14,8 +14,7 @@ from dpsql.schema.frozen import dataclass
 from dpsql.sql import worded as _worded  # noqa: F401 - its rules register themselves
 from dpsql.sql.allow import check, check_nodes
 from dpsql.sql.catalog import Catalog
-from dpsql.sql.dialect_nodes import EarlierValue
-from dpsql.sql.grammar import RULES, Rule
+from dpsql.sql.grammar import rule_of_part
 from dpsql.sql.join_clauses import joined_by
 from dpsql.sql.options import read_options
 from dpsql.sql.parameters import Params, check_all_used
@@ -78,15 +77,10 @@ def bind_part(
     """The plan of one SELECT of a statement of several steps, and the parameters that it uses. The statement's words
     are accounted for already. Raises a QueryRefused."""
     part = replace(statement, select=select)
-    check_nodes(part, select, _rule_of_part)
+    check_nodes(part, select, rule_of_part)
     binder = _Binder(plainly(part), catalog, params)
     query = replace(binder.query(), computed_from=frozenset(binder.whole.computed_from))
     return Bound(query, binder.whole.options), frozenset(binder.whole.used)
-
-
-def _rule_of_part(kind: type[exp.Expr]) -> Rule | None:
-    """A SELECT of several steps may hold what an earlier one shows, which stands in no text."""
-    return Rule(frozenset({"this", "written"})) if kind is EarlierValue else RULES.get(kind)
 
 
 def is_of_people(statement: Statement, select: exp.Select, catalog: Catalog, params: Params) -> bool:
@@ -103,13 +97,9 @@ class _Binder:
         self.select = statement.select
         self.sql = statement.sql
         self.catalog = catalog
+        several, tables = _names_several(statement.select), catalog.tables
         self.whole = Statementwide(
-            statement.sql,
-            params,
-            several=_names_several(statement.select),
-            public=catalog.public,
-            tables=catalog.tables,
-            values=catalog.values,
+            statement.sql, params, several=several, public=catalog.public, tables=tables, values=catalog.values
         )
         self.depth = 0
         self.windowed = self.select.find(exp.Window, exp.Qualify) is not None

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from dpsql.plan.functions import dates
 from dpsql.schema.frozen import dataclass
-from dpsql.sql.dialect_nodes import Named, PrivacyClause
+from dpsql.sql.dialect_nodes import EarlierValue, Named, PrivacyClause
 from dpsql.sql.spellings import AGGREGATE_NODES, NODES
 
 
@@ -180,3 +180,8 @@ LISTS: Mapping[type[exp.Expr], Rule] = {
     exp.Array: _rule("expressions value_constructor", "ARRAY [ ]"),
 }
 """Lists of values, which stand in x = ANY([...]) alone."""
+
+
+def rule_of_part(kind: type[exp.Expr]) -> Rule | None:
+    """A SELECT of several steps may hold what an earlier one shows, which stands in no text."""
+    return Rule(frozenset({"this", "written"})) if kind is EarlierValue else RULES.get(kind)
