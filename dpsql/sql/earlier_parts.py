@@ -79,7 +79,7 @@ class EarlierParts:
             if self.kinds.holds_people(item, inside):
                 if isinstance(item, exp.Subquery):
                     yield from self._found(item.this, inside, answers)
-            elif self.kinds.asks_people(item, inside):
+            elif self.kinds.asks_people(item, inside) and not _is_join(item):
                 yield item, inside
         for node in private_queries(query):
             inner = node.this if isinstance(node, exp.Subquery) else node
@@ -143,6 +143,13 @@ def _queries(node: exp.Expr, *, private: bool) -> Iterator[exp.Expr]:
     inside = private or isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup | Named) or is_aggregate(node)
     for each in node.iter_expressions():
         yield from _queries(each, private=inside)
+
+
+def _is_join(item: exp.Expr) -> bool:
+    """Whether an item of FROM is a join in parentheses, which is refused by name."""
+    while isinstance(item, exp.Subquery):
+        item = item.this
+    return isinstance(item, exp.Table) and item.parent is not None and isinstance(item.parent, exp.Subquery)
 
 
 def _is_source(node: exp.Expr) -> bool:
