@@ -41,7 +41,7 @@ class ProgramQuestions(FreeQuestions):
 
     @abstractmethod
     def _drawn(
-        self, release: Release, sql: str, question: Question | None, *, fresh: bool, plain: bool, seen: Seen | None
+        self, release: Release, sql: str, question: Question | None, *, fresh: bool, plain: bool, seen: tuple[Seen, ...]
     ) -> tuple[Released, bool, tuple[str, ...]]:
         """Charge and draw one release, or take what was drawn meanwhile: whether it was so, and notes. seen: what
         releases before it showed."""
@@ -73,13 +73,14 @@ class ProgramQuestions(FreeQuestions):
             missing = [place for place, each in enumerate(recalled) if each is None]
             if len(missing) == 1:
                 (place,) = missing
+                seen = self._seen(prepared, place, recalled)
                 drawn, replayed, notes = self._drawn(
                     releases[place],
                     sql,
                     questions[place],
                     fresh=fresh,
                     plain=plain and len(releases) == 1,
-                    seen=self._seen(prepared, place, recalled),
+                    seen=() if seen is None else (seen,),
                 )
                 released = [drawn if each is None else each for each in recalled]
                 missing = [] if replayed else missing
@@ -134,7 +135,7 @@ class ProgramQuestions(FreeQuestions):
                 continue
             seen = self._seen(prepared, place, released)
             asked = question if seen is None else self._question(release, seen)
-            drawn = run(release, self._stores, self._engine, seen)
+            drawn = run(release, self._stores, self._engine, *(() if seen is None else (seen,)))
             check_unchanged(release, self._contents, paid=True)
             slot = places.index(place)
             kept, more = self._replay.keep(asked, drawn, release, charge, claimed=not fresh, slot=slot)

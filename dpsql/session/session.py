@@ -173,7 +173,7 @@ class Session(ProgramQuestions):
             replayed = released is not None
             if released is None:
                 released, replayed, notes = self._drawn(
-                    release, str.__str__(sql), question, fresh=fresh, plain=not params, seen=None
+                    release, str.__str__(sql), question, fresh=fresh, plain=not params, seen=()
                 )
         spent = "answered before: spent nothing" if replayed else f"spent {release.price}"
         if not replayed:
@@ -270,7 +270,7 @@ class Session(ProgramQuestions):
         return prepared
 
     def _drawn(
-        self, release: Release, sql: str, question: Question | None, *, fresh: bool, plain: bool, seen: Seen | None
+        self, release: Release, sql: str, question: Question | None, *, fresh: bool, plain: bool, seen: tuple[Seen, ...]
     ) -> tuple[Released, bool, tuple[str, ...]]:
         """Charge and draw an answer, or take that which another session was given meanwhile: whether it was so, and
         notes. A charge that comes to no answer stays, and whoever waited for it asks anew. seen: what earlier releases
@@ -294,7 +294,7 @@ class Session(ProgramQuestions):
                 before = self._replay.recall(question, release)
                 assert before is not None  # there is an answer, or this has raised
                 return before, True, ()
-            released = run(release, self._stores, self._engine, seen)
+            released = run(release, self._stores, self._engine, *seen)
             check_unchanged(release, self._contents, paid=True)
             shown, notes = self._replay.keep(question, released, release, charge, claimed=claimed)
         except BaseException:  # an interrupt may come before the charge is known here
