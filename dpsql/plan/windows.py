@@ -129,7 +129,7 @@ class WindowCall:
             return ()
         assert self.argument is not None  # these have one
         nothing: Expr = Constant(None, self.argument.type)
-        more = (self.default or nothing,) if self.fact().nullable else ()
+        more = (self.default or nothing,) if self.default is not None or self.fact().nullable else ()
         return (self.argument, *more)
 
     def exprs(self) -> Iterator[Expr]:

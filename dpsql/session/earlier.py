@@ -22,10 +22,11 @@ from dpsql.core.exact import ExactPlan
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.database import Database
 from dpsql.executors.pandas.evaluation import evaluated
+from dpsql.executors.pandas.relations import Relation
 from dpsql.plan.domains import cells_of
 from dpsql.plan.earlier import Input, Values, filled
-from dpsql.plan.expressions import Expr, Literal, Vector
-from dpsql.plan.nodes import Join, Source, nodes_of, scans_of
+from dpsql.plan.expressions import Bools, Expr, Literal, Vector
+from dpsql.plan.nodes import Filter, Join, Scan, Source, nodes_of, scans_of
 from dpsql.plan.query import GroupKey, Shown
 from dpsql.postprocess.frames import Frame
 from dpsql.release.release import Released
@@ -85,18 +86,20 @@ def seen(
     values: dict[Any, Literal] = {}
     stores: dict[str, ColumnStore] = {}
     asked = []
-    for each, frame in zip(inputs, frames, strict=True):
+    given = list(zip(inputs, frames, strict=True))
+    for each, frame in given:
         if each.column is not None:
             cell = _cells(_within(frame.vectors[0], frame.types[0]))[0] if len(frame) else None
             values[each.column] = Literal(cell, each.column.type)
             asked.append(f"shown value {each.name} {each.column.type} {_digest([[cell]])}")
-        elif each.table is not None:
+    for each, frame in given:  # values come first, since tables are joined by them
+        if each.table is not None:
             store = ColumnStore(_frame_of(frame, each.table), each.table)
             stores[each.name] = store
             stores[each.name] = store = _as_joined(store, source, {**public, **stores}, values)
             rows = [_cells(_read(store, column.name)) for column in each.table.columns]
             asked.append(f"shown rows {each.name} {[str(one.type) for one in each.table.columns]} {_digest(rows)}")
-    lists, groups = _groups(keys, {**public, **stores})
+    lists, groups = _groups(keys, {**public, **stores}, values)
     return Seen(values, stores, lists, groups, tuple(asked))
 
 
@@ -155,17 +158,28 @@ def _as_joined(store: ColumnStore, source: Source, stores: Mapping[str, ColumnSt
         if len(scans) != 1 or scans[0].table.name != store.schema.name:
             continue
         rows = Database({**stores, store.schema.name: store}).relation(scans[0]).settled()
-        pairs = filled(node.keys, values)
-        images = [_image(evaluated(right, rows), left, right) for left, right in pairs]
+        images = [_image(evaluated(filled(right, values), rows), left, right) for left, right in node.keys]
+        left_over = _left_over(filled(node.right, values), rows)
         seen_rows: dict[tuple[Key, ...], int] = {}
         kept = []
         for number, image in enumerate(zip(*images, strict=True) if images else [()] * rows.rows):
-            seen_rows[image] = seen_rows.get(image, 0) + 1
-            if None in image or seen_rows[image] <= node.matches:
+            if left_over[number] and None not in image:
+                seen_rows[image] = seen_rows.get(image, 0) + 1
+            if seen_rows.get(image, 0) <= node.matches:
                 kept.append(number)
         if len(kept) < rows.rows:
             store = ColumnStore(store.frame.iloc[kept].reset_index(drop=True), store.schema)
     return store
+
+
+def _left_over(source: Source, rows: Relation) -> Bools:
+    """Which rows of a table pass the filters above it; all of them, where something else stands above it too."""
+    passing = np.ones(rows.rows, dtype=bool)
+    while isinstance(source, Filter):
+        asked = evaluated(source.predicate, rows)
+        passing &= asked.values.astype(bool) & asked.where_valid()
+        source = source.input
+    return passing if isinstance(source, Scan) else np.ones(rows.rows, dtype=bool)
 
 
 def _image(vector: Vector, left: Expr, right: Expr) -> list[Key]:
@@ -180,7 +194,7 @@ def _image(vector: Vector, left: Expr, right: Expr) -> list[Key]:
 
 
 def _groups(
-    keys: Sequence[GroupKey], stores: Mapping[str, ColumnStore]
+    keys: Sequence[GroupKey], stores: Mapping[str, ColumnStore], values: Values
 ) -> tuple[dict[Shown, tuple[Key, ...]], dict[tuple[int, ...], frozenset[tuple[Key, ...]]]]:
     """The values of each key, and which of them stand together: those of one source do where its rows have them."""
     lists: dict[Shown, tuple[Key, ...]] = {}
@@ -191,8 +205,9 @@ def _groups(
     groups = {}
     for source, asked in by_source.items():
         with np.errstate(all="ignore"):
-            rows = Database(stores, source).relation(source).settled()
-            columns = [_cells(evaluated(shown.expr, rows)) for _, shown, _ in asked]
+            held = filled(source, values)
+            rows = Database(stores, held).relation(held).settled()
+            columns = [_cells(evaluated(filled(shown.expr, values), rows)) for _, shown, _ in asked]
         for (_, shown, most), cells in zip(asked, columns, strict=True):
             present: list[Any] = sorted({cell for cell in cells if cell is not None})
             null = [None] if None in cells and not shown.present else []

@@ -244,3 +244,29 @@ def test_sums_are_exact_and_held():
     held = session({"o": dpsql.Table(data, unit="pid", max_rows=4)}, "pandas")
     other = session({"o": dpsql.Table(data, unit="pid", max_rows=4)}, "duckdb")
     assert not difference(held, other, sql.replace("COUNT(w)", "COUNT(DISTINCT w)"))
+
+
+def test_a_default_stands_where_no_value_is_found():
+    """Past the NULLs that are ignored too, and as a group of its own beside those of the column."""
+    rows = [(1, None, 1), (1, 5, 2), (1, None, 3), (1, 5, 4), (2, None, 1), (2, None, 2), (3, 4, 1)]
+    data = pd.DataFrame(rows, columns=["pid", "x", "n"]).astype("Int64")
+    said: dict[str, Any] = {
+        "unit": "pid",
+        "max_rows": 4,
+        "bounds": {"x": (4, 5), "n": (1, 4)},
+        "nullable": {"n": False},
+    }
+    held, other = (session({"o": dpsql.Table(data, **said)}, each) for each in ("pandas", "duckdb"))
+    for call in ("LAG(x, 1, 9 IGNORE NULLS)", "LEAD(x, 2, 9 IGNORE NULLS)", "LAG(x, 1, 9)", "LEAD(n, 1, 9)"):
+        window = f"{call} OVER (PARTITION BY pid ORDER BY n)"
+        sql = f"SELECT w, COUNT(*) AS c FROM (SELECT *, {window} AS w FROM o) GROUP BY w"
+        assert not difference(held, other, sql)
+        expected = Counter(row[-1] for row in values_of_duckdb(data, window))
+        found = {row[0]: row[1] for row in held.query(sql, epsilon=10**6) if row[1]}
+        assert {key if key == key else None: count for key, count in found.items()} == expected  # noqa: PLR0124 - NaN
+
+
+def values_of_duckdb(data: pd.DataFrame, window: str) -> list[tuple[Any, ...]]:
+    with duckdb.connect() as connection:
+        connection.register("o", data)
+        return connection.execute(f"SELECT {window} FROM o").fetchall()

@@ -325,6 +325,37 @@ def test_numbers_that_are_one_as_doubles_meet_a_row_once(engine: str):
     assert len(put_in.stores) == 1
 
 
+@pytest.mark.parametrize("engine", ["pandas", "duckdb"])
+def test_a_row_meets_those_that_conditions_leave(engine: str):
+    """One row by a key and a constant, of several with the key; and none more than one, whatever is shown."""
+    whole = "SELECT city, sex, COUNT(*) AS n FROM people GROUP BY city, sex"
+    sql = f"SELECT COUNT(*) AS m FROM people JOIN ({whole}) q ON people.city = q.city AND q.sex = 'M'"
+    rome = int((PEOPLE["city"] == "rome").sum())
+    kinds = (Type.TEXT, Type.TEXT, Type.INTEGER)
+    for sexes, met in ((["F", "M"], 1), (["F", "M", "F", "M", "M"], 1), (["F", None], 0)):
+        size = len(sexes)
+        shown = (cells(Type.TEXT, ["rome"] * size), cells(Type.TEXT, sexes), cells(Type.INTEGER, [1] * size))
+        frame = Frame(("city", "sex", "n"), kinds, shown)
+        assert counted(sql, frame, engine) == ({(): rome} if met else {})
+        outer = sql.replace("JOIN", "LEFT JOIN") + " WHERE q.n IS NOT NULL"
+        assert counted(outer, frame, engine) == ({(): rome} if met else {})
+
+
+def test_tables_are_joined_and_grouped_by_values_that_come_after_them(without_noise: None):  # noqa: F811
+    asked = session()
+    many = "(SELECT COUNT(*) FROM people)"
+    cities = "SELECT city, COUNT(*) AS n FROM people GROUP BY city"
+    size = len(PEOPLE)
+    joined = f"SELECT city, CAST(n AS INTEGER) * 0 + 22 AS age FROM ({cities}) z ORDER BY n LIMIT 2"
+    sql = f"SELECT COUNT(*) AS m FROM people p JOIN ({joined}) q ON p.city = q.city AND p.age = q.age + {many} - {size}"
+    few = PEOPLE["city"].value_counts().nsmallest(2).index
+    assert asked.query(sql, epsilon=1).item() == int((PEOPLE["city"].isin(few) & (PEOPLE["age"] == 22)).sum())
+    grouped = f"SELECT q.n - {many} AS g, COUNT(*) AS m FROM people JOIN ({cities}) q USING (city) GROUP BY g"
+    sizes = PEOPLE["city"].value_counts()
+    expected = {count - size: int(sizes[sizes == count].sum()) for count in sizes.tolist()}
+    assert {g: m for g, m in asked.query(grouped, epsilon=1) if m} == expected
+
+
 def test_groups_that_were_planned_and_are_not_there_are_left_out():
     prepared, made = planned(OF_THE_TOP)
     vectors = (cells(Type.TEXT, ["value 1", None]), cells(Type.INTEGER, [3, 4]))

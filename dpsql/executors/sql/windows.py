@@ -109,14 +109,14 @@ class _Call:
     def _other_row(self) -> str:
         call = self.call
         assert call.argument is not None  # LAG and LEAD have one
-        over = self._over(by_row=True)
+        over, number = self._over(by_row=True), str(call.number)
         nulls = " IGNORE NULLS" if call.ignore_nulls else ""
-        found = self.dialect.windowed(f"{call.function.name}", [self._argument(call.argument), str(call.number)], nulls)
-        text = f"{found} {over}"
+        value = f"{self.dialect.windowed(call.function.name, [self._argument(call.argument), number], nulls)} {over}"
         if call.default is None:
-            return text
-        there = self.dialect.windowed(call.function.name, ["1", str(call.number)], "")
-        return f"CASE WHEN {there} {over} IS NULL THEN {self._argument(call.default)} ELSE {text} END"
+            return value
+        # A row that is there may hold NULL, unless NULLs are ignored.
+        there = value if nulls else f"{self.dialect.windowed(call.function.name, ['1', number], '')} {over}"
+        return f"CASE WHEN {there} IS NULL THEN {self._argument(call.default)} ELSE {value} END"
 
     def _end_of_frame(self, frame: Frame) -> str:
         call = self.call
