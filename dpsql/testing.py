@@ -27,6 +27,7 @@ from dpsql.plan.domains import cells_of
 from dpsql.release.release import Release
 from dpsql.schema.columns import Key
 from dpsql.schema.frozen import dataclass
+from dpsql.session.constant_tables import constant_tables
 from dpsql.session.prepare import Prepared
 from dpsql.session.run import finished, run
 from dpsql.session.session import Session
@@ -115,7 +116,8 @@ def _executed(session: Session, plan: ExactPlan, key: bytes) -> ExactTable:
     table: ExactTable | None = None
     failed = ""
     try:
-        table = executor_of(session._stores, session._engine).execute(plan, key)
+        stores = {**session._stores, **constant_tables([plan.source], session._stores)}
+        table = executor_of(stores, session._engine).execute(plan, key)
     except Exception as error:  # noqa: BLE001 - its words could quote a row
         failed = type(error).__name__
     if table is None:

@@ -16,6 +16,7 @@ from dpsql.executors.duckdb.engine import DUCKDB
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.executors.resources import Resources
 from dpsql.executors.spark.engine import SPARK
+from dpsql.plan.functions.regular import Pattern, register
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.declaration import Stored
 
@@ -142,3 +143,12 @@ def executor_of(stores: Mapping[str, Store], engine: Engine) -> Executor:
 def _brought(store: Store, engine: Engine) -> Any:
     own = not store.schema.public or engine.name == PANDAS.name
     return store if own else engine.store(store.source, store.schema)
+
+
+def _pattern(text: str) -> Pattern:
+    from dpsql.executors.regular import Re2Pattern  # most queries have no regular expression
+
+    return Re2Pattern(text)
+
+
+register(_pattern)

@@ -103,6 +103,11 @@ class TableSchema:
         if self.rows is not None and not self.public:
             raise ValueError(f"the number of rows of {self.name} is private")
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether its rows stand in the text of a query."""
+        return False
+
     @cached_property
     def by_name(self) -> Mapping[str, ColumnSchema]:
         """Columns by folded name: names match without regard to case."""

@@ -39,6 +39,7 @@ from dpsql.core.truncated_geometric import TruncatedGeometric
 from dpsql.core.unit import ContributionBound, Neighbours
 from dpsql.plan.aggregates import AGGREGATES, Aggregation
 from dpsql.plan.aggregates.record import AggregateFunction
+from dpsql.plan.constants import ConstantTable
 from dpsql.plan.expressions import Call, Column, Function, Literal
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Union, Windows
@@ -77,12 +78,13 @@ def _window_tag(function: WindowFunction) -> str:
     return function.tag
 
 
+_TABLE_WORDS = (
+    *("name", "columns", "unit-said=unit_word", "unit", "limits", "public", "unique", "max-matches=max_matches"),
+    *("rows", "partition", "version"),
+)
 _TABLES: dict[type, Form] = {
-    TableSchema: form(
-        "table",
-        *("name", "columns", "unit-said=unit_word", "unit", "limits", "public", "unique", "max-matches=max_matches"),
-        *("rows", "partition", "version"),
-    ),
+    TableSchema: form("table", *_TABLE_WORDS),
+    ConstantTable: form("table of constants", *_TABLE_WORDS, apart=["cells"]),  # `version` is made of them
     ColumnSchema: form("column of a table", "name", "type", "nullable", "bounds", "keys", "storage", "auto"),
     UnitWord: form("unit as said", "column", "table", "key", "own"),
     Unit: form("unit", "column", "steps", apart=["owner"]),

@@ -195,9 +195,8 @@ def parts_together(parts: Sequence[tuple[Part, ...]]) -> tuple[Part, ...]:
 
 
 def _public_frames(program: Program, public: PublicValues | None) -> dict[str, Frame]:
-    if not isinstance(public, PublicData):
-        return {}
-    return {name: public.frame(schema) for name, schema in program.public}
+    data = public if isinstance(public, PublicData) else PublicData({})
+    return {name: data.frame(schema) for name, schema in program.public}
 
 
 def with_intervals(

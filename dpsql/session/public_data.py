@@ -18,6 +18,7 @@ from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.executors.pandas.groups import key_codes
 from dpsql.executors.pandas.inner_aggregates import renumber
 from dpsql.executors.pandas.joining import key_of
+from dpsql.executors.pandas.relations import Relation
 from dpsql.executors.pandas.unit_groups import aggregated
 from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.domains import MOST_TEXT, cells_of, vector_of
@@ -27,6 +28,7 @@ from dpsql.plan.query import MOST_DERIVED_CELLS, GroupKey
 from dpsql.postprocess.frames import Frame
 from dpsql.schema.columns import ColumnSchema, Key, TableSchema, Type
 from dpsql.schema.intervals import Interval
+from dpsql.session.constant_tables import constant_tables
 from dpsql.session.table import Table
 from dpsql.sql.same_unit import rows_of
 
@@ -48,7 +50,7 @@ class PublicData:
     def of(self, source: Source, expr: Expr) -> tuple[Key, ...] | None:
         """The distinct values of an expression over public rows, ascending, NULL last; None if they are too many."""
         with np.errstate(all="ignore"):
-            rows = self._database.relation(source).settled()
+            rows = self._rows(source)
             codes = key_codes(GroupKey(expr, None), rows)
             found = np.zeros(len(codes.values), dtype=bool)
             found[codes.read(0, rows.rows)] = True
@@ -57,9 +59,15 @@ class PublicData:
         present = values.at(np.flatnonzero(values.where_valid()))
         return keys_of(present, expr.type, nullable=nullable) if rows.rows else ()
 
+    def _rows(self, source: Source) -> Relation:
+        """All rows of a source, which may read tables of constants too."""
+        constants = constant_tables([source], self.stores)
+        database = Database({**self.stores, **constants}) if constants else self._database
+        return database.relation(source).settled()
+
     def frame(self, schema: TableSchema) -> Frame:
         """All its rows, without columns that have no operations here."""
-        rows = self._database.relation(Scan(schema, "", "")).settled()
+        rows = self._rows(Scan(schema, "", ""))
         columns = [each for each in rows_of(Scan(schema, "", "")).columns if each.type is not Type.OTHER]
         vectors = [vector_of(list(cells_of(evaluated(each, rows), each.type)), each.type) for each in columns]
         return Frame(tuple(each.name for each in columns), tuple(each.type for each in columns), tuple(vectors))
@@ -67,7 +75,7 @@ class PublicData:
     def aggregate(self, source: Source, aggregation: Aggregation, kind: Type) -> Key:
         """One exact aggregate over all public rows of a source; None for NULL."""
         with np.errstate(all="ignore"):
-            rows = self._database.relation(source).settled()
+            rows = self._rows(source)
             if kind is Type.TEXT and aggregation.argument is not None:
                 cells = [cell for cell in cells_of(evaluated(aggregation.argument, rows), kind) if cell is not None]
                 exact = aggregation.kind.of_cells

@@ -7,12 +7,16 @@ largest ones bounds, and what its owner declares of its keys is checked.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dpsql.executors.base import Store, engine_of
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.engine import PANDAS
-from dpsql.schema.columns import TableSchema
+from dpsql.plan.aggregates import Aggregation
+from dpsql.plan.expressions import Expr
+from dpsql.plan.nodes import Source
+from dpsql.schema.columns import Key, TableSchema, Type
 from dpsql.schema.declaration import link, resolve
 from dpsql.schema.words import about
 from dpsql.session.table import Table
@@ -43,11 +47,11 @@ def resolved(sources: Tables, known: Mapping[str, TableSchema] | None = None) ->
     return link(schemas)
 
 
-def public_data(stores: Mapping[str, Store]) -> PublicData | None:
-    """Those of the stores that hold public tables; None if there are none."""
+def public_data(stores: Mapping[str, Store]) -> PublicData | NoPublicTables:
+    """Those of the stores that hold public tables."""
     public = public_stores(stores)
     if not public:
-        return None
+        return NoPublicTables()
     from dpsql.session.public_data import PublicData  # as above
 
     return PublicData(public)
@@ -61,8 +65,28 @@ def public_stores(stores: Mapping[str, Store]) -> dict[str, ColumnStore]:
 
 def stores_of(public: PublicValues | None) -> Mapping[str, ColumnStore]:
     """The stores behind what public tables hold, by folded name."""
-    if public is None:
+    if public is None or isinstance(public, NoPublicTables):
         return {}
     from dpsql.session.public_data import PublicData  # as above
 
     return public.stores if isinstance(public, PublicData) else {}
+
+
+class NoPublicTables:
+    """What public tables hold where none is declared: a text may have tables of constants all the same."""
+
+    version = -1
+
+    def of(self, source: Source, expr: Expr) -> tuple[Key, ...] | None:
+        """As of `PublicValues`."""
+        return self._constants.of(source, expr)
+
+    def aggregate(self, source: Source, aggregation: Aggregation, kind: Type) -> Key:
+        """As of `PublicValues`."""
+        return self._constants.aggregate(source, aggregation, kind)
+
+    @cached_property
+    def _constants(self) -> PublicData:
+        from dpsql.session.public_data import PublicData  # as above
+
+        return PublicData({})

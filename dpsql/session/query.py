@@ -112,7 +112,7 @@ def _opened(data: Any, words: Mapping[str, Any], engine: str, resources: Resourc
         name: _store(frame, tables[name.casefold()], runs if name in private else PANDAS)
         for name, frame in frames.items()
     }
-    public = public_data(stores) if any(table.public for table in tables.values()) else None
+    public = public_data(stores)
     return _Opened(Catalog(tables, any_name=not isinstance(data, Mapping), public=public), stores, runs)
 
 

@@ -14,6 +14,7 @@ from dpsql.executors.base import Engine, Store, executor_of
 from dpsql.executors.resources import NotEnoughMemory, remedy
 from dpsql.plan.earlier import tried_with
 from dpsql.release.release import Release, Released
+from dpsql.session.constant_tables import constant_tables
 from dpsql.session.public_tables import public_stores
 from dpsql.session.trial import tried
 
@@ -47,6 +48,7 @@ def run(
     failed, changed, of_memory = "", "", False
     try:
         stores = stores if seen is None else {**stores, **seen.stores}
+        stores = {**stores, **constant_tables((plan.source for plan in release.plans), stores)}
         executor = executor_of(stores, engine)
         put_in = _as_it_is if seen is None else seen.plan
         bounds = release.choose_bounds(lambda plan: executor.execute(put_in(plan), fresh_key()))

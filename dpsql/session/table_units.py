@@ -29,8 +29,8 @@ def units_of(tables: Tables, names: Iterable[str] | None = None) -> tuple[TableU
 def units_read(query: Query, tables: Tables) -> tuple[TableUnit, ...]:
     """The units of every table that a query reads: the rows it is about, those it asks about or joins, those that tell
     whose a row is, and public ones of which only a constant of the plan was computed. What an earlier release of the
-    statement shows is no table of the owner's."""
-    scans = (scan.table for scan in scans_of(query.plan.input) if not is_shown(scan.table))
+    statement shows is no table of the owner's, nor are constants of the text."""
+    scans = (each.table for each in scans_of(query.plan.input) if not (is_shown(each.table) or each.table.is_constant))
     return units_of(tables, query.computed_from.union(table.name.casefold() for table in scans))
 
 

@@ -31,6 +31,7 @@ from dpsql.release.release import Release
 from dpsql.schema.columns import ColumnSchema, Key, TableSchema
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
+from dpsql.session.constant_tables import constant_tables
 from dpsql.session.released_text import from_bytes, to_bytes
 
 _MOST_CELLS = 4
@@ -69,6 +70,7 @@ class _Step:
 def _try(release: Release, tables: Tables, public: Mapping[str, ColumnStore], step: _Step) -> None:
     alike = all(table.public for table in tables.values())
     shown: set[object] = set()
+    public = {**public, **constant_tables((plan.source for plan in release.plans), public)}
     for rows in (1,) if alike else (1, 0):
         stores = _stores(tables, public, rows)
         step.name = "its run"

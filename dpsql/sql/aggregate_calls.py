@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlglot import exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
@@ -11,6 +13,13 @@ from dpsql.sql.dialect_nodes import Named
 from dpsql.sql.parse import span_of
 from dpsql.sql.spellings import AGGREGATE_NODES
 
+COMPOSED_NODES: Mapping[type[exp.Expr], str] = {
+    exp.Skewness: "SKEWNESS",
+    exp.Kurtosis: "KURTOSIS",
+    exp.ApproxQuantiles: "APPROX_QUANTILES",
+}
+COMPOSED = frozenset({*COMPOSED_NODES.values(), "KURTOSIS_POP", "GEOMEAN", "GEOMETRIC_MEAN", "HISTOGRAM"})
+"""Statistics that are made of others (`composed`)."""
 HALF = exp.Literal.number("0.5")
 
 
@@ -36,7 +45,13 @@ class Written:
 
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether a node is a call of an aggregate, its FILTER and named arguments apart."""
-    return type(node) in AGGREGATE_NODES or isinstance(node, exp.WithinGroup)
+    return type(node) in AGGREGATE_NODES or isinstance(node, exp.WithinGroup) or name_of_composed(node) is not None
+
+
+def name_of_composed(node: exp.Expr) -> str | None:
+    """The name of a statistic that is made of others, where a node is a call of one."""
+    name = str(node.this).upper() if type(node) is exp.Anonymous else COMPOSED_NODES.get(type(node), "")
+    return name if name in COMPOSED else None
 
 
 def called(node: exp.Expr) -> exp.Expr:

@@ -13,7 +13,7 @@ from dpsql.plan.expressions import Column, Expr, Literal, Report, Slot
 from dpsql.plan.options import AggregateOptions
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
-from dpsql.sql.aggregate_calls import Written, is_aggregate, name_of, written
+from dpsql.sql.aggregate_calls import Written, is_aggregate, name_of, name_of_composed, written
 from dpsql.sql.dialect_nodes import Named
 from dpsql.sql.options import read_aggregate_options
 from dpsql.sql.parse import span_of
@@ -56,6 +56,8 @@ class AggregateBinder:
                 what = "FILTER" if isinstance(node, exp.Filter) else "a named argument"
                 raise SQLSyntaxError(f"{what} belongs to an aggregate.", span=span_of(self.sql, node))
             return None
+        if name_of_composed(inner) is not None:
+            return self.composed(node)
         condition = self._filter(node) if isinstance(node, exp.Filter) else None
         call = written(inner, self.sql)
         kind = call.kind
@@ -76,6 +78,13 @@ class AggregateBinder:
         aggregation = Aggregation(kind, argument, place, epsilon, per_unit, second, self.which(call))
         slot = self.slot_of(aggregation, node)
         return Report(slot, REPORT_LEVEL) if reports else slot
+
+    def composed(self, node: exp.Expr) -> Expr:
+        """A statistic that is made of others."""
+        raise UnsupportedSQL(
+            f"{name_of(node, self.sql)} is supported over people's rows, where the answer is made.",
+            span=span_of(self.sql, node),
+        )
 
     def _filter(self, node: exp.Filter) -> Expr:
         where = node.expression.this

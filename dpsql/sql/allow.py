@@ -9,7 +9,7 @@ counted against those that the nodes account for, and one too many raises SQLSyn
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from sqlglot import exp
@@ -50,7 +50,7 @@ def check_nodes(
             raise _node_refused(statement, node)
         read = node.args if rule.args is None else rule.args
         for argument, value in node.args.items():
-            if type(node) is exp.Table and argument == "joins" and in_parentheses(node):
+            if _is_read_elsewhere(node, argument):
                 continue
             if argument not in read and value is not None and value is not False and value != []:
                 raise _clause_refused(statement, node, argument, value)
@@ -59,15 +59,46 @@ def check_nodes(
     return words
 
 
+def _is_read_elsewhere(node: exp.Expr, argument: str) -> bool:
+    """Arguments that have a meaning in some places alone: joins in parentheses, UNION of constants."""
+    if type(node) is exp.Table:
+        return argument == "joins" and in_parentheses(node)
+    if type(node) is not exp.Union or argument != "distinct" or not node.args.get("distinct"):
+        return False
+    from dpsql.sql.constants import is_constant  # most texts have no tables of constants
+
+    top: exp.Expr = node
+    while isinstance(top.parent, exp.Union | exp.Subquery) and not top.parent.args.get("alias"):
+        top = top.parent
+    return isinstance(top, exp.Union) and is_constant(top)
+
+
+def _is_added(node: exp.Expr) -> bool:
+    """Whether the parser has added a node: of AS (VALUES ...) it makes AS (SELECT * FROM (VALUES ...) AS _values)."""
+    select: exp.Expr | None = node
+    for _ in range(_ADDED.get(type(node), 0)):
+        select = None if select is None else select.parent
+    if type(node) not in _ADDED or not isinstance(select, exp.Select) or not isinstance(select.parent, exp.CTE):
+        return False
+    source = select.args.get("from_")
+    return source is not None and isinstance(source.this, exp.Values) and source.this.alias == "_values"
+
+
+def _points(node: exp.Expr) -> list[str]:
+    """Those in a table's name."""
+    return ["." for each in ("db", "catalog") if node.args.get(each)] if type(node) is exp.Table else []
+
+
 def _words_of(node: exp.Expr, rule: Rule) -> Iterator[str]:
     """The words that a node is written with."""
     kind = type(node)
+    if _is_added(node):
+        return
     is_function = kind is exp.If and node.arg_key != "ifs"  # IF(...) is written without WHEN and THEN
     if not is_function and (kind is not exp.Column or node.args.get("table") is not None):
         yield from rule.words
-    if kind is exp.Table:
-        yield from ("." for each in ("db", "catalog") if node.args.get(each))
-    if kind is exp.StrPosition:
+    yield from _points(node)
+    if kind is exp.StrPosition or node.args.get("unnest") is not None:
         yield _BARE_IN
     if kind in _WINDOWS:
         yield from _words_of_window(node)
@@ -102,6 +133,8 @@ def _words_of_window(node: exp.Expr) -> Iterator[str]:
 
 
 _EXCLUDED = ("CURRENT", "ROW", "GROUP", "TIES", "NO", "OTHERS", "CURRENT_ROW", "NO_OTHERS")
+_ADDED: Mapping[type[exp.Expr], int] = {exp.Select: 0, exp.Star: 1, exp.From: 1, exp.TableAlias: 3, exp.Identifier: 4}
+"""How far above them the SELECT is that the parser may have added, with them."""
 _NAMING_UNITS = (exp.TimestampTrunc, exp.DateTrunc, exp.DateDiff)
 _UNIT = "a unit in quotes"
 """DATE_TRUNC('month', d): a bare word there is a column's name, which the parser would take for the unit."""

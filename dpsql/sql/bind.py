@@ -19,13 +19,13 @@ from dpsql.sql.join_clauses import joined_by
 from dpsql.sql.options import read_options
 from dpsql.sql.parameters import Params, check_all_used
 from dpsql.sql.parse import Statement, span_of
-from dpsql.sql.pasted import plainly
+from dpsql.sql.pasted import settled
 from dpsql.sql.private import PrivateSelect
 from dpsql.sql.released import ReleasedSelect, answered, unread
 from dpsql.sql.row_wise import RowWise
 from dpsql.sql.same_unit import People, Step, rows_of
 from dpsql.sql.scopes import Answered, Scope, Statementwide, renamed_scope
-from dpsql.sql.select_list import is_aggregating, is_grouping
+from dpsql.sql.select_list import is_aggregating, is_grouping, names_several
 from dpsql.sql.subqueries import Membership
 from dpsql.sql.unions import union_of
 from dpsql.sql.unit_select import UnitSelect
@@ -64,11 +64,17 @@ class _Common:
 def bind(statement: Statement, catalog: Catalog, params: Params = ()) -> Bound:
     """The plan of a statement. Raises a QueryRefused that names the place in the text."""
     check(statement)
-    statement = plainly(statement)
-    binder = _Binder(statement, catalog, params)
+    binder = _binder(statement, catalog, params)
     query = replace(binder.query(), computed_from=frozenset(binder.whole.computed_from))
     check_all_used(params, frozenset(binder.whole.used))
     return Bound(query, binder.whole.options)
+
+
+def _binder(statement: Statement, catalog: Catalog, params: Params) -> _Binder:
+    used: set[str] = set()
+    binder = _Binder(*settled(statement, catalog, params, used), params)
+    binder.whole.used |= used
+    return binder
 
 
 def bind_part(
@@ -78,7 +84,7 @@ def bind_part(
     are accounted for already. Raises a QueryRefused."""
     part = replace(statement, select=select)
     check_nodes(part, select, rule_of_part)
-    binder = _Binder(plainly(part), catalog, params)
+    binder = _binder(part, catalog, params)
     query = replace(binder.query(), computed_from=frozenset(binder.whole.computed_from))
     return Bound(query, binder.whole.options), frozenset(binder.whole.used)
 
@@ -86,7 +92,7 @@ def bind_part(
 def is_of_people(statement: Statement, select: exp.Select, catalog: Catalog, params: Params) -> bool:
     """Whether an aggregating sub-query over people's rows makes rows of people again, one for each. Raises a
     QueryRefused."""
-    return isinstance(_Binder(plainly(replace(statement, select=select)), catalog, params).inner(), People)
+    return isinstance(_binder(replace(statement, select=select), catalog, params).inner(), People)
 
 
 class _Binder:
@@ -97,7 +103,7 @@ class _Binder:
         self.select = statement.select
         self.sql = statement.sql
         self.catalog = catalog
-        several, tables = _names_several(statement.select), catalog.tables
+        several, tables = names_several(statement.select), catalog.tables
         self.whole = Statementwide(
             statement.sql, params, several=several, public=catalog.public, tables=tables, values=catalog.values
         )
@@ -290,8 +296,8 @@ class _Binder:
             listed = self._renamed(self._read(common, joined=not alone), common.node.args.get("alias"), node.name)
             return self._renamed(listed, alias, node.name)
         table = self.catalog.find(node.name, self._span(node.this))
-        written = node.name if self.catalog.any_name else table.name
         alias = node.alias or node.name
+        written = node.name if self.catalog.any_name else alias if table.is_constant else table.name
         rows = rows_of(Scan(table, self.whole.place(alias), "" if alone else alias))
         listed_columns = tuple((column.name, column) for column in rows.columns)
         relation = People(Scope(written, alias, listed_columns), (Step(rows, span=self._span(node.this)),))
@@ -307,10 +313,3 @@ class _Binder:
 
 def _reads_public_rows(answer: Answered) -> bool:
     return all(scan.table.public for scan in scans_of(answer.query.plan.input))
-
-
-def _names_several(select: exp.Select) -> bool:
-    """Whether the text may read tables at more than one place."""
-    common = {each.alias.casefold() for each in select.find_all(exp.CTE)}
-    tables = [each for each in select.find_all(exp.Table) if each.name.casefold() not in common]
-    return len(tables) > 1 or next(select.find_all(exp.Join, exp.Union), None) is not None

@@ -39,6 +39,8 @@ class Catalog:
     public: PublicValues | None = None
     shown: Mapping[str, TableSchema] = field(default_factory=dict)
     values: Mapping[str, Column] = field(default_factory=dict)
+    constants: Mapping[str, TableSchema] = field(default_factory=dict)
+    """Those of one text: tables of its constants."""
 
     @cached_property
     def fingerprint(self) -> tuple[object, ...]:
@@ -50,6 +52,8 @@ class Catalog:
         """The table of that name. Raises UnknownTable."""
         if name in self.shown:
             return self.shown[name]
+        if name in self.constants:
+            return self.constants[name]
         if self.any_name:
             return next(iter(self.tables.values()))
         schema = self.tables.get(name.casefold())

@@ -117,6 +117,9 @@ _OWN: dict[type[exp.Expr], Rule] = {
     exp.LimitOptions: _rule("rows", "ROW ROWS ONLY"),
     exp.WidthBucket: _rule("this min_value max_value num_buckets"),
     exp.RegrCount: _rule("this expression"),
+    exp.Skewness: _rule("this"),
+    exp.Kurtosis: _rule("this"),
+    exp.ApproxQuantiles: _rule("this expression"),
     exp.Star: _rule("", "*"),
     exp.Literal: _rule("this is_string"),
     exp.Boolean: _rule("this", "TRUE FALSE"),
@@ -127,10 +130,20 @@ _OWN: dict[type[exp.Expr], Rule] = {
     exp.And: _rule("this expression", "AND"),
     exp.Or: _rule("this expression", "OR"),
     exp.Is: _rule("this expression", "IS ISNULL NOTNULL"),
-    exp.In: _rule("this expressions query", "IN"),
+    exp.In: _rule("this expressions query unnest", "IN"),
+    exp.Values: _rule("expressions alias", "VALUES"),
+    exp.Unnest: _rule("expressions alias", "UNNEST"),
+    exp.Explode: _rule("this"),
+    exp.GenerateSeries: _rule("start end step is_end_exclusive"),
+    exp.GenerateDateArray: _rule("start end step"),
     exp.Between: _rule("this low high", "BETWEEN AND"),
     exp.Like: _rule("this expression negate", "NOT LIKE ~~ !~~"),
     exp.ILike: _rule("this expression negate", "NOT ILIKE ~~* !~~*"),
+    exp.RegexpLike: _rule("this expression flag", "~ ! RLIKE REGEXP"),
+    exp.RegexpFullMatch: _rule("this expression options"),
+    exp.SimilarTo: Rule(frozenset({"this", "expression"}), ("SIMILAR TO",)),
+    exp.RegexpExtract: _rule("this expression parameters group null_if_pos_overflow"),
+    exp.RegexpReplace: _rule("this expression replacement modifiers single_replace"),
     exp.Escape: _rule("this expression", "ESCAPE"),
     exp.Case: _rule("this ifs default", "CASE ELSE END"),
     exp.If: _rule("this true false", "WHEN THEN"),
@@ -179,7 +192,7 @@ LISTS: Mapping[type[exp.Expr], Rule] = {
     exp.Any: _rule("this", "ANY"),
     exp.Array: _rule("expressions value_constructor", "ARRAY [ ]"),
 }
-"""Lists of values, which stand in x = ANY([...]) alone."""
+"""Lists of values, which stand in x = ANY([...]) and in UNNEST alone."""
 
 
 def rule_of_part(kind: type[exp.Expr]) -> Rule | None:

@@ -192,18 +192,19 @@ class _Assembly:
                     "the ON of an outer join can hold equalities between its sides and conditions on one side.",
                     span=step.span,
                 )
-        on = [pair for pair in keys if isinstance(pair[1], Column)]
-        matches = self._outer_matches(left, right, on, step)
+        matches = self._outer_matches(left, right, keys, step)
         joined = Join(left.source, source, tuple(keys), outer=True, matches=matches, present=step.present)
         missing = nullable(right.source)
         loose = {(kind, missing.get(column, column)) for kind, column in right.handles | right.loose}
         return Rows(joined, left.names | right.names, left.handles, loose=left.loose | loose)
 
-    def _outer_matches(self, left: Rows, right: Rows, on: list[Pair], step: Step) -> int | None:
+    def _outer_matches(self, left: Rows, right: Rows, keys: list[Pair], step: Step) -> int | None:
+        on = [pair for pair in keys if isinstance(pair[1], Column)]
         if not right.public and not left.public:
             same = SameUnit([*on, *self._equalities([left])])
             self._check_units([Step(left), Step(right, span=step.span)], same)
-        way = _attach(left.names, right, on, _fixed([each for term in step.on for each in conjuncts(term)]))
+        fixed = _fixed([each for term in step.on for each in conjuncts(term)])
+        way = _attach(left.names, right, on or (keys if right.table.is_constant else []), fixed)
         if way is None and right.public and on:
             raise multiplies(right, [column for _, column in on if isinstance(column, Column)], step.span)
         if way is None:
@@ -226,13 +227,20 @@ def _attach(
             where = tuple(fixed[column] for column in sorted(unique - right_columns, key=str))
             return _Attachment(0, pairs, 1, where)
     if right.public:
-        limits = [most for column, most in right.matches if column in right_columns]
-        if limits:
-            return _Attachment(1, keys, min(limits))
-        if not keys and right.public_rows is not None:
-            return _Attachment(1_000, (), right.public_rows)
-        return None
+        return _attach_public(right, keys, right_columns)
     return _Attachment(100, keys, None) if keys else None
+
+
+def _attach_public(right: Rows, keys: tuple[Pair, ...], right_columns: set[Column]) -> _Attachment | None:
+    """How public rows without a unique key among the equalities can be joined."""
+    limits = [most for column, most in right.matches if column in right_columns]
+    if right.table.is_constant:
+        from dpsql.plan.constants import limits_of  # most joins are with other tables
+
+        limits += limits_of(right.source, [each for _, each in keys])
+    if limits:
+        return _Attachment(1, keys, min(limits))
+    return _Attachment(1_000, (), right.public_rows) if not keys and right.public_rows is not None else None
 
 
 def _fixed(terms: Sequence[Expr]) -> dict[Column, Expr]:
@@ -253,10 +261,7 @@ def _is_one_of(term: Expr, keys: tuple[Pair, ...]) -> bool:
 
 def _one_each(keys: tuple[Pair, ...]) -> list[Pair]:
     """The first pair for each right side."""
-    first: dict[Expr, Pair] = {}
-    for pair in keys:
-        first.setdefault(pair[1], pair)
-    return list(first.values())
+    return [pair for place, pair in enumerate(keys) if all(pair[1] != each[1] for each in keys[:place])]
 
 
 def _keys_between(names: frozenset[str], right: Rows, equalities: Sequence[Pair]) -> tuple[Pair, ...]:

@@ -15,10 +15,14 @@ from functools import reduce
 from sqlglot import exp
 
 from dpsql.errors import UnsupportedSQL
+from dpsql.sql.catalog import Catalog
+from dpsql.sql.dialect_nodes import Named, PrivacyClause
+from dpsql.sql.parameters import Params
 from dpsql.sql.parse import Statement, span_of
 from dpsql.sql.pasted_tables import check_names, flattened, semi_joins
 from dpsql.sql.select_list import aggregate_in, is_star, items_of
 
+_CONSTANTS = frozenset({exp.Values, exp.Unnest, exp.Explode, exp.GenerateSeries, exp.GenerateDateArray})
 _ONE = exp.Literal.number(1)
 MOST_BUCKETS = 10_000
 """Of WIDTH_BUCKET: as many as derived groups."""
@@ -39,10 +43,45 @@ def plainly(statement: Statement) -> Statement:
     return replace(statement, select=select)
 
 
+def settled(statement: Statement, catalog: Catalog, params: Params, used: set[str]) -> tuple[Statement, Catalog]:
+    """The statement in the language's own words, with its options in numbers and its constants in tables, and the
+    catalog with these. used: gets the names of parameters. Raises a QueryRefused."""
+    statement = plainly(statement)
+    if next(statement.select.find_all(PrivacyClause, Named), None) is not None:
+        from dpsql.sql.constant_numbers import with_numbers  # most texts have no options
+
+        statement = with_numbers(statement, params, used)
+    if not holds_constants(statement.select):
+        return statement, catalog
+    from dpsql.sql.constants import with_constants  # most texts have no tables of constants
+
+    return with_constants(statement, catalog, params, used)
+
+
+def with_calendars(statement: Statement, catalog: Catalog, params: Params, used: set[str]) -> tuple[Statement, Catalog]:
+    """A statement of several steps with its series of times in tables, which DuckDB's lists know no size of."""
+    if not holds_constants(statement.select):
+        return statement, catalog
+    from dpsql.sql.constants import with_constants  # most texts have no tables of constants
+
+    return with_constants(statement, catalog, params, used, only_times=True)
+
+
+def holds_constants(select: exp.Query) -> bool:
+    """Whether a text may hold tables of constants (`constants`)."""
+    return any(type(node) in _CONSTANTS or _has_no_from(node) for node in select.walk())
+
+
+def _has_no_from(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Select) and node.args.get("from_") is None and node.parent is not None
+
+
 def is_list_of_any(node: exp.Expr) -> bool:
-    """Whether a node is the ANY, or the list, of x = ANY([...]) and x <> ALL([...])."""
+    """Whether a node is the ANY, or the list, of x = ANY([...]) and x <> ALL([...]), or the list in UNNEST([...])."""
     if isinstance(node, exp.Array):
         inside = node.parent if isinstance(node.parent, exp.Paren) else node
+        if isinstance(inside.parent, exp.Unnest | exp.Explode):
+            return True
         return inside.parent is not None and is_list_of_any(inside.parent)
     if type(node) is exp.Anonymous:
         return str(node.this).upper() == "ALL" and isinstance(node.parent, exp.NEQ) and len(node.expressions) == 1
@@ -67,7 +106,11 @@ def _membership(_statement: Statement, node: exp.Expr) -> exp.Expr | None:
 
 
 def _rows_in(_statement: Statement, node: exp.Expr) -> exp.Expr | None:
-    """(a, b) IN ((1, 2), (3, 4)): one of the rows is equal in all columns, where NULL equals NULL as in DuckDB."""
+    """(a, b) IN ((1, 2), (3, 4)): one of the rows is equal in all columns, where NULL equals NULL as in DuckDB. x IN
+    UNNEST([1, 2]) and x IN (VALUES (1), (2)) are x IN (1, 2)."""
+    listed = values_of_membership(node)
+    if listed is not None:
+        return exp.In(this=node.this.copy(), expressions=[each.copy() for each in listed])
     row, rows = node.this, node.expressions
     if not isinstance(row, exp.Tuple) or not rows or not all(isinstance(each, exp.Tuple) for each in rows):
         return None
@@ -138,6 +181,19 @@ def _number(node: exp.Expr) -> float | None:
         return sign * float(str(inner.this))
     except ValueError:
         return None
+
+
+def values_of_membership(node: exp.Expr) -> list[exp.Expr] | None:
+    """The values of x IN UNNEST([...]) and x IN (VALUES (1), (2)); None for another IN."""
+    unnest = node.args.get("unnest")
+    if isinstance(unnest, exp.Unnest) and len(unnest.expressions) == 1 and isinstance(unnest.expressions[0], exp.Array):
+        return list(unnest.expressions[0].expressions)
+    listed = node.expressions
+    if len(listed) == 1 and isinstance(listed[0], exp.Values):
+        rows = listed[0].expressions
+        if all(isinstance(row, exp.Tuple) and len(row.expressions) == 1 for row in rows):
+            return [row.expressions[0] for row in rows]
+    return None
 
 
 # Clauses.
@@ -214,7 +270,7 @@ _REWRITES: Mapping[type[exp.Expr], Callable[[Statement, exp.Expr], exp.Expr | No
 _TELLS: Mapping[type[exp.Expr], Callable[[exp.Expr], bool]] = {
     exp.Any: lambda _node: True,
     exp.Anonymous: lambda node: str(node.this).upper() == "ALL",
-    exp.In: lambda node: isinstance(node.this, exp.Tuple),
+    exp.In: lambda node: isinstance(node.this, exp.Tuple) or values_of_membership(node) is not None,
     exp.Count: lambda node: node.this is None,
     exp.RegrCount: lambda _node: True,
     exp.WidthBucket: lambda _node: True,

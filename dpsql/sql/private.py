@@ -10,9 +10,9 @@ from sqlglot import exp
 from dpsql.errors import RawColumn, Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL
 from dpsql.plan.aggregates import MOST_POINTS, Aggregation
 from dpsql.plan.aggregates.record import AggregateFunction
-from dpsql.plan.domains import Domains
-from dpsql.plan.expressions import Column, Expr, IntervalEnd, Literal, Report, Slot, rebuild, walk
-from dpsql.plan.facts import known_of
+from dpsql.plan.domains import Domain, Domains
+from dpsql.plan.expressions import Column, Expr, Fact, IntervalEnd, Literal, Report, Slot, rebuild, walk
+from dpsql.plan.facts import fact, known_of
 from dpsql.plan.nodes import Source
 from dpsql.plan.options import AggregateOptions
 from dpsql.plan.query import Aggregate, GroupKey, Query
@@ -73,6 +73,24 @@ class PrivateSelect(SelectBinder):
         if plan.sets:
             check_sets(plan, self.select.args["group"], self.sql, public=self.rows.public)
         return Query(plan, finish, (*self.keys.values(), *self.aggregations.values()))
+
+    def composed(self, node: exp.Expr) -> Expr:
+        from dpsql.sql.composed import composed  # most queries have none of these
+
+        return composed(self, node)
+
+    def known(self, expr: Expr) -> Fact:
+        """What declarations and conditions say of an expression over rows."""
+        return fact(expr, known_of(self.rows.source))
+
+    def public_values_of(self, expr: Expr) -> Domain | None:
+        """The public list of values of an expression over rows, if there is one."""
+        source = with_marks(self.rows, self.marks)
+        listed = public_values(expr, source, self.whole.public)
+        if listed is not None:
+            return listed
+        values = Domains(self.people.declared, known_of(source), origins(source)).of(expr)
+        return possible(expr, values, source) if values is not None and isinstance(expr, Column) else values
 
     def _grouping(self, node: exp.Expr) -> Expr:
         """GROUPING(a): 1 in the rows that are summed over a, else 0; of several a number of such digits."""

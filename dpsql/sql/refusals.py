@@ -19,7 +19,6 @@ from dpsql.sql.dialect_nodes import Named
 _SAMPLE = "TABLESAMPLE below an aggregate is not stable: one person could decide who else is sampled."
 _JOIN = "a join in parentheses, or a LATERAL one, is not supported. Write the tables one after the other."
 _SET = "set operations ({}) are not supported."
-_REGEX = "regular expressions are not supported. LIKE, STARTS_WITH and CONTAINS are."
 _STATISTIC = "{} is not supported. COUNT_IF and AVG of a condition are."
 CLOCK = (
     "{} is not supported: an answer must not change with the clock. Write :today in its place, and pass "
@@ -36,22 +35,29 @@ _SCALAR = (
 CLOCKS = frozenset({"NOW", "GETDATE", "SYSDATE", "LOCALTIMESTAMP", "GET_CURRENT_TIMESTAMP", "TRANSACTION_TIMESTAMP"})
 """Names of functions that read the clock, and that the parser does not know."""
 
+NO_FUNCTIONS: Mapping[str, str] = {
+    "MAD": "MAD is two questions: MEDIAN(x), then MEDIAN(ABS(x - :middle)) with its answer as the parameter.",
+    "PRODUCT": "PRODUCT is not supported: one row can change it without limit. EXP(SUM(LN(x))) is, of values above 0.",
+    "LISTAGG": _OWN_VALUES.format("LISTAGG"),
+    "ENTROPY": "ENTROPY is not supported. GROUP BY x gives the counts that it is made of.",
+    "RAND": "RAND is not supported: an answer depends on the data and the noise alone.",
+    "UUID": "UUID is not supported: an answer depends on the data and the noise alone.",
+    "GEN_RANDOM_UUID": "GEN_RANDOM_UUID is not supported: an answer depends on the data and the noise alone.",
+    "DATEADD": "DATEADD is not supported. Write d + INTERVAL 30 DAY.",
+}
+"""Names that the parser does not know, and what to write instead."""
+
 NAMED: Mapping[type[exp.Expr], str] = {
     exp.Lateral: _JOIN,
     exp.Any: "ANY is not supported. Write IN (...).",
     exp.All: "ALL is not supported as a comparison. Write NOT IN (...) or AND.",
     exp.TableSample: _SAMPLE,
     exp.Parameter: "parameters are written :name.",
-    exp.SimilarTo: _REGEX,
-    exp.RegexpLike: _REGEX,
-    exp.RegexpFullMatch: _REGEX,
-    exp.RegexpExtract: _REGEX,
-    exp.RegexpReplace: _REGEX,
+    exp.RegexpILike: "write REGEXP_MATCHES(x, 'pattern', 'i') in place of this.",
+    exp.RegexpSubstr: "REGEXP_SUBSTR is not supported. Write REGEXP_EXTRACT(x, 'pattern').",
     exp.Glob: "GLOB is not supported. Write LIKE.",
     exp.Collate: "COLLATE is not supported: text is compared by code point.",
     exp.Lock: "FOR UPDATE and the like are not supported.",
-    exp.Unnest: "UNNEST is not supported.",
-    exp.Explode: "UNNEST is not supported.",
     exp.Rand: "RANDOM() is not supported: an answer depends on the data and the noise alone.",
     exp.CurrentDate: CLOCK.format("CURRENT_DATE"),
     exp.CurrentTimestamp: CLOCK.format("CURRENT_TIMESTAMP"),
@@ -120,7 +126,6 @@ CLAUSES: Mapping[tuple[type[exp.Expr], str], str] = {
     (exp.Subquery, "sample"): _SAMPLE,
     (exp.Subquery, "joins"): _JOIN,
     (exp.In, "field"): "IN wants a list of values in parentheses.",
-    (exp.In, "unnest"): "UNNEST is not supported.",
     (exp.DataType, "kind"): "there is no type of that name.",
     (exp.DataType, "nested"): "lists and structures are no types here.",
     (exp.DataType, "values"): "types of listed values (ENUM) are not supported.",

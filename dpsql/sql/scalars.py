@@ -20,7 +20,7 @@ from dpsql.sql.nulls import is_null, typed_nulls
 from dpsql.sql.own_words import own_word
 from dpsql.sql.parameters import Params
 from dpsql.sql.parse import span_of
-from dpsql.sql.refusals import CLOCK, CLOCKS, INSIDE
+from dpsql.sql.refusals import CLOCK, CLOCKS, INSIDE, NO_FUNCTIONS
 from dpsql.sql.spellings import NAMES, NODES, written_names
 
 MOST_DEPTH = 150
@@ -220,6 +220,8 @@ def _anonymous(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
     name = str(node.this).upper()
     if name in CLOCKS:
         raise UnsupportedSQL(CLOCK.format(name), span=binder.span(node))
+    if name in NO_FUNCTIONS:
+        raise UnsupportedSQL(NO_FUNCTIONS[name], span=binder.span(node))
     if name not in NAMES:
         near = did_you_mean(name, written_names())
         raise UnsupportedSQL(f"no function {name[:40]}.{near}", span=binder.span(node))

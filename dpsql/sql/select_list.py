@@ -56,3 +56,19 @@ def _windowed(node: exp.Expr) -> bool:
     while isinstance(node.parent, _AROUND) and node.arg_key == "this":
         node = node.parent
     return isinstance(node.parent, exp.Window) and node.arg_key == "this"
+
+
+def names_several(select: exp.Select) -> bool:
+    """Whether the text may read tables at more than one place."""
+    common = {each.alias.casefold() for each in select.find_all(exp.CTE)}
+    tables = [each for each in select.find_all(exp.Table) if each.name.casefold() not in common]
+    return len(tables) > 1 or next(select.find_all(exp.Join, exp.Union), None) is not None
+
+
+def only_filters(select: exp.Select) -> bool:
+    """Whether a SELECT only projects and filters the rows of its FROM."""
+    others = ("joins", "group", "having", "distinct", "qualify", "windows", "order", "limit", "offset")
+    if select.args.get("from_") is None or any(select.args.get(each) for each in others):
+        return False
+    own = select.walk(prune=lambda each: isinstance(each, exp.Query) and each is not select)
+    return not any(isinstance(node, exp.AggFunc | exp.Window | exp.Unnest) for node in own)

@@ -39,6 +39,10 @@ _PLAINLY_NAMED: Mapping[type[exp.Expr], str] = {
 }  # fmt: skip
 
 
+_COMPUTED = (exp.Literal, exp.Placeholder, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.IntDiv)
+"""What a LIMIT may be computed with."""
+
+
 def _is_membership(node: exp.Expr) -> bool:
     return isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None)
 
@@ -79,6 +83,7 @@ class SelectBinder(AggregateBinder):
         self.outer = ScalarBinder(self.sql, self.outer_leaf, whole.params, whole.used)
         self.key_spans: list[Span | None] = []
         self.sets: tuple[GroupingSet, ...] = ()
+        self.in_having = False
         self.outputs: list[Output] = []
         self.named: dict[Expr, exp.Column] = {}
         """Where each column is first named, for messages."""
@@ -179,7 +184,9 @@ class SelectBinder(AggregateBinder):
 
     def finish(self) -> Finish:
         having = self.select.args.get("having")
+        self.in_having = True
         condition = None if having is None else self.condition(self.released(having.this), having.this, "HAVING")
+        self.in_having = False
         order = self.select.args.get("order")
         terms = tuple(self._order_term(node) for node in order.expressions) if order else ()
         distinct = self.select.args.get("distinct") is not None
@@ -201,7 +208,8 @@ class SelectBinder(AggregateBinder):
         node = self.select.args.get(clause)
         if node is None:
             return None
-        value = self.inner.bind(node.expression) if isinstance(node.expression, exp.Literal | exp.Placeholder) else None
+        constant = all(isinstance(each, _COMPUTED) for each in node.expression.walk())
+        value = self.inner.bind(node.expression) if constant else None
         if isinstance(value, Literal) and value.type is Type.INTEGER and isinstance(value.value, int):
             found: int | None = value.value if 0 <= value.value < MOST_ROWS else None
             if found is not None:
@@ -233,7 +241,8 @@ class SelectBinder(AggregateBinder):
     def outer_leaf(self, node: exp.Expr) -> Expr | None:
         """Above the aggregation: aliases of the SELECT list, columns (of which keys will remain) and aggregates."""
         if isinstance(node, exp.Column):
-            alias = None if self.scope.has(node) else self.by_alias(node)
+            hidden = self.scope.has(node) and not (self.in_having and self._is_no_key(node))
+            alias = None if hidden else self.by_alias(node)
             return alias if alias is not None else self.column(node)
         if isinstance(node, EarlierValue):
             return self.whole.values[node.name]
@@ -279,6 +288,10 @@ class SelectBinder(AggregateBinder):
     def knows(self, node: exp.Column) -> bool:
         """Whether a column's name means something here, or around."""
         return self.scope.knows(node) or (self.around is not None and self.around.knows(node))
+
+    def _is_no_key(self, node: exp.Column) -> bool:
+        """Whether a column's name means no key. In HAVING it means an alias then, where there is one."""
+        return not node.table and self.scope.columns[node.name.casefold()][1] not in self.keys
 
     def by_alias(self, node: exp.Expr) -> Expr | None:
         if isinstance(node, exp.Column) and not node.table:

@@ -37,7 +37,7 @@ def unshared(statement: Statement) -> exp.Query:
     if statement.select.find(exp.CTE) is None:
         return statement.select
     tree: exp.Query = statement.select.copy()
-    read = _resolved(tree, statement.sql)
+    read = resolved(tree, statement.sql)
     ctes = list(tree.find_all(exp.CTE))
     meanings = Counter(each.alias.casefold() for each in ctes)
     meanings.update({each.name.casefold() for each, cte in read if cte is None})
@@ -52,7 +52,7 @@ def unshared(statement: Statement) -> exp.Query:
     return tree
 
 
-def _resolved(tree: exp.Expr, sql: str) -> list[tuple[exp.Table, exp.CTE | None]]:
+def resolved(tree: exp.Expr, sql: str) -> list[tuple[exp.Table, exp.CTE | None]]:
     """Each table that is named, with the CTE that it means where it stands."""
     read: list[tuple[exp.Table, exp.CTE | None]] = []
     waiting: list[tuple[exp.Expr, Scope | None]] = [(tree, None)]

@@ -26,7 +26,8 @@ from dpsql.sql.earlier_parts import EarlierParts
 from dpsql.sql.noise_of_steps import Listed, in_runs, redrawn
 from dpsql.sql.parameters import Params, check_all_used
 from dpsql.sql.parse import Statement, parse, span_of
-from dpsql.sql.select_list import is_star
+from dpsql.sql.pasted import with_calendars
+from dpsql.sql.select_list import is_star, only_filters
 from dpsql.sql.split import Split, is_release, needs_split
 from dpsql.sql.step_columns import step_columns
 from dpsql.sql.step_grammar import check_steps
@@ -42,7 +43,10 @@ def program_of(sql: str, catalog: Catalog, params: Params) -> tuple[Program, boo
     is in it, or it is refused before that is known. Raises a QueryRefused."""
     try:
         statement = parse(sql, several=True)
-        steps = Steps(replace(statement, select=unshared(statement)), catalog, params)
+        used: set[str] = set()
+        plain = replace(statement, select=unshared(statement))
+        steps = Steps(*with_calendars(plain, catalog, params, used), params)
+        steps.used |= used
         if not steps.several():
             return None
     except QueryRefused:
@@ -288,7 +292,7 @@ class Steps:
 
     def _keeps_order(self, tree: exp.Expr) -> bool:
         """Whether rows stay in an order that stands further inside: only projections and filters follow it."""
-        while isinstance(tree, exp.Select) and _only_filters(tree):
+        while isinstance(tree, exp.Select) and only_filters(tree):
             source = tree.args["from_"].this
             if isinstance(source, exp.Table):
                 named = [each for each in self.steps if each.relation == source.name]
@@ -306,14 +310,6 @@ class Steps:
 
     def _span(self, node: exp.Expr) -> Span | None:
         return span_of(self.sql, node)
-
-
-def _only_filters(select: exp.Select) -> bool:
-    others = ("joins", "group", "having", "distinct", "qualify", "windows", "order", "limit", "offset")
-    if select.args.get("from_") is None or any(select.args.get(each) for each in others):
-        return False
-    own = select.walk(prune=lambda each: isinstance(each, exp.Query) and each is not select)
-    return not any(isinstance(node, exp.AggFunc | exp.Window | exp.Unnest) for node in own)
 
 
 def _table(name: str) -> exp.Table:

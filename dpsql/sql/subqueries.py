@@ -12,7 +12,7 @@ from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Column, Expr, Fact, Literal, Slot, call, columns, conjuncts, unfiltered
 from dpsql.plan.functions import FUNCTIONS
-from dpsql.plan.nodes import Pair, scans_of
+from dpsql.plan.nodes import Pair, row_scans_of, scans_of
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import BOOLEAN
@@ -20,7 +20,7 @@ from dpsql.sql.joins import assembled
 from dpsql.sql.marks import Marking, with_marks
 from dpsql.sql.parse import span_of
 from dpsql.sql.same_unit import People, Rows, all_of, columns_of, equality, places_of
-from dpsql.sql.select_list import is_star, items_of
+from dpsql.sql.select_list import is_aggregating, is_star, items_of
 from dpsql.sql.selects import SelectBinder
 
 Found = tuple[People | None, People | None]
@@ -61,7 +61,7 @@ class Membership:
         predicate = inside.where()
         own = frozenset[str]().union(*(step.rows.names for step in people.steps))
         own |= {mark.column.table for mark in inside.marks}
-        aggregation, kind = _one_aggregate(node.this, inside, span)
+        aggregation, kind = _one_aggregate(_of_one_row(node.this, people), inside, span)
         read = [each for each in (predicate, aggregation.argument) if each is not None]
         if any(not places_of(each) <= own for each in read):
             raise UnsupportedSQL(
@@ -70,7 +70,8 @@ class Membership:
                 hint="Join the table on those columns instead, and use its column.",
             )
         source = with_marks(assembled(people, predicate), inside.marks)
-        outer.whole.computed_from |= {scan.table.name.casefold() for scan in scans_of(source)}
+        scanned = (scan.table for scan in scans_of(source) if not scan.table.is_constant)
+        outer.whole.computed_from |= {table.name.casefold() for table in scanned}
         return Literal(public.aggregate(source, aggregation, kind), kind)
 
     def _bound(self, node: exp.Expr, outer: SelectBinder) -> Expr | None:
@@ -159,6 +160,17 @@ def _check_clauses_of_value(select: exp.Select, span: Span | None) -> None:
             raise UnsupportedSQL(f"a sub-query as a value has no {word}.", span=span)
 
 
+def _of_one_row(select: exp.Select, people: People) -> exp.Select:
+    """A SELECT of one column of a table that has one row at most, as the largest value of it: what it is, or NULL."""
+    few = [scan.table.rows for step in people.steps for scan in row_scans_of(step.rows.source)]
+    items = items_of(select)
+    if not all(rows is not None and rows <= 1 for rows in few) or len(items) != 1 or is_aggregating(select):
+        return select
+    largest = select.copy()
+    largest.set("expressions", [exp.Max(this=items[0][0].copy())])
+    return largest
+
+
 def _one_aggregate(select: exp.Select, inside: SelectBinder, span: Span | None) -> tuple[Aggregation, Type]:
     """The aggregate that a sub-query as a value is, and its type. Raises UnsupportedSQL."""
     items = items_of(select)
@@ -224,10 +236,8 @@ def _wanted(node: exp.Expr, select: exp.Select, inside: SelectBinder) -> list[Ex
     for item, _ in items_of(select):
         if not is_star(item):
             wanted.append(inside.inner.bind(item))
-        elif isinstance(node, exp.Exists):
-            inside.scope.check_table(item, inside.sql)
         else:
-            raise UnsupportedSQL("IN (SELECT * ...) is not supported. Name the column.", span=span_of(inside.sql, item))
+            wanted += [expr for _, expr in inside.scope.check_table(item, inside.sql).starred]
     return [] if isinstance(node, exp.Exists) else wanted
 
 

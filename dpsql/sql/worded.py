@@ -200,6 +200,12 @@ def _logarithm(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
     return binder.apply("log_base", node, [bind(node.this), bind(node.expression)])
 
 
+def _regular(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
+    from dpsql.sql.regular import bound  # most texts have no regular expression
+
+    return bound(binder, node, bind)
+
+
 _named = RULES[exp.Anonymous]
 
 
@@ -208,6 +214,8 @@ def _anonymous(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
         return _date_part(binder, node, bind)
     if str(node.this).upper() in FORMATS:
         return format_date(binder, node, bind)
+    if str(node.this).upper() == "REGEXP_CONTAINS":
+        return _regular(binder, node, bind)
     return _named(binder, node, bind)
 
 
@@ -232,6 +240,11 @@ RULES.update(
         exp.ILike: _like,
         exp.Escape: _like,
         exp.Trim: _trim,
+        exp.RegexpLike: _regular,
+        exp.RegexpFullMatch: _regular,
+        exp.SimilarTo: _regular,
+        exp.RegexpExtract: _regular,
+        exp.RegexpReplace: _regular,
         exp.Pad: _pad,
         exp.Log: _logarithm,
     }

@@ -420,6 +420,11 @@ SPELT: tuple[tuple[str, Fits, str], ...] = (
     ("POSITION(y IN x)", each({T}, {T}), STRICT),
     ("x || y", each(WRITTEN, WRITTEN), STRICT),
     ("SPLIT_PART(x, y, z)", each({T}, {T}, {I}), STRICT),
+    ("REGEXP_MATCHES(x, 'a')", each({T}), STRICT),
+    ("REGEXP_FULL_MATCH(x, 'a.*')", each({T}), STRICT),
+    ("REGEXP_EXTRACT(x, 'a')", each({T}), STRICT),
+    ("REGEXP_REPLACE(x, 'a', 'b')", each({T}), STRICT),
+    ("REGEXP_REPLACE(x, 'a', 'b', 'g')", each({T}), STRICT),
     ("CONCAT(x, y)", each(WRITTEN, WRITTEN), OWN),  # never NULL: what is NULL is left out
     ("CONCAT_WS(x, y, z)", each(WRITTEN, WRITTEN, WRITTEN), OWN),  # NULL where x is
     ("REPLACE(x, y, z)", each({T}, {T}, {T}), STRICT),

@@ -7,6 +7,7 @@ DPSQL_FUZZ_SEED=n begins at another number.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import random
 from collections.abc import Callable, Iterator
@@ -312,7 +313,12 @@ def means_nothing(text: list[str], place: int) -> bool:
         or word in (before, after)  # FROM t t
         or (word == "*" and (before, after) == ("(", ")"))  # COUNT() is COUNT(*)
         or (word == "IS" and after in ("NULL", "NOT"))  # s NOT NULL, as PostgreSQL has it
+        or ("HAVING" in earlier and after == "(" and _is_alias(text, place + 2))  # HAVING SUM(n) of SUM(n) AS n
     )
+
+
+def _is_alias(text: list[str], place: int) -> bool:
+    return any(each.upper() == "AS" and name == text[place] for each, name in itertools.pairwise(text[:place]))
 
 
 def every_word_counts(sql: str) -> Iterator[str]:

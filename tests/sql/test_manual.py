@@ -313,6 +313,8 @@ def test_every_name_of_a_function_is_listed():
         exp.DateTrunc: "DATE_TRUNC", exp.DateDiff: "DATE_DIFF", exp.DateAdd: "DATE_ADD", exp.Interval: "INTERVAL",
         exp.Like: "LIKE", exp.ILike: "ILIKE", exp.Trim: "TRIM", exp.Pad: "LPAD", exp.Log: "LOG", exp.Add: "+",
         exp.Sub: "-", exp.Anonymous: "DATE_PART", exp.Between: "BETWEEN", exp.In: "IN", exp.Is: "IS NULL",
+        exp.RegexpLike: "REGEXP_MATCHES", exp.SimilarTo: "SIMILAR TO", exp.RegexpFullMatch: "REGEXP_FULL_MATCH",
+        exp.RegexpExtract: "REGEXP_EXTRACT", exp.RegexpReplace: "REGEXP_REPLACE",
         exp.TimeToStr: "STRFTIME", exp.ToChar: "TO_CHAR", exp.DateBin: "TIME_BUCKET",
     }  # fmt: skip
     assert set(worded.values()) <= listed

@@ -59,7 +59,7 @@ from dpsql.sql.allow import check
 from dpsql.sql.bind import _Binder
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.dialect_nodes import Named, PrivacyClause
-from dpsql.sql.grammar import RULES
+from dpsql.sql.grammar import LISTS, RULES
 from dpsql.sql.parameters import params_of
 from dpsql.sql.parse import MOST_NESTING, Statement, parse
 from tests.sql.people import LARGEST_EPSILON
@@ -157,8 +157,6 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (UnsupportedSQL, None, 'SELECT SUM(age) OVER w FROM t WINDOW w AS (ORDER BY age)'),
     (UnsupportedSQL, None, 'SELECT DISTINCT ON (s) s FROM t'),
     (UnsupportedSQL, None, 'SELECT SUM(DISTINCT age) FROM t'),
-    (UnsupportedSQL, None, "SELECT COUNT(*) FROM t WHERE s SIMILAR TO 'a'"),
-    (UnsupportedSQL, None, "SELECT COUNT(*) FROM t WHERE s ~ 'a'"),
     (UnsupportedSQL, None, "SELECT COUNT(*) FROM t WHERE s GLOB 'a*'"),
     (InvalidParameter, None, 'SELECT COUNT(*) FROM t WHERE age > :low'),
     (UnsupportedSQL, None, 'SELECT COUNT(*) FROM t WHERE age > $1'),
@@ -184,7 +182,6 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (SQLSyntaxError, None, 'SELECT COUNT(*) FROM t LIMIT -1'),
     (SQLSyntaxError, '1.5', 'SELECT COUNT(*) FROM t LIMIT 1.5'),
     (SQLSyntaxError, "'a'", "SELECT COUNT(*) FROM t LIMIT 'a'"),
-    (SQLSyntaxError, '1 + 1', 'SELECT COUNT(*) FROM t LIMIT 1 + 1'),
     (SQLSyntaxError, None, 'SELECT COUNT(*) FROM t LIMIT ALL'),
     (SQLSyntaxError, None, 'SELECT COUNT(*) FROM t LIMIT NULL'),
     (UnsupportedSQL, None, 'SELECT COUNT(*) FROM t LIMIT 10 PERCENT'),
@@ -246,8 +243,6 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (RawColumn, None, 'FROM t'),
     (UnsupportedSQL, None, "SELECT COUNT(*) FROM t PIVOT (COUNT(*) FOR s IN ('a'))"),
     (UnsupportedSQL, None, "SELECT COUNT(*) FROM read_csv('x.csv')"),
-    (UnsupportedSQL, None, 'SELECT COUNT(*) FROM range(10)'),
-    (UnsupportedSQL, None, 'SELECT COUNT(*) FROM VALUES (1)'),
     (UnsupportedSQL, None, 'SELECT COUNT(*) FROM t; SELECT COUNT(*) FROM t'),
     (UnsupportedSQL, None, 'INSERT INTO t VALUES (1)'),
     (UnsupportedSQL, None, 'DROP TABLE t'),
@@ -386,11 +381,6 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (SQLSyntaxError, 'ESCAPE', "SELECT COUNT(*) FROM t WHERE s = 'a' ESCAPE '!'"),
     (UnsupportedSQL, "'a', 'b'", "SELECT COUNT(*) FROM t WHERE s LIKE ANY ('a', 'b')"),
     (SQLSyntaxError, 'LIKE', 'SELECT COUNT(*) FROM t WHERE s LIKE'),
-    (UnsupportedSQL, "s RLIKE 'a'", "SELECT COUNT(*) FROM t WHERE s RLIKE 'a'"),
-    (UnsupportedSQL, "s !~ 'a'", "SELECT COUNT(*) FROM t WHERE s !~ 'a'"),
-    (UnsupportedSQL, "s NOT SIMILAR TO 'a'", "SELECT COUNT(*) FROM t WHERE s NOT SIMILAR TO 'a'"),
-    (UnsupportedSQL, 'REGEXP_MATCHES', "SELECT COUNT(*) FROM t WHERE REGEXP_MATCHES(s, 'a')"),
-    (UnsupportedSQL, 'REGEXP_REPLACE', "SELECT COUNT(REGEXP_REPLACE(s, 'a', 'b')) FROM t"),
     (UnsupportedSQL, 's', "SELECT COUNT(*) FROM t WHERE s COLLATE NOCASE = 'a'"),
     # Functions of text.
     (TypeMismatch, 'UPPER', 'SELECT COUNT(UPPER(age)) FROM t'),
@@ -631,7 +621,6 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (UnsupportedSQL, 'LIST', 'SELECT LIST(age) FROM t'),
     (UnsupportedSQL, 'ARG_MAX', 'SELECT ARG_MAX(age, r) FROM t'),
     (UnsupportedSQL, 'PRODUCT', 'SELECT PRODUCT(age) FROM t'),
-    (UnsupportedSQL, 'HISTOGRAM', 'SELECT HISTOGRAM(age) FROM t'),
     (UnsupportedSQL, 'ENTROPY', 'SELECT ENTROPY(age) FROM t'),
     (SQLSyntaxError, 'COUNT', 'SELECT MAX(COUNT(*)) FROM t'),
     (SQLSyntaxError, 'MIN', 'SELECT MIN(*) FROM t'),
@@ -653,8 +642,7 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (InvalidPrivacyParameter, '0', 'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0) COUNT(*) FROM t'),
     (InvalidPrivacyParameter, '-1', 'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = -1) COUNT(*) FROM t'),
     (SQLSyntaxError, "'1'", "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = '1') COUNT(*) FROM t"),
-    (SQLSyntaxError, '0.5 + 0.5', 'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5 + 0.5) COUNT(*) FROM t'),
-    (SQLSyntaxError, ':e', 'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = :e) COUNT(*) FROM t'),
+    (InvalidParameter, ':e', 'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = :e) COUNT(*) FROM t'),
     (SQLSyntaxError, 'age', 'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = age) COUNT(*) FROM t'),
     (SQLSyntaxError, 'NULL', 'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = NULL) COUNT(*) FROM t'),
     (InvalidPrivacyParameter, '1e999', 'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1e999) COUNT(*) FROM t'),
@@ -734,7 +722,7 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (SQLSyntaxError, "(0, 'a')", "SELECT AVG(age, contribution_bounds_per_row => (0, 'a')) FROM t"),
     (SQLSyntaxError, '(0, age)', 'SELECT AVG(age, contribution_bounds_per_row => (0, age)) FROM t'),
     (SQLSyntaxError, '(0, 1, 2)', 'SELECT AVG(age, contribution_bounds_per_row => (0, 1, 2)) FROM t'),
-    (SQLSyntaxError, '(0, :x)', 'SELECT AVG(age, contribution_bounds_per_row => (0, :x)) FROM t'),
+    (InvalidParameter, ':x', 'SELECT AVG(age, contribution_bounds_per_row => (0, :x)) FROM t'),
     (SQLSyntaxError, '(0, 1e300)', 'SELECT AVG(age, contribution_bounds_per_row => (0, 1e300)) FROM t'),
     (SQLSyntaxError, ')', 'SELECT AVG(contribution_bounds_per_row => (0, 1)) FROM t'),
     (SQLSyntaxError, 'age', 'SELECT AVG(contribution_bounds_per_row => (0, 1), age) FROM t'),
@@ -806,8 +794,6 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (UnsupportedSQL, 't', 'SELECT COUNT(*) FROM (SELECT age FROM t), t'),
     (UnsupportedSQL, 't', 'SELECT COUNT(*) FROM (SELECT age FROM t) JOIN t ON TRUE'),
     (RawColumn, 'age', 'SELECT age FROM ((SELECT age FROM t))'),
-    (UnsupportedSQL, '1', 'SELECT COUNT(*) FROM (VALUES (1))'),
-    (SQLSyntaxError, None, 'SELECT COUNT(*) FROM (SELECT 1)'),
     (SQLSyntaxError, 'q(a, b', 'SELECT COUNT(*) FROM (SELECT age FROM t) q(a, b)'),
     (SQLSyntaxError, 'q(a, b, c, d, e, f, g, h, i, j, k, l',
      'SELECT COUNT(*) FROM t q(a, b, c, d, e, f, g, h, i, j, k, l)'),
@@ -842,8 +828,6 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (UnknownTable, 'u', 'SELECT COUNT(*) FROM (SELECT u.* FROM t)'),
     (UnsupportedSQL, '1', 'SELECT COUNT(*) FROM (SELECT COUNT(*) FROM (SELECT age FROM t LIMIT 1))'),
     (UnsupportedSQL, 'age FROM t', 'SELECT COUNT(*) FROM t WHERE age NOT IN (SELECT age FROM t)'),
-    (SQLSyntaxError, None, 'SELECT COUNT(*) FROM t WHERE age = (SELECT 1)'),
-    (SQLSyntaxError, None, 'SELECT COUNT(*) FROM t HAVING COUNT(*) > (SELECT 1)'),
     (SQLSyntaxError, '1', 'SELECT COUNT(*) FROM t LIMIT (SELECT 1)'),
     # WITH.
     (UnsupportedSQL, '5', 'WITH x AS (SELECT age FROM t LIMIT 5) SELECT COUNT(*) FROM x'),
@@ -869,7 +853,6 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
      'WITH x AS (SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilom = 1) COUNT(*) FROM t) SELECT COUNT(*) FROM t'),
     (InvalidParameter, ':p', 'WITH x AS (SELECT COUNT(*) FROM t WHERE age > :p) SELECT COUNT(*) FROM t'),
     (UnsupportedSQL, 't', 'WITH x AS (DELETE FROM t) SELECT COUNT(*) FROM t'),
-    (UnsupportedSQL, '1', 'WITH x AS (VALUES (1)) SELECT COUNT(*) FROM t'),
     (UnsupportedSQL, 'UNION', 'WITH x AS (SELECT age FROM t UNION SELECT age FROM t) SELECT COUNT(*) FROM t'),
     (SQLSyntaxError, 'SELECT', 'WITH x AS SELECT age FROM t SELECT COUNT(*) FROM x'),
     (SQLSyntaxError, ')', 'WITH x AS (SELECT age FROM t)'),
@@ -1028,7 +1011,7 @@ OF_UNITS: list[tuple[type[DPSQLError], str | None, str]] = [
     (TypeMismatch, 'pid', 'SELECT COUNT(*) FROM people WHERE pid IN (SELECT s FROM visits GROUP BY s)'),
     (SQLSyntaxError, 'pid, vid FROM visits', 'SELECT COUNT(*) FROM people WHERE pid IN (SELECT pid, vid FROM visits)'),
     (SQLSyntaxError, 'pid FROM visits', 'SELECT COUNT(*) FROM people WHERE (pid, age) IN (SELECT pid FROM visits)'),
-    (UnsupportedSQL, '*', 'SELECT COUNT(*) FROM people WHERE pid IN (SELECT * FROM visits)'),
+    (SQLSyntaxError, '* FROM visits', 'SELECT COUNT(*) FROM people WHERE pid IN (SELECT * FROM visits)'),
     (TypeMismatch, 'pid', 'SELECT COUNT(*) FROM people WHERE pid IN (SELECT s FROM visits)'),
     (UnknownColumn, 'nope', 'SELECT COUNT(*) FROM people WHERE pid IN (SELECT nope FROM visits)'),
     (UnknownTable, 'nowhere', 'SELECT COUNT(*) FROM people WHERE pid IN (SELECT pid FROM nowhere)'),
@@ -1037,7 +1020,6 @@ OF_UNITS: list[tuple[type[DPSQLError], str | None, str]] = [
     (UnsupportedSQL, 'code FROM codes WHERE n > cost',
      'SELECT COUNT(*) FROM visits WHERE code NOT IN (SELECT code FROM codes WHERE n > cost)'),
     (SQLSyntaxError, 'COUNT', 'SELECT COUNT(*) FROM visits WHERE EXISTS (SELECT code FROM codes WHERE COUNT(*) > 1)'),
-    (SQLSyntaxError, None, 'SELECT COUNT(*) FROM visits WHERE EXISTS (SELECT 1)'),
     (UnsupportedSQL, 's IN (SELECT code FROM codes',
      'SELECT s, COUNT(*) FROM visits GROUP BY s HAVING s IN (SELECT code FROM codes)'),
     (UnsupportedSQL, '1 FROM codes', 'SELECT s, COUNT(*) FROM visits GROUP BY s HAVING EXISTS (SELECT 1 FROM codes)'),
@@ -1188,7 +1170,6 @@ OF_UNITS: list[tuple[type[DPSQLError], str | None, str]] = [
     (UnsupportedSQL, '1 FROM people WHERE people.age = cost',
      'SELECT SUM(CASE WHEN EXISTS (SELECT 1 FROM people WHERE people.age = cost) THEN 1 END) FROM visits'),
     (UnsupportedSQL, None, 'SELECT COUNT(*) FROM visits WHERE EXISTS (FROM people)'),
-    (UnsupportedSQL, '1', 'SELECT COUNT(*) FROM visits WHERE pid IN (VALUES (1))'),
     (UnsupportedSQL, 'people', 'SELECT COUNT(*) FROM visits WHERE pid IN people'),
     (UnsupportedSQL, 'pid FROM loose', 'SELECT COUNT(*) FROM visits WHERE pid IN (SELECT DISTINCT pid FROM loose)'),
     (UnsupportedSQL, None,
@@ -1395,7 +1376,6 @@ def test_every_class_of_errors_is_met():
         ("INSERT INTO t VALUES (1)", "INSERT"),
         ("DROP TABLE t", "DROP"),
         ("SELECT MEDIAN(DISTINCT age) FROM t", "MEDIAN"),
-        ("SELECT SKEWNESS(age) FROM t", "SKEWNESS"),
         ("SELECT BOOL_AND(b) FROM t", "BOOL_AND"),
         ("SELECT ANY_VALUE(age) FROM t", "ANY_VALUE"),
         ("SELECT STRING_AGG(s, ',') FROM t", "STRING_AGG"),
@@ -1406,8 +1386,6 @@ def test_every_class_of_errors_is_met():
         ("SELECT COUNT(*) FROM t FOR UPDATE", "FOR UPDATE"),
         ("SELECT COUNT(*) FROM t TABLESAMPLE 10%", "TABLESAMPLE"),
         ("SELECT UNNEST([1, 2]) FROM t", "UNNEST"),
-        ("SELECT COUNT(*) FROM t WHERE s ~ 'a'", "regular expressions"),
-        ("SELECT COUNT(*) FROM t WHERE s SIMILAR TO 'a'", "regular expressions"),
         ("SELECT COUNT(*) FROM t WHERE s GLOB 'a'", "GLOB"),
         ("SELECT COUNT(CAST(age AS UUID)) FROM t", "CAST of integer to UUID"),
         ("SELECT COUNT(*) FROM t LIMIT ALL", "LIMIT"),
@@ -1619,9 +1597,10 @@ PARAMETERS: list[tuple[str, type[DPSQLError], str, Any]] = [
     ("as half a limit", SQLSyntaxError, "SELECT COUNT(*) FROM t LIMIT :low", {"low": 1.5}),
     ("as a limit of text", SQLSyntaxError, "SELECT COUNT(*) FROM t LIMIT :low", {"low": "1"}),
     ("as a limit that is NULL", SQLSyntaxError, "SELECT COUNT(*) FROM t LIMIT :low", {"low": None}),
-    ("as an epsilon", SQLSyntaxError,
-     "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = :low) COUNT(*) FROM t", {"low": 1}),
-    ("as a bound", SQLSyntaxError, "SELECT SUM(r, contribution_bounds_per_row => (0, :low)) FROM t", {"low": 1}),
+    ("as an epsilon of text", SQLSyntaxError,
+     "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = :low) COUNT(*) FROM t", {"low": "1"}),
+    ("as a bound that is NULL", SQLSyntaxError,
+     "SELECT SUM(r, contribution_bounds_per_row => (0, :low)) FROM t", {"low": None}),
     ("as a level", SQLSyntaxError, "SELECT COUNT(*) AS n, DP_INTERVAL_LOW(n, :low) FROM t", {"low": 1.5}),
     ("as SQL", UnknownGroups, "SELECT city, COUNT(*) FROM t WHERE city = :low GROUP BY city", {"low": "x' OR 'a'='a"}),
 ]  # fmt: skip
@@ -2259,6 +2238,15 @@ SELECT COUNT(*) FROM (
         FIRST_VALUE(cost RESPECT NULLS) OVER (PARTITION BY pid),
         LAST_VALUE(cost) OVER (PARTITION BY pid ORDER BY cost ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING),
         SUM(cost > 1) FILTER (WHERE cost > 2) OVER (PARTITION BY pid ORDER BY cost RANGE 3 PRECEDING) FROM visits)"""
+TAKEN += [
+    "SELECT SKEWNESS(age), KURTOSIS(age), APPROX_QUANTILES(age, 2) FROM t WHERE s SIMILAR TO 'a' OR s RLIKE 'b'",
+    "SELECT COUNT(*) FROM t WHERE REGEXP_MATCHES(s, 'a', 'i') AND REGEXP_FULL_MATCH(s, 'a', 'i')",
+    "SELECT COUNT(REGEXP_EXTRACT(s, '(a)', 1, 'i')), COUNT(REGEXP_REPLACE(s, 'a', 'b', 'g')) FROM t",
+    "SELECT COUNT(*) FROM t JOIN (VALUES (1)) AS v(k) ON age = k CROSS JOIN UNNEST([1, 2]) AS u(j)",
+    "SELECT COUNT(*) FROM t, generate_series(1, 3, 2) AS g, range(2) AS h, (SELECT UNNEST([1, 2]) AS k) AS w",
+    "SELECT COUNT(*) FROM t, UNNEST(GENERATE_DATE_ARRAY('2020-01-01', '2020-01-03', INTERVAL 1 DAY)) AS e",
+    "SELECT COUNT(*) FROM t WHERE age IN UNNEST([1, 2])",
+]
 TAKEN_OF_UNITS = [
     "SELECT COUNT(DISTINCT p.pid) FROM people AS p INNER JOIN visits AS v ON p.pid = v.pid CROSS JOIN codes",
     "SELECT COUNT(*) FROM visits LEFT OUTER JOIN codes USING (code), people WHERE visits.pid = people.pid",
@@ -2284,7 +2272,7 @@ def test_every_allowed_node_is_handled_by_the_binder():
         for node in parse(sql).select.walk():
             met.add(type(node))
             arguments |= {(type(node), name) for name, value in node.args.items() if value not in (None, False, [])}
-    assert met == set(ALLOWED)
+    assert met - set(LISTS) == set(ALLOWED)
     never = {(kind, name) for kind, names in ALLOWED.items() for name in names} - arguments
     assert never == NEVER_READ
 

@@ -31,6 +31,11 @@ def like(call: Call, text: str = "{0}") -> str:
     return f"{text} RLIKE {braced(quoted(_regular(pieces)))}"
 
 
+def no_regular_expression(_call: Call) -> str:
+    """Spark's own regular expressions take choices back, for a time that grows without limit. Raises Lacking."""
+    raise Lacking("regular expressions")
+
+
 def _regular(pieces: Sequence[Sequence[str | None]]) -> str:
     written = ["".join("." if sign is None else f"\\x{{{ord(sign):X}}}" for sign in piece) for piece in pieces]
     first, *rest = written

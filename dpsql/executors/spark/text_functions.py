@@ -8,10 +8,11 @@ from functools import cache
 from dpsql.executors.spark.date_functions import made_date
 from dpsql.executors.spark.literals import braced, quoted
 from dpsql.executors.spark.number_functions import Template, decimal_digits, float_text
-from dpsql.executors.spark.patterns import like
+from dpsql.executors.spark.patterns import like, no_regular_expression
 from dpsql.plan.expressions import Call
 from dpsql.plan.functions.casts import WIDTHS
 from dpsql.plan.functions.letters import cases
+from dpsql.plan.functions.regular import FUNCTIONS as REGULAR
 from dpsql.plan.functions.rules import sql_between
 from dpsql.plan.functions.text import LONGEST, MOST_CHARACTERS, PLACES, SPACES
 from dpsql.plan.functions.text_casts import FLOAT_FORM, INTEGER_FORM, PLAIN_FORM
@@ -187,6 +188,7 @@ TEXTS: Mapping[str, Template] = {
     "contains": "CONTAINS({0}, {1})",
     "like": like,
     "ilike": lambda call: like(call, case_text("lower", "{0}")),
+    **dict.fromkeys((each.name for each in REGULAR), no_regular_expression),
     **{f"text_to_{word.lower()}": _to_integer(word) for word in WIDTHS},
     "text_to_double": _DOUBLE,
     "text_to_float": float_text(_DOUBLE),

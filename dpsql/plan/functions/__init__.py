@@ -17,6 +17,7 @@ from dpsql.plan.functions import (
     logic,
     patterns,
     real_functions,
+    regular,
     rounding,
     text,
     text_casts,
@@ -38,6 +39,7 @@ FUNCTIONS: Mapping[str, Function] = {
         date_units,
         text,
         patterns,
+        regular,
     )
     for function in room.FUNCTIONS
 }

@@ -1,0 +1,124 @@
+"""Regular expressions by RE2, whose time grows in proportion to a text: with any other matcher one cell could hold a
+run for ever. DuckDB has the same library, so that engines agree cell by cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import re2
+
+from dpsql.plan.functions.text import MOST_CHARACTERS
+
+MOST_MEMORY = 1 << 20
+"""Bytes for the program of a pattern, and what it remembers while it runs."""
+
+
+_MOST_BYTES = 4 * MOST_CHARACTERS
+
+
+def _options() -> re2.Options:
+    options = re2.Options()
+    options.max_mem = MOST_MEMORY
+    options.log_errors = False
+    return options
+
+
+class Re2Pattern:
+    """A pattern of RE2, over the bytes of texts. Raises ValueError for a text that is none."""
+
+    def __init__(self, text: str) -> None:
+        try:
+            self._pattern = re2.compile(text.encode(), _options())
+        except (re2.error, UnicodeEncodeError) as error:
+            raise ValueError(_words(error)) from None
+
+    @property
+    def groups(self) -> int:
+        """As of `Pattern`."""
+        found: int = self._pattern.groups
+        return found
+
+    def found(self, text: str) -> bool:
+        """As of `Pattern`."""
+        cell = _bytes(text)
+        return cell is not None and self._pattern.search(cell) is not None
+
+    def whole(self, text: str) -> bool:
+        """As of `Pattern`."""
+        cell = _bytes(text)
+        return cell is not None and self._pattern.fullmatch(cell) is not None
+
+    def extracted(self, text: str, group: int) -> str:
+        """As of `Pattern`."""
+        cell = _bytes(text)
+        match = None if cell is None or group > self.groups else self._pattern.search(cell)
+        part: bytes | None = None if match is None else match.group(group)
+        return "" if part is None else part.decode()
+
+    def replaced(self, text: str, new: str, *, every: bool) -> str | None:
+        """As of `Pattern`. Where a match is empty, and where one ends, is as in RE2's own replacement, which its module
+        for Python has another way for."""
+        cell, parts = _bytes(text), rewritten(new)
+        if cell is None or parts is None or any(isinstance(each, int) and each > self.groups for each in parts):
+            return None
+        pieces: list[bytes] = []
+        place, last = 0, -1
+        room = _MOST_BYTES
+        while place <= len(cell) and room >= 0:
+            match = self._pattern.search(cell, place)
+            if match is None:
+                break
+            start, end = match.span()
+            piece = cell[place:start]
+            if start == end == last:  # an empty match where one has just ended
+                after = place + _width(cell[place : place + 1])
+                piece, place = cell[place:after], after
+            else:
+                piece += b"".join(each if isinstance(each, bytes) else match.group(each) or b"" for each in parts)
+                place = last = end
+            pieces.append(piece)
+            room -= len(piece)
+            if not every:
+                break
+        return _short(b"".join(pieces) + cell[place:]) if room >= 0 else None
+
+
+def rewritten(new: str) -> Sequence[bytes | int] | None:
+    r"""A replacement in pieces: texts, and numbers of groups (\1); None where a backslash has no meaning in it."""
+    parts: list[bytes | int] = []
+    signs = iter(new)
+    try:
+        for sign in signs:
+            after = next(signs, "") if sign == "\\" else sign
+            if sign == "\\" and after.isascii() and after.isdigit():
+                parts.append(int(after))
+            elif sign == "\\" and after != "\\":
+                return None
+            else:
+                parts.append(after.encode())
+    except UnicodeEncodeError:
+        return None
+    return parts
+
+
+def _bytes(text: str) -> bytes | None:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return None
+
+
+def _short(found: bytes) -> str | None:
+    text = found.decode()
+    return text if len(text) <= MOST_CHARACTERS else None
+
+
+def _width(lead: bytes) -> int:
+    """How many bytes a character has, by the first of them; 1 at the end."""
+    return 1 + sum(lead >= first for first in (b"\xc0", b"\xe0", b"\xf0"))
+
+
+def _words(error: Exception) -> str:
+    said = error.args[0] if error.args else ""
+    return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
