@@ -33,8 +33,9 @@ def chart(answer: Travelling, *, width: int = 78, level: float = 0.95) -> str:
 def _panel(panel: Panel, names: Sequence[str], width: int) -> str:
     rows = range(len(names))
     ends = [each for row in rows for each in (panel.low[row], panel.values[row], panel.high[row]) if _finite(each)]
+    head = label(panel.name)
     if not ends:
-        return f"{panel.name}\n  nothing but NULL"
+        return f"{head}\n  nothing but NULL"
     low, high = float(min(ends)), float(max(ends))
     margin = max(map(len, names), default=0)
     inside = max(_LEAST_WIDTH, width - margin - 4)
@@ -42,7 +43,7 @@ def _panel(panel: Panel, names: Sequence[str], width: int) -> str:
     axis = f"{'':<{margin}} └{'─' * inside}"
     left, right = f"{low:.6g}", f"{high:.6g}"
     scale = f"{'':<{margin}}  {left}{right:>{max(1, inside - len(left))}}"
-    return "\n".join([panel.name, *lines, axis, scale])
+    return "\n".join([head, *lines, axis, scale])
 
 
 def _line(panel: Panel, row: int, low: float, high: float, inside: int) -> str:

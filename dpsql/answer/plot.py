@@ -138,7 +138,7 @@ def _plain(axis: Any) -> None:
 
 
 def label(cell: Any) -> str:
-    """A key as it stands beside its group, shortened, without signs that draw."""
+    """A key, or the name of a column, as it stands in a picture, shortened, without signs that draw."""
     text = "NULL" if cell is None else "".join(sign if sign.isprintable() else " " for sign in str(cell))
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 

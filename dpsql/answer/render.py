@@ -17,6 +17,9 @@ from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 
 _NULL = "NULL"
+WIDE = "wide"
+_TENTH = 10
+WHAT_IS_WIDE = f"{WIDE}: an interval reaches further than a tenth of its value"
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,16 @@ class Cells:
     left_out: int
     limits: frozenset[int] = frozenset()
     spans: tuple[Span, ...] = ()
+
+    @property
+    def wide(self) -> frozenset[int]:
+        """The rows of which some interval is wide, as it can be read off the table."""
+        return frozenset(
+            row
+            for span in self.spans
+            for row, (value, low, high) in enumerate(zip(span.values, span.low, span.high, strict=True))
+            if low < high and (value is None or max(value - low, high - value) * _TENTH > abs(value))
+        )
 
     @classmethod
     def of(
@@ -87,8 +100,8 @@ def _enclosed(answer: Answer, bounds: Mapping[str, Bounds]) -> list[int]:
     return [place for place, name in enumerate(answer.names) if name in bounds]
 
 
-def text_table(cells: Cells) -> str:
-    """A boxed table."""
+def text_table(cells: Cells, more: str = "({} more rows in .df)") -> str:
+    """A boxed table. more: says where the rows are that are left out."""
     widths = [max([len(head), *(len(row[i]) for row in cells.rows)]) for i, head in enumerate(cells.heads)]
     rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
 
@@ -96,9 +109,13 @@ def text_table(cells: Cells) -> str:
         padded = (c.rjust(w) if right else c.ljust(w) for c, w, right in zip(row, widths, cells.numeric, strict=True))
         return "| " + " | ".join(padded) + " |"
 
-    lines = [rule, line(cells.heads), rule, *(line(row) for row in cells.rows), rule]
+    wide = cells.wide
+    rows = [f"{line(row)}  {WIDE}" if place in wide else line(row) for place, row in enumerate(cells.rows)]
+    lines = [rule, line(cells.heads), rule, *rows, rule]
     if cells.left_out:
-        lines.append(f"({cells.left_out} more rows in .df)")
+        lines.append(more.format(cells.left_out))
+    if wide:
+        lines.append(WHAT_IS_WIDE)
     return "\n".join(lines)
 
 

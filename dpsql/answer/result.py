@@ -268,7 +268,7 @@ def result_of(
     chosen = unread_choices(settled, released, rows)
     empty = maybe_empty(settled, released, rows)
     bounds = () if settled.query.stages else bounds_warnings(settled, released, rows.groups)
-    warnings = (*warnings_of(settled, released), *bounds, *empty, *chosen, *too_large(rows), *notes)
+    warnings = (*warnings_of(settled, released, rows.groups), *bounds, *empty, *chosen, *too_large(rows), *notes)
     return Result(rows, settled, released, footer, warnings, replayed)
 
 

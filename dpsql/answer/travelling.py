@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from dpsql.answer.html import html_table
 from dpsql.answer.render import Cells
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from dpsql.answer.forms import Column
     from dpsql.answer.plot import Panel
 
@@ -42,35 +45,50 @@ class Travelling:
         """The columns that say which group a row is, and those of numbers with noise."""
         raise NotImplementedError
 
-    def plot(self, *, level: float = 0.95) -> Any:
+    def plot(self, *, level: float = 0.95) -> Figure:
         """A matplotlib Figure of the answer, a panel for each aggregate: dots with bars for their intervals, of the
         first 30 groups, or points of a line along one key of numbers or dates. Raises InvalidArgument where matplotlib
         is not installed, or no column is of numbers."""
         from dpsql.answer.plot import figure_of
 
         keys, panels = self.parts_to_draw(level)
-        return figure_of(keys, panels, f"{level * 100:g} % intervals, {self.price}", self.heading)
+        figure: Figure = figure_of(keys, panels, f"{level * 100:g} % intervals, {self.price}", self.heading)
+        return figure
 
-    def to_csv(self, path: Any = None, *, intervals: bool = True, level: float = 0.95, delimiter: str = ",") -> str:
+    def to_csv(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        intervals: bool = True,
+        level: float = 0.95,
+        delimiter: str = ",",
+    ) -> str:
         """Values in full as CSV: NULL is an empty field, empty text stands in quotes, an open end is inf."""
         from dpsql.answer import forms
 
         return _saved(forms.as_csv(self.travelling(level if intervals else None), delimiter), path)
 
-    def to_json(self, path: Any = None, *, intervals: bool = True, level: float = 0.95, lines: bool = False) -> str:
+    def to_json(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        intervals: bool = True,
+        level: float = 0.95,
+        lines: bool = False,
+    ) -> str:
         """Values in full as a JSON array of objects, or with `lines` one object a line: NULL and an open end are
         null."""
         from dpsql.answer import forms
 
         return _saved(forms.as_json(self.travelling(level if intervals else None), lines=lines), path)
 
-    def to_markdown(self, path: Any = None, *, level: float = 0.95) -> str:
+    def to_markdown(self, path: str | os.PathLike[str] | None = None, *, level: float = 0.95) -> str:
         """A table of Markdown, with digits and intervals as they print."""
         from dpsql.answer import forms
 
         return _saved(forms.as_markdown(self.in_words(level)), path)
 
-    def to_html(self, path: Any = None, *, level: float = 0.95) -> str:
+    def to_html(self, path: str | os.PathLike[str] | None = None, *, level: float = 0.95) -> str:
         """The table and the lines below it, as a notebook shows them."""
 
         return _saved(html_table(self.in_words(level), self.notes), path)
@@ -88,7 +106,9 @@ class Travelling:
 
         return forms.library("polars", "a Polars frame").from_arrow(self.to_arrow(intervals=intervals, level=level))
 
-    def to_parquet(self, path: Any, *, intervals: bool = True, level: float = 0.95) -> None:
+    def to_parquet(
+        self, path: str | os.PathLike[str] | IO[bytes], *, intervals: bool = True, level: float = 0.95
+    ) -> None:
         """A Parquet file of what `to_arrow` gives. Raises InvalidArgument where pyarrow is not installed."""
         from dpsql.answer import forms
 
@@ -112,7 +132,7 @@ class Telling:
         raise NotImplementedError
 
 
-def _saved(text: str, path: Any) -> str:
+def _saved(text: str, path: str | os.PathLike[str] | None) -> str:
     if path is not None:
         Path(path).write_text(text, encoding="utf-8", newline="")
     return text

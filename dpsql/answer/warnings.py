@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.answer.reading import of_one_level
+from dpsql.core.loss import show
 from dpsql.plan.expressions import Expr, IntervalEnd, Report, Slot, walk
+from dpsql.plan.nodes import scans_of
 from dpsql.release.auto_bounds import Bounded
 from dpsql.release.estimate import estimate
 from dpsql.release.finish import Answer
@@ -24,21 +26,25 @@ Floats = NDArray[np.float64]
 LARGE_EPSILON = Fraction(10)
 LARGE_DELTA = Fraction(1, 1000)
 LEVEL = 0.95
+FEW = 30
+"""People of whom an answer is said to be of few."""
 _MANY = 8
 _SMALL = 2.0**-4
 
 
-def warnings_of(release: Release, released: Released) -> tuple[str, ...]:
+def warnings_of(release: Release, released: Released, shown: NDArray[np.int64]) -> tuple[str, ...]:
     """Short sentences, most important first; empty when there is nothing to say."""
     sentences = []
     if (release.cost.epsilon or release.allowed.pure) > LARGE_EPSILON:
         sentences.append("epsilon above 10 protects little: one person can change the odds of an answer e^10 times.")
-    if release.cost.delta > LARGE_DELTA:
-        sentences.append("delta above 1/1000: it should be far below 1 divided by the number of people.")
+    if large := _large_delta(release):
+        sentences.append(large)
     if len(release.estimates) > _MANY:
         sentences.append(f"{len(release.estimates)} aggregates share one epsilon; fewer are more exact each.")
     if _drowned(release, released):
         sentences.append("the noise is larger than some counts; use larger groups or more epsilon.")
+    if few := _of_few(release, released, shown):
+        sentences.append(few)
     if unfound := ", ".join(str(each.column) for each in release.bounds if _unfound(each)):
         sentences.append(
             f"too few rows to find bounds for {unfound} at this epsilon: answers made of it mean nothing, unless all "
@@ -47,6 +53,32 @@ def warnings_of(release: Release, released: Released) -> tuple[str, ...]:
     if _drowned(release, released, sums=True):
         sentences.append("the noise is larger than some sums; use larger groups, narrower bounds or more epsilon.")
     return tuple(sentences)
+
+
+def _large_delta(release: Release) -> str:
+    """A delta is the chance that the promise does not hold for somebody: it has to be small beside 1 / people."""
+    delta = release.cost.delta
+    known = max((scan.table.people or 0 for scan in scans_of(release.query.plan.input)), default=0)
+    if known and delta * known > 1:
+        return (
+            f"delta {show(delta)} is above 1 divided by the {known:,} people of the table: the promise then allows "
+            "to show the row of one of them."
+        )
+    if delta > LARGE_DELTA:
+        return "delta above 1/1000: it should be far below 1 divided by the number of people."
+    return ""
+
+
+def _of_few(release: Release, released: Released, shown: NDArray[np.int64]) -> str:
+    """Groups that are shown and are surely of some people, and of few."""
+    if not released.groups or release.query.stages or len(release.sections) != 1:
+        return ""
+    for count, of_groups in release.once(_widths_of_counts):
+        rows, half = released.values[count][shown], of_groups[shown] if len(of_groups) > 1 else of_groups
+        if bool(((rows > half) & (rows + half < FEW)).any()):
+            groups = "some groups are likely" if release.query.plan.keys else "the answer is likely"
+            return f"{groups} of fewer than {FEW} people: what is said of so few says little of others."
+    return ""
 
 
 def unread_choices(release: Release, released: Released, answer: Answer) -> tuple[str, ...]:

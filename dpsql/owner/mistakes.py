@@ -74,6 +74,7 @@ def _mistake(place: Path, error: DPSQLError, lines: Mapping[Path, int]) -> Mista
 def _errors(content: Mapping[str, Any], folder: File) -> Iterator[tuple[Path, DPSQLError]]:
     """Each setting that is wrong, and why."""
     alone = {place: error for place, wanted in _asked_alone(content) if (error := _error(wanted, folder)) is not None}
+    alone = {place: error for place, error in alone.items() if not _told_above(place, error, alone)}
     yield from alone.items()
     rest = without(content, alone)
     together: dict[Path, DPSQLError] = {}
@@ -83,12 +84,30 @@ def _errors(content: Mapping[str, Any], folder: File) -> Iterator[tuple[Path, DP
             if error is not None:
                 together[place] = error
     yield from together.items()
-    rest = _kept(rest, together)
+    rest = _kept(rest, {**together, **_shaken(rest, alone, folder)})
     whole = _error(rest, folder)
     if whole is not None:
         yield ("neighbours",) if "neighbour" in whole.message else ("tables",), whole
         return
     yield from mistakes_of_headers(Schema.from_dict(rest, folder), rest)
+
+
+def _told_above(place: Path, error: DPSQLError, errors: Mapping[Path, DPSQLError]) -> bool:
+    """Whether a setting of an analyst's share is told of with the share already."""
+    above = errors.get(place[:3]) if place[:2] == ("budget", "analysts") and len(place) > 3 else None
+    return above is not None and str(above) == str(error)
+
+
+def _shaken(rest: Mapping[str, Any], alone: Mapping[Path, object], folder: File) -> dict[Path, None]:
+    """The tables, and the budget, some of whose settings are wrong, and whose other words make no sense without these:
+    limits of a unit that is misspelt. Nothing is said of that."""
+    budget = {"budget": rest["budget"]} if "budget" in rest and any(place[0] == "budget" for place in alone) else {}
+    of_budget: dict[Path, None] = {("budget",): None} if _error(budget, folder) is not None else {}
+    names = {place[1] for place in alone if place[0] == "tables" and len(place) > 1}
+    kept = {name: table for name, table in rest.get("tables", {}).items() if name in names}
+    return of_budget | {
+        ("tables", name): None for name, table in kept.items() if _error({"tables": {name: table}}, folder) is not None
+    }
 
 
 def _kept(content: Mapping[str, Any], wrong: Mapping[Path, object]) -> dict[str, Any]:
@@ -124,13 +143,21 @@ def _asked_alone(content: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, A
                 yield ("budget", word), {"budget": {"epsilon": 1, **_delta_for(word), word: value}}
                 continue
             for name, share in value.items():
-                whole = {"epsilon": 10**9, "delta": 0.999, "accountant": ACCOUNTANTS[1]}
-                yield ("budget", word, name), {"budget": {**whole, word: {name: share}}}
+                yield from _of_share(name, share)
     for name, table in tables.items() if isinstance(tables, Mapping) else ():
         if not isinstance(table, Mapping):
             yield ("tables", name), {"tables": {name: table}}
             continue
         yield from _of_table(name, table)
+
+
+def _of_share(name: str, share: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """An analyst's share as a whole, and each of its settings, out of a budget that has room for any."""
+    whole = {"epsilon": 10**9, "delta": 0.999, "accountant": ACCOUNTANTS[1]}
+    yield ("budget", "analysts", name), {"budget": {**whole, "analysts": {name: share}}}
+    for word, value in share.items() if isinstance(share, Mapping) else ():
+        asked = {"epsilon": 1, **_delta_for(word), word: value}
+        yield ("budget", "analysts", name, word), {"budget": {**whole, "analysts": {name: asked}}}
 
 
 def _delta_for(word: str) -> dict[str, Any]:

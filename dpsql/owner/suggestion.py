@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -61,7 +60,7 @@ _NAMES_TOO = """\
 """
 
 
-def suggest_schema(data: Any, name: str = "data") -> str:
+def suggest_schema(data: object, name: str = "data") -> str:
     """An owner's file for a table, as TOML to be completed: types, `# TODO bounds`, units guessed by name as comments.
 
     data: a DataFrame or another source that a Session takes, whose types are those of its storage, or the path of a

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from dpsql.core.loss import show
@@ -157,22 +157,30 @@ def _check_public(query: Query, options: Options) -> None:
         raise UnsupportedSQL(f"{asked} chooses groups, and there is no GROUP BY.", span=place, hint="Leave it out.")
 
 
-_HIDDEN = "groups of few people are then hidden."
+_HIDDEN = "groups of {few} are then hidden."
+_DELTA = Fraction(1, 10**6)
+"""What a refusal of unknown groups asks for, where the budget has it."""
 
 
 def _refusal(message: str, key: GroupKey, before: str, after: str = _HIDDEN) -> UnknownGroups:
     """A refusal of unknown groups, which says `before` a delta what else there is to do."""
-    hint = f"{before}allow delta=1e-6 where the budget has it: {after}"
-    return UnknownGroups(message, span=key.span, hint=hint, about={"before delta": before, "after delta": after})
+    about = {"before delta": before, "after delta": after}
+    return UnknownGroups(message, span=key.span, hint=_with_delta(about), about=about)
 
 
-def within_delta(refusal: UnknownGroups, left: Fraction) -> UnknownGroups:
-    """The refusal, asking for no more delta than a budget has left."""
-    about = refusal.about
-    if not 0 < left < Fraction(1, 10**6) or not about:
+def _with_delta(about: Mapping[str, str], delta: Fraction = _DELTA, few: str = "few people") -> str:
+    asked = "1e-6 where the budget has it" if delta == _DELTA else show(delta)
+    return f"{about['before delta']}allow delta={asked}: {about['after delta'].format(few=few)}"
+
+
+def with_delta(refusal: UnknownGroups, left: Fraction | None, few: Callable[[Fraction], str]) -> UnknownGroups:
+    """The refusal, asking for no more delta than a budget has left (None: nothing is known of one), and saying who is
+    hidden with it: `few` tells that of a delta, "" where it is not known."""
+    if "before delta" not in refusal.about:
         return refusal
-    hint = f"{about['before delta']}allow delta={show(left)}: {about['after delta']}"
-    return UnknownGroups(refusal.message, span=refusal.span, hint=hint, about=about)
+    delta = left if left is not None and 0 < left < _DELTA else _DELTA
+    hint = _with_delta(refusal.about, delta, few(delta) or "few people")
+    return UnknownGroups(refusal.message, span=refusal.span, hint=hint, about=refusal.about)
 
 
 def unknown_groups(query: Query) -> UnknownGroups:
@@ -210,5 +218,5 @@ def _too_many(keys: Sequence[GroupKey]) -> UnknownGroups:
         f"GROUP BY {names} has {cells:,} combinations of public values, more than are shown at once ({most:,}).",
         keys[0],
         "Group by fewer columns, or ",
-        "combinations of few people\nare then hidden.",
+        "combinations of {few}\nare then hidden.",
     )

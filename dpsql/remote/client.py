@@ -21,6 +21,7 @@ from dpsql.errors import InvalidArgument, InvalidParameter, Unavailable, Unsuppo
 from dpsql.remote.answers import RemoteExplanation, RemoteResult
 from dpsql.remote.facts import Declared, cost_of, quote_of, remaining_of
 from dpsql.remote.wire import Wire
+from dpsql.schema.said import Scalars
 from dpsql.session.quote import Quote
 
 Number = float | Fraction | Decimal | None
@@ -58,7 +59,7 @@ class RemoteSession:
         epsilon: Number = None,
         delta: Number = None,
         rho: Number = None,
-        params: Mapping[str, Any] | None = None,
+        params: Scalars | None = None,
         fresh: bool = False,
         strategy: str = "auto",
         mechanism: str = "auto",
@@ -87,7 +88,7 @@ class RemoteSession:
         epsilon: Number = None,
         delta: Number = None,
         rho: Number = None,
-        params: Mapping[str, Any] | None = None,
+        params: Scalars | None = None,
         strategy: str = "auto",
         mechanism: str = "auto",
         error: Number = None,
@@ -104,7 +105,7 @@ class RemoteSession:
         epsilon: Number = None,
         delta: Number = None,
         rho: Number = None,
-        params: Mapping[str, Any] | None = None,
+        params: Scalars | None = None,
         strategy: str = "auto",
         mechanism: str = "auto",
         error: Number = None,

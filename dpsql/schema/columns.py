@@ -84,7 +84,8 @@ class TableSchema:
     unit_word: the unit as declared, `unit`: what it means, None until `link` has followed its path; limits: how much of
     one unit may count; unique: keys that no two rows share; max_matches: columns of a public table, each with the most
     rows that have one value in it; rows: how many rows a public table has; partition: a column whose values part the
-    rows; version: a name for the data as they are. Columns are in their stored spelling.
+    rows; version: a name for the data as they are; people: about how many it is of, as everybody may know, for warnings
+    alone. Columns are in their stored spelling.
     """
 
     name: str
@@ -98,6 +99,7 @@ class TableSchema:
     rows: int | None = None
     partition: str | None = None
     version: str | None = None
+    people: int | None = None
 
     def __post_init__(self) -> None:
         if self.rows is not None and not self.public:

@@ -138,6 +138,7 @@ def resolve(table: str, stored: Iterable[Stored], declared: Declaration, *, rows
         rows=rows if words.public else None,
         partition=words.partition,
         version=words.version,
+        people=words.people,
     )
 
 

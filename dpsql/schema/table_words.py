@@ -29,7 +29,8 @@ class TableWords:
     unique: sets of columns of which no two rows have the same values; max_matches: columns, each with the most rows
     that have one value in it; partition: a column whose values part the rows: queries about different values cost
     each row only one of them; version: a name for the data as they are, under which answers can be replayed, or
-    "content" for one that is taken from the files.
+    "content" for one that is taken from the files; people: about how many people it is of, as everybody may know: for
+    warnings alone.
     """
 
     unit: UnitWord | None = None
@@ -39,6 +40,7 @@ class TableWords:
     max_matches: tuple[tuple[str, int], ...] = ()
     partition: str | None = None
     version: str | None = None
+    people: int | None = None
 
     @classmethod
     def of(
@@ -53,6 +55,7 @@ class TableWords:
         max_matches: object = None,
         partition: object = None,
         version: object = None,
+        people: object = None,
     ) -> TableWords:
         """What a caller wrote, each word checked by itself. Raises InvalidSchema."""
         limits = zip(_LIMITS, (max_rows, max_groups, max_rows_per_group), strict=True)
@@ -66,6 +69,7 @@ class TableWords:
             tuple((name, _matches(name, most)) for name, most in items_of("max_matches", max_matches)),
             None if partition is None else _partition(partition),
             None if version is None else _version(version),
+            None if people is None else whole_of("people", people, LARGEST_LIMIT, _PEOPLE_HINT),
         )
 
     @property
@@ -85,6 +89,7 @@ class TableWords:
             tuple({**dict(other.max_matches), **dict(self.max_matches)}.items()),
             self.partition or other.partition,
             self.version or other.version,
+            self.people or other.people,
         )
 
     def check(self, table: str) -> None:
@@ -96,6 +101,8 @@ class TableWords:
                 f"{table} is declared public, so it has no {word}.",
                 hint=f"No row of a public table is anybody's. Leave out public if rows are people's, else {word}.",
             )
+        if self.public and self.people:
+            raise InvalidSchema(f"{table} is declared public, so it is of no people.", hint="Leave out people.")
         if limits and not self.unit:
             raise InvalidSchema(
                 f"{table}: {limits[0]} is declared without a unit.",
@@ -159,8 +166,11 @@ class _Stored:
         return replace(word, column=column.name)
 
 
-TABLE_WORDS = ("unit", *_LIMITS, "public", "unique", "max_matches", "partition", "version")
+TABLE_WORDS = ("unit", *_LIMITS, "public", "unique", "max_matches", "partition", "version", "people")
 """The names of the words, as `TableWords.of` takes them and as a file writes them."""
+
+
+_PEOPLE_HINT = "Write about how many people the table is of, as everybody may know: people=30_000."
 
 
 def _limit(word: str, most: object) -> int:

@@ -281,6 +281,8 @@ def _key(name: str, key: object) -> Word:
     if key is None or isinstance(key, bool):
         return key
     if isinstance(key, str):
+        if any("\ud800" <= sign <= "\udfff" for sign in str.__str__(key)):  # which no form of an answer could show
+            raise InvalidSchema(f"{name}: a key holds half of a character (a lone surrogate).")
         return str.__str__(key)
     if isinstance(key, date):
         return _plain_date(name, "key", key)

@@ -14,13 +14,13 @@ from dpsql.errors import DPSQLError
 
 
 class Place(Enum):
-    """Where an error is read: how an option is written there, before its name, and whether tables are declared in an
-    owner's file."""
+    """Where an error is read: how an option is written there, before its name, what lists earlier answers, and whether
+    tables are declared in an owner's file."""
 
-    COMMAND_LINE = ("--", True)
-    PROMPT = (".", True)
-    NOTEBOOK = ("--", False)
-    PAGE = ("", True)
+    COMMAND_LINE = ("--", "dpsql ledger show", True)
+    PROMPT = (".", ".ledger", True)
+    NOTEBOOK = ("--", "%dpsql ledger", False)
+    PAGE = ("", "", True)
 
 
 _NUMBER = r"([\d.]+(?:e[+-]?\d+)?)"
@@ -37,7 +37,9 @@ def error_text(error: DPSQLError, place: Place) -> str:
 
 def reworded(hint: str, place: Place) -> str:
     """A hint with its options, and in an owner's place its declarations, as they are written there."""
-    dash, has_file = place.value
+    dash, ledger, has_file = place.value
+    if ledger:
+        hint = re.sub(r"\b([Rr]euse an earlier answer)\b", rf"\1 ({ledger})", hint)
     hint = re.sub(rf"\b({_OPTIONS})={_NUMBER}", rf"{dash}\1 \2", hint)
     hint = re.sub(rf"\b({_OPTIONS})=(?![\w.])", rf"{dash}\1", hint)
     hint = re.sub(r'\b(mechanism|accountant)="?\'?(\w+)"?\'?', rf"{dash}\1 \2", hint)
@@ -48,10 +50,11 @@ def reworded(hint: str, place: Place) -> str:
     hint = hint.replace(
         " (in Python as a parameter too: params={...})", f" (or as a parameter, {dash}param name=value)"
     )
-    return _as_toml(hint) if has_file else hint
+    return in_toml(hint) if has_file else hint
 
 
-def _as_toml(hint: str) -> str:
+def in_toml(hint: str) -> str:
+    """A hint with its declarations as an owner's file has them."""
     for pattern, write in _DECLARED:
         hint = re.sub(pattern, write, hint)
     return hint
@@ -76,7 +79,7 @@ _DECLARED: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
         lambda found: f"{_name(found[1])} = {{ type = {found[2]} }} in the schema file",
     ),
     (r'\bmax_matches=\{"([^"]+)": (\d+)\}', lambda found: f"max_matches = {{ {_name(found[1])} = {found[2]} }}"),
-    (r"\b(unit|unique)=(\"[^\"]*\"|\[[^]]*\])", lambda found: f"{found[1]} = {found[2]}"),
+    (r"\b(unit|unique|partition|version)=(\"[^\"]*\"|\[[^]]*\])", lambda found: f"{found[1]} = {found[2]}"),
     (r"\b(public)=(True|False)", lambda found: f"{found[1]} = {_TRUTH[found[2]]}"),
-    (r"\b(max_rows|max_groups|max_rows_per_group)=(\d+)", lambda found: f"{found[1]} = {found[2]}"),
+    (r"\b(max_rows|max_groups|max_rows_per_group|people)=(\d[\d_]*)", lambda found: f"{found[1]} = {found[2]}"),
 )

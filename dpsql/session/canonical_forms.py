@@ -83,8 +83,8 @@ _TABLE_WORDS = (
     *("rows", "partition", "version"),
 )
 _TABLES: dict[type, Form] = {
-    TableSchema: form("table", *_TABLE_WORDS),
-    ConstantTable: form("table of constants", *_TABLE_WORDS, apart=["cells"]),  # `version` is made of them
+    TableSchema: form("table", *_TABLE_WORDS, apart=["people"]),
+    ConstantTable: form("table of constants", *_TABLE_WORDS, apart=["cells", "people"]),  # `version` is made of them
     ColumnSchema: form("column of a table", "name", "type", "nullable", "bounds", "keys", "storage", "auto"),
     UnitWord: form("unit as said", "column", "table", "key", "own"),
     Unit: form("unit", "column", "steps", apart=["owner"]),

@@ -15,6 +15,7 @@ from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.errors import NotComputed
 from dpsql.release.release import Release, Released
+from dpsql.schema.said import Scalars
 from dpsql.session.contents import Contents, check_unchanged, parts_reached
 from dpsql.session.prepare import Prepared
 from dpsql.session.public_tables import stores_of
@@ -50,7 +51,7 @@ class FreeQuestions(ABC):
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
-        params: Mapping[str, Any] | None = None,
+        params: Scalars | None = None,
         strategy: str = "auto",
         mechanism: str = "auto",
         error: float | None = None,
@@ -69,7 +70,7 @@ class FreeQuestions(ABC):
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
-        params: Mapping[str, Any] | None = None,
+        params: Scalars | None = None,
         fresh: bool = False,
         strategy: str = "auto",
         mechanism: str = "auto",
@@ -88,7 +89,7 @@ class FreeQuestions(ABC):
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
-        params: Mapping[str, Any] | None = None,
+        params: Scalars | None = None,
     ) -> Iterator[Quote]:
         """What a list of queries would be charged, one after another: each as after those before it, a repeat of one
         of them free. Ends behind the first that the budget does not admit. Free; raises what `explain` raises, at the
@@ -209,7 +210,7 @@ class FreeQuestions(ABC):
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
-        params: Mapping[str, Any] | None = None,
+        params: Scalars | None = None,
         strategy: str = "auto",
         mechanism: str = "auto",
         error: float | None = None,

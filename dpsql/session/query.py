@@ -12,7 +12,7 @@ import pandas as pd
 
 from dpsql.answer.result import Result
 from dpsql.core.unit import Neighbours
-from dpsql.errors import NotComputed
+from dpsql.errors import NotComputed, UnknownGroups
 from dpsql.executors.base import Engine, Store, checked_word, engine_for
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.engine import PANDAS
@@ -20,6 +20,7 @@ from dpsql.executors.resources import Resources
 from dpsql.release.release import Released
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
+from dpsql.schema.said import BoundWords, KeyWords, Scalars
 from dpsql.session.described import described
 from dpsql.session.prepare import Prepared, Terms, prepare
 from dpsql.session.public_tables import public_data, stores_of
@@ -39,13 +40,13 @@ def query(
     epsilon: float | None = None,
     delta: float | None = None,
     rho: float | None = None,
-    params: Mapping[str, Any] | None = None,
-    bounds: Any = None,
-    keys: Any = None,
-    types: Any = None,
-    unit: Any = None,
-    max_rows: Any = None,
-    max_groups: Any = None,
+    params: Scalars | None = None,
+    bounds: BoundWords | None = None,
+    keys: KeyWords | None = None,
+    types: Mapping[str, str] | None = None,
+    unit: str | None = None,
+    max_rows: int | None = None,
+    max_groups: int | None = None,
     neighbours: str = "unbounded",
     strategy: str = "auto",
     mechanism: str = "auto",
@@ -83,7 +84,8 @@ def query(
     words = {"bounds": bounds, "keys": keys, "types": types}
     limits = {"unit": unit, "max_rows": max_rows, "max_groups": max_groups}
     opened = _opened(data, words | limits, word, resources)
-    prepared = prepare(sql, opened.catalog, relation, terms, params=params, strategy=strategy, mechanism=mechanism)
+    how = {"params": params, "strategy": strategy, "mechanism": mechanism}
+    prepared = _prepared(sql, opened, relation, terms, how)
     for each in prepared.releases:
         check_engine(each, opened.engine)
     if not isinstance(prepared, Prepared):
@@ -114,6 +116,22 @@ def _opened(data: Any, words: Mapping[str, Any], engine: str, resources: Resourc
     }
     public = public_data(stores)
     return _Opened(Catalog(tables, any_name=not isinstance(data, Mapping), public=public), stores, runs)
+
+
+def _prepared(
+    sql: str, opened: _Opened, relation: Neighbours, terms: Terms, how: Mapping[str, Any]
+) -> Prepared | PreparedProgram:
+    """The question ready to run. Raises as `prepare`; of unknown groups with who would be hidden."""
+
+    def ask(terms: Terms) -> Prepared | PreparedProgram:
+        return prepare(sql, opened.catalog, relation, terms, **how)
+
+    try:
+        return ask(terms)
+    except UnknownGroups as refusal:
+        from dpsql.session.remedies import who_is_hidden  # most questions are not refused
+
+        raise who_is_hidden(refusal, ask, terms) from None
 
 
 def _answered(prepared: Prepared, opened: _Opened) -> Result:

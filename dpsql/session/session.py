@@ -4,7 +4,7 @@ finish."""
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast
@@ -22,12 +22,12 @@ from dpsql.core.ledger.lines import Entry
 from dpsql.core.loss import as_delta, as_epsilon
 from dpsql.core.parallel import parts_of
 from dpsql.core.unit import Neighbours
-from dpsql.errors import InvalidArgument, LedgerError, UnknownGroups, as_written
-from dpsql.executors.base import AUTO, Engine, Store, checked_word, engine_for
+from dpsql.errors import BudgetExceeded, InvalidArgument, LedgerError, UnknownGroups, as_written
+from dpsql.executors.base import Engine, Store, engine_for
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.executors.resources import Resources
-from dpsql.release.groups import within_delta
 from dpsql.release.release import Release, Released
+from dpsql.schema.said import Scalars
 from dpsql.session.contents import Contents, catalog_of, check_unchanged, versioned
 from dpsql.session.opening import Place, Wanted, check, opened
 from dpsql.session.owner_file import Schema
@@ -40,7 +40,7 @@ from dpsql.session.row_units import units_that_may_be_missing
 from dpsql.session.run import check_engine, finished, run
 from dpsql.session.table import Table, as_table
 from dpsql.session.table_units import units_of, units_read
-from dpsql.session.tables import all_tables
+from dpsql.session.tables import adding_up, all_tables, named
 from dpsql.sql.catalog import Catalog
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Session(ProgramQuestions):
         threads: int | None = None,
         spill: str | os.PathLike[str] | None = None,
     ) -> None:
-        self._engine_word, self._resources = _adding_up(engine, Resources.of(memory, threads, spill), schema)
+        self._engine_word, self._resources = adding_up(engine, Resources.of(memory, threads, spill), schema)
         self._epsilon = None if epsilon is None else as_epsilon(epsilon)
         self._delta = Fraction(0) if delta is None else as_delta(delta)
         self._max_epsilon = None if max_epsilon is None else as_epsilon(max_epsilon, "max_epsilon")
@@ -103,10 +103,10 @@ class Session(ProgramQuestions):
         self._catalog = Catalog({})
         self._unsaid: tuple[str, ...] = ()
         self._contents: Contents = {}
-        named = _named(tables)
+        given = named(tables)
         wanted, self._place = Wanted(budget, accountant, neighbours), Place.of(ledger, schema)
         check(wanted, schema)
-        added = self._take(named, schema)
+        added = self._take(given, schema)
         self._ledger = opened(wanted, schema, self._place, analyst=analyst, anchor=anchor)  # last: it makes a file
         self._begin(added)
 
@@ -135,7 +135,7 @@ class Session(ProgramQuestions):
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
-        params: Mapping[str, Any] | None = None,
+        params: Scalars | None = None,
         fresh: bool = False,
         strategy: str = "auto",
         mechanism: str = "auto",
@@ -172,9 +172,13 @@ class Session(ProgramQuestions):
             released = None if fresh else self._replay.recall(question, release)
             replayed = released is not None
             if released is None:
-                released, replayed, notes = self._drawn(
-                    release, str.__str__(sql), question, fresh=fresh, plain=not params, seen=()
-                )
+                try:
+                    released, replayed, notes = self._drawn(
+                        release, str.__str__(sql), question, fresh=fresh, plain=not params, seen=()
+                    )
+                except BudgetExceeded as refusal:
+                    law = mechanism if release.choice is None else release.choice.chosen
+                    raise self._advised(refusal, sql, terms, params=params, strategy=strategy, mechanism=law) from None
         spent = "answered before: spent nothing" if replayed else f"spent {release.price}"
         if not replayed:
             notes, self._unsaid = (*self._unsaid, *notes), ()
@@ -253,7 +257,21 @@ class Session(ProgramQuestions):
         self.close()
 
     def _prepare(self, sql: str, asked: tuple[float | None, ...], **how: Any) -> Prepared | PreparedProgram:
-        terms = Terms.of(
+        terms = self._terms(asked)
+        try:
+            prepared = prepare(sql, self._catalog, self.neighbours, terms, **how)
+        except UnknownGroups as refusal:
+            from dpsql.session.remedies import who_is_hidden  # most questions are not refused
+
+            left = self._ledger.remaining.delta
+            raise who_is_hidden(refusal, self._asking(sql, how), terms, left) from None
+        for release in prepared.releases:
+            check_engine(release, self._engine)
+        return prepared
+
+    def _terms(self, asked: tuple[float | None, ...]) -> Terms:
+        """What a call says of its cost, with this session's defaults and limits."""
+        return Terms.of(
             *asked,
             default_epsilon=self._epsilon,
             default_delta=self._delta,
@@ -261,13 +279,18 @@ class Session(ProgramQuestions):
             max_rho=self._max_rho,
             concentrated=self.accountant == "zcdp",
         )
-        try:
-            prepared = prepare(sql, self._catalog, self.neighbours, terms, **how)
-        except UnknownGroups as refusal:
-            raise within_delta(refusal, self._ledger.remaining.delta) from None
-        for release in prepared.releases:
-            check_engine(release, self._engine)
-        return prepared
+
+    def _asking(self, sql: str, how: Mapping[str, Any]) -> Callable[[Terms], Prepared | PreparedProgram]:
+        """Plans a question on any terms."""
+        return lambda terms: prepare(sql, self._catalog, self.neighbours, terms, **how)
+
+    def _advised(
+        self, refusal: BudgetExceeded, sql: str, asked: tuple[float | None, ...], **how: Any
+    ) -> BudgetExceeded:
+        """The refusal of a charge, with how far off answers would be for what is left."""
+        from dpsql.session.remedies import how_far_off  # most questions are not refused
+
+        return how_far_off(refusal, self._asking(sql, how), self._terms(asked))
 
     def _drawn(
         self, release: Release, sql: str, question: Question | None, *, fresh: bool, plain: bool, seen: tuple[Seen, ...]
@@ -344,20 +367,3 @@ class Session(ProgramQuestions):
 
     def __repr__(self) -> str:
         return f"Session(tables={list(self.tables)}, budget={self.budget}, spent={self.spent})"
-
-
-def _adding_up(engine: str, resources: Resources, schema: Schema | None) -> tuple[str, Resources]:
-    """The engine's word and what it may use; the owner's file says what the caller does not."""
-    word = checked_word(engine)
-    if not isinstance(schema, Schema):
-        return word, resources
-    return (schema.engine if word == AUTO else word), resources.over(schema.resources)
-
-
-def _named(tables: object) -> dict[Any, Table]:
-    """The caller's tables. Raises InvalidArgument, InvalidSchema."""
-    if tables is not None and not isinstance(tables, Mapping):
-        raise InvalidArgument(
-            f"tables must map names to DataFrames, got {type(tables).__name__}.", hint='Write {"people": df}.'
-        )
-    return {name: as_table(source) for name, source in (tables or {}).items()}

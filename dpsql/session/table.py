@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from dpsql.executors.base import Engine, engine_of, public_frame
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.schema.declaration import Declaration, resolve
 from dpsql.schema.frozen import dataclass
+from dpsql.schema.said import BoundWords, KeyWords, UniqueWords
 from dpsql.schema.words import plain
 from dpsql.sources.arrow import framed
 
@@ -35,7 +37,8 @@ class Table:
     columns, and lists of columns, in which no two rows are alike. max_matches: column of a public table -> the most
     rows that have one value in it. partition: a column; queries with WHERE partition = 'a' and WHERE partition = 'b'
     cost each person only one of them. version: a name for the data as they are, under which a ledger's answers are
-    given again at no cost. No row is read, but of a RecordBatchReader and a LazyFrame, which can be read once and are
+    given again at no cost. people: about how many people the table is of, as everybody may know: an answer with a delta
+    above 1 / people warns. No row is read, but of a RecordBatchReader and a LazyFrame, which can be read once and are
     read now.
 
     In place of a DataFrame the path of a file, or a pattern of several: Parquet and, with the name of one of its tables
@@ -53,22 +56,23 @@ class Table:
 
     def __init__(
         self,
-        frame: Any,
+        frame: object,
         *,
-        bounds: Any = None,
-        keys: Any = None,
-        types: Any = None,
-        nullable: Any = None,
-        unit: Any = None,
-        max_rows: Any = None,
-        max_groups: Any = None,
-        max_rows_per_group: Any = None,
-        public: Any = None,
-        unique: Any = None,
-        max_matches: Any = None,
-        partition: Any = None,
-        version: Any = None,
-        table: Any = None,
+        bounds: BoundWords | None = None,
+        keys: KeyWords | None = None,
+        types: Mapping[str, str] | None = None,
+        nullable: Mapping[str, bool] | None = None,
+        unit: str | None = None,
+        max_rows: int | None = None,
+        max_groups: int | None = None,
+        max_rows_per_group: int | None = None,
+        public: bool | None = None,
+        unique: UniqueWords | None = None,
+        max_matches: Mapping[str, int] | None = None,
+        partition: str | None = None,
+        version: str | int | None = None,
+        people: int | None = None,
+        table: str | None = None,
     ) -> None:
         declared = Declaration.of(
             bounds,
@@ -84,6 +88,7 @@ class Table:
             max_matches=max_matches,
             partition=partition,
             version=version,
+            people=people,
         )
         engine, frame, declared, origin = _opened(frame, declared, table)
         self._set(frame, declared.over(_remembered(frame)), origin)
@@ -112,19 +117,20 @@ class Table:
 def declare(
     frame: pd.DataFrame,
     *,
-    bounds: Any = None,
-    keys: Any = None,
-    types: Any = None,
-    nullable: Any = None,
-    unit: Any = None,
-    max_rows: Any = None,
-    max_groups: Any = None,
-    max_rows_per_group: Any = None,
-    public: Any = None,
-    unique: Any = None,
-    max_matches: Any = None,
-    partition: Any = None,
-    version: Any = None,
+    bounds: BoundWords | None = None,
+    keys: KeyWords | None = None,
+    types: Mapping[str, str] | None = None,
+    nullable: Mapping[str, bool] | None = None,
+    unit: str | None = None,
+    max_rows: int | None = None,
+    max_groups: int | None = None,
+    max_rows_per_group: int | None = None,
+    public: bool | None = None,
+    unique: UniqueWords | None = None,
+    max_matches: Mapping[str, int] | None = None,
+    partition: str | None = None,
+    version: str | int | None = None,
+    people: int | None = None,
 ) -> Any:
     """The frame with declarations remembered in `.attrs`, or a `Table` when any word but bounds, keys and types is
     given. The words are those of `Table`.
@@ -133,7 +139,7 @@ def declare(
     fact like nullability or the unit belongs to this very table, so it is kept with a Table. Memory is shared with the
     frame. Raises InvalidSchema.
     """
-    of_this_table = {
+    of_this_table: dict[str, Any] = {
         "nullable": nullable,
         "unit": unit,
         "max_rows": max_rows,
@@ -144,13 +150,13 @@ def declare(
         "max_matches": max_matches,
         "partition": partition,
         "version": version,
+        "people": people,
     }
     table = Table(frame, bounds=bounds, keys=keys, types=types, **of_this_table)
     bare = all(word is None for word in of_this_table.values()) and not table.declaration.auto
     if not bare or not isinstance(frame, pd.DataFrame):  # other sources have no `.attrs`
         return table
-    copy = frame.copy(deep=False)
-    declared = table.declaration
+    copy, declared = frame.copy(deep=False), table.declaration
     copy.attrs[REMEMBERED] = {
         "bounds": {
             name: pair if isinstance(pair, str) else [plain(each) for each in pair]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from dpsql.errors import InvalidSchema, as_written
+from dpsql.errors import InvalidArgument, InvalidSchema, as_written
+from dpsql.executors.base import AUTO, checked_word
+from dpsql.executors.resources import Resources
 from dpsql.schema.words import about
 from dpsql.session.owner_file import Schema
-from dpsql.session.table import Table
+from dpsql.session.table import Table, as_table
 
 
 def all_tables(tables: Mapping[Any, Table], schema: Schema | None, present: Collection[str]) -> dict[str, Table]:
@@ -35,3 +37,20 @@ def all_tables(tables: Mapping[Any, Table], schema: Schema | None, present: Coll
             with about(name):
                 added[name] = Table.of(frame, declaration, origin)
     return added
+
+
+def adding_up(engine: str, resources: Resources, schema: Schema | None) -> tuple[str, Resources]:
+    """The engine's word and what it may use; the owner's file says what the caller does not."""
+    word = checked_word(engine)
+    if not isinstance(schema, Schema):
+        return word, resources
+    return (schema.engine if word == AUTO else word), resources.over(schema.resources)
+
+
+def named(tables: object) -> dict[Any, Table]:
+    """The caller's tables. Raises InvalidArgument, InvalidSchema."""
+    if tables is not None and not isinstance(tables, Mapping):
+        raise InvalidArgument(
+            f"tables must map names to DataFrames, got {type(tables).__name__}.", hint='Write {"people": df}.'
+        )
+    return {name: as_table(source) for name, source in (tables or {}).items()}

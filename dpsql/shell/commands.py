@@ -53,7 +53,8 @@ def not_here(text: str) -> InvalidArgument | None:
     elsewhere = (
         f"Here: {known.elsewhere}." if known is not None and known.elsewhere else "Start dpsql without -c and -f."
     )
-    return InvalidArgument(f'"{asked[0]}" is a command of the prompt, and no SQL.', hint=elsewhere)
+    written = text.split(maxsplit=1)[0].rstrip(";")
+    return InvalidArgument(f'"{written}" is a command of the prompt, and no SQL.', hint=elsewhere)
 
 
 def _help(_shell: Shell, _argument: str) -> str:

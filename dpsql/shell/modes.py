@@ -64,9 +64,7 @@ def _parquet(shown: Shown) -> bytes:
     return stream.getvalue()
 
 
-def _boxed(cells: Cells) -> str:
-    more = f"\n({cells.left_out} more rows; .maxrows 0 shows all)" if cells.left_out else ""
-    return text_table(Cells(cells.heads, cells.rows, cells.numeric, 0)) + more
+_MORE = "({} more rows; .maxrows 0 shows all)"
 
 
 def as_lines(cells: Cells) -> str:
@@ -82,7 +80,7 @@ def as_lines(cells: Cells) -> str:
             else:
                 lines.append(f"{head:>{width}} = {text}")
         blocks.append("\n".join(lines))
-    more = [f"({cells.left_out} more rows; .maxrows 0 shows all)"] if cells.left_out else []
+    more = [_MORE.format(cells.left_out)] if cells.left_out else []
     return "\n\n".join(blocks + more)
 
 
@@ -92,7 +90,7 @@ def _encloses(cells: Cells, place: int) -> bool:
 
 
 _FORMS: Mapping[str, Callable[[Travelling, int | None], str]] = {
-    BOX: lambda result, most: _boxed(result.in_words(most_rows=most)),
+    BOX: lambda result, most: text_table(result.in_words(most_rows=most), _MORE),
     "line": lambda result, most: as_lines(result.in_words(most_rows=most)),
     CSV: lambda result, _: result.to_csv(),
     "tsv": lambda result, _: result.to_csv(delimiter="\t"),

@@ -10,6 +10,7 @@ from sqlglot.tokens import Token, TokenType
 
 from dpsql.sql.dialect_nodes import Named, Node, PrivacyClause, is_name, placed
 from dpsql.sql.spellings import AGGREGATE_NODES
+from dpsql.sql.syntax_words import OwnWords
 
 _CALLED = frozenset({*AGGREGATE_NODES, exp.Anonymous, exp.Explode, exp.ReadCSV, exp.ReadParquet})
 """What can have named arguments: aggregates, DuckDB's table functions and functions that sqlglot does not know.
@@ -93,7 +94,7 @@ class PrivateParser(DuckDBParser):
     def _parse_join(self, *args: Any, **options: Any) -> Any:
         join = super()._parse_join(*args, **options)
         if join is not None and self._prev and self._prev.token_type is TokenType.ON:
-            self.raise_error("a condition is missing after ON", self._prev)
+            self.raise_error(OwnWords("a condition is missing after ON"), self._prev)
         return join
 
     def _parse_query_modifiers(self, this: Any) -> Any:
@@ -110,7 +111,7 @@ class PrivateParser(DuckDBParser):
     def _parse_privacy_clause(self) -> PrivacyClause:
         first = self._prev
         if not self._match_text_seq("DIFFERENTIAL_PRIVACY"):
-            self.raise_error("only DIFFERENTIAL_PRIVACY can stand after SELECT WITH")
+            self.raise_error(OwnWords("only DIFFERENTIAL_PRIVACY can stand after SELECT WITH"))
         last = self._prev
         options: list[exp.Expr] = []
         if self._next.token_type is TokenType.L_PAREN and self._match_text_seq("OPTIONS"):
@@ -119,7 +120,7 @@ class PrivateParser(DuckDBParser):
 
     def _parse_option(self) -> exp.Expr:
         if not (self._curr.token_type in _NAMES and self._next.token_type is TokenType.EQ):
-            self.raise_error("an option is written name = value")
+            self.raise_error(OwnWords("an option is written name = value"))
         name = self._parse_given_name()
         self._advance()
         return self.expression(exp.EQ(this=name, expression=self._parse_given_value()))
@@ -138,7 +139,7 @@ class PrivateParser(DuckDBParser):
         first = self._curr
         value = self._parse_assignment()
         if value is None:
-            self.raise_error("a value is missing here")
+            self.raise_error(OwnWords("a value is missing here"))
             return None
         return placed(value, first, self._prev)
 
@@ -153,7 +154,7 @@ class PrivateParser(DuckDBParser):
                 named.append(self._parse_named_argument())
                 return None
             if named:
-                self.raise_error("after a named argument only named ones can follow (name => value)")
+                self.raise_error(OwnWords("after a named argument only named ones can follow (name => value)"))
             return self._parse_lambda(alias=alias)
 
         args = self._parse_csv(argument)
@@ -167,7 +168,7 @@ class PrivateParser(DuckDBParser):
 
     def _parse_named_argument(self) -> exp.Expr:
         if self._curr.token_type not in _NAMES:
-            self.raise_error("a named argument is written name => value")
+            self.raise_error(OwnWords("a named argument is written name => value"))
         name = self._parse_given_name()
         self._advance()
         return self.expression(exp.Kwarg(this=name, expression=self._parse_given_value()))
@@ -191,7 +192,7 @@ class PrivateParser(DuckDBParser):
             else:
                 start = named[0].this.meta["start"]
                 place = next(token for token in self._tokens if token.start == start)
-                self.raise_error("this function has no named arguments", place)
+                self.raise_error(OwnWords("this function has no named arguments"), place)
         return super()._parse_window(this, alias)
 
     # The words that a call and a type are written with, for messages: several names make one node.
@@ -231,7 +232,7 @@ class PrivateParser(DuckDBParser):
     def _parse_limit(self, *args: Any, **options: Any) -> Any:
         limit = self._from_here(super()._parse_limit, *args, **options)
         if isinstance(limit, exp.Limit) and limit.args.get("offset") is not None:
-            self.raise_error("LIMIT takes one number, and OFFSET another: LIMIT 2 OFFSET 1", self._prev)
+            self.raise_error(OwnWords("LIMIT takes one number, and OFFSET another: LIMIT 2 OFFSET 1"), self._prev)
         return limit
 
     def _from_here(self, parse: Any, *args: Any, **options: Any) -> Any:
@@ -269,7 +270,7 @@ class PrivateParser(DuckDBParser):
         values = {node.meta.get("start") for node in nodes if not is_name(node)}
         for start, colon in self._parameters.items():
             if start not in values:
-                self.raise_error("a parameter stands for a value, not for a name or a word", colon)
+                self.raise_error(OwnWords("a parameter stands for a value, not for a name or a word"), colon)
 
     def _parse_colon_name(self) -> exp.Placeholder | None:
         colon = self._prev
@@ -293,4 +294,6 @@ class PrivateParser(DuckDBParser):
 
     def _refuse_prefix_alias(self) -> None:
         if self._curr.token_type in (TokenType.VAR, TokenType.IDENTIFIER):
-            self.raise_error("an alias stands after what it names (COUNT(*) AS n), not before it (n: COUNT(*))")
+            self.raise_error(
+                OwnWords("an alias stands after what it names (COUNT(*) AS n), not before it (n: COUNT(*))")
+            )

@@ -15,11 +15,11 @@ from dpsql.core.goal import Goal
 from dpsql.errors import InvalidPrivacyParameter, Span, SQLSyntaxError, UnsupportedSQL, did_you_mean
 from dpsql.schema.frozen import dataclass
 from dpsql.sql.dialect import Private
+from dpsql.sql.syntax_words import in_own_words
 
 MOST_CHARACTERS = 64 * 1024
 MOST_TOKENS = 20_000
 MOST_NESTING = 32
-_UNEXPECTED = "Invalid expression / Unexpected token"
 _LONGEST_WORD = 40
 
 _DIALECT = Private()
@@ -234,7 +234,7 @@ def _is_one_of(token: Token, words: Collection[str]) -> bool:
 
 def _syntax_error(sql: str, error: ParseError) -> SQLSyntaxError:
     details = error.errors[0] if error.errors else {}
-    description = _plain(str(details.get("description") or _first_line(error)))
+    description = details.get("description") or _first_line(error)
     line, column = details.get("line"), details.get("col")
     span = None
     if isinstance(line, int) and isinstance(column, int):
@@ -242,17 +242,9 @@ def _syntax_error(sql: str, error: ParseError) -> SQLSyntaxError:
         end = max(start, start + column - 1)  # col is where the word ends
         width = len(str(details.get("highlight") or " "))
         span = Span(sql, max(start, end - width + 1), end)
-    if description == _UNEXPECTED:
-        word = " ".join(sql[span.start : span.end + 1].split())[:_LONGEST_WORD] if span is not None else ""
-        description = f'"{word}" is not understood here' if word else "the text is not understood here"
-    return SQLSyntaxError(f"{description}.", span=span)
-
-
-def _plain(description: str) -> str:
-    """The parser's words without the names of its classes."""
-    if "<class" in description:
-        return "something is missing here"
-    return description.split(" but got <", maxsplit=1)[0].rstrip(".")
+    word = "" if span is None else " ".join(sql[span.start : span.end + 1].split())[:_LONGEST_WORD]
+    said, hint = in_own_words(description, word)
+    return SQLSyntaxError(f"{said}.", span=span, hint=hint)
 
 
 def _first_line(error: Exception) -> str:

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import dpsql
+from dpsql.errors import InvalidSchema
 from dpsql.session.row_units import units_that_may_be_missing
 from tests.seeding import seed
 
@@ -113,3 +114,51 @@ def test_names_that_say_somebody(name: str, told: bool):
     assert tables(unique=[name]) == ()
     assert tables(unit=name, max_rows=2) == ()
     assert tables(public=True) == ()
+
+
+FEW, ABOVE_ONE_ROW = "fewer than 30 people", "above 1 divided by"
+
+
+def test_few_people_are_warned_of_and_many_and_none_are_not(frame: pd.DataFrame):
+    few = frame.assign(k=np.where(np.arange(4000) < 12, "a", "b"))
+    assert f"some groups are likely of {FEW}" in warned(few, "SELECT k, COUNT(*) AS n FROM t GROUP BY k")
+    assert f"the answer is likely of {FEW}" in warned(few, "SELECT COUNT(*) AS n FROM t WHERE k = 'a'")
+    assert FEW not in warned(frame, "SELECT k, COUNT(*) AS n FROM t GROUP BY k")
+    assert FEW not in warned(frame, "SELECT COUNT(*) AS n FROM t WHERE middle > 89")  # of nobody, for all that is known
+    hidden = dpsql.query(few, "SELECT k, COUNT(*) AS n FROM t GROUP BY k HAVING n > 100", epsilon=1, keys=KEYS)
+    assert FEW not in " ".join(hidden.warnings)  # nothing is said of a group that is not shown
+
+
+def test_a_delta_above_one_divided_by_the_declared_people_is_warned_of(frame: pd.DataFrame):
+    def of(people: int | None, delta: float) -> str:
+        table = dpsql.Table(frame, people=people)
+        session = dpsql.Session({"t": table}, budget=dpsql.Budget(3, 0.5), accountant="basic")
+        sql = "SELECT COUNT(*) AS n FROM t"
+        return " ".join(session.query(sql, epsilon=1, delta=delta, mechanism="gaussian").warnings)
+
+    assert f"delta 0.0005 is {ABOVE_ONE_ROW} the 4,000 people of the table" in of(4000, 0.0005)
+    assert "delta" not in of(4000, 0.0002)
+    assert "delta" not in of(None, 0.0005)
+    assert "delta above 1/1000" in of(None, 0.005)
+    assert "delta above 1/1000" in of(100, 0.005)
+    assert ABOVE_ONE_ROW in of(100, 0.05)
+
+
+def test_people_are_a_whole_number_of_a_table_of_people(frame: pd.DataFrame):
+    for word in (0, -1, 1.5, True, "many", 10**20):
+        with pytest.raises(InvalidSchema, match="people must be a whole number"):
+            dpsql.Table(frame, people=word)
+    with pytest.raises(InvalidSchema, match="declared public, so it is of no people"):
+        dpsql.Table(frame, people=3, public=True)
+    schema = dpsql.Schema.from_dict({"tables": {"t": {"people": 4000}}})
+    assert schema.tables["t"].declaration.table.people == 4000
+
+
+def test_people_change_no_key_of_a_question(frame: pd.DataFrame, tmp_path):
+    ledger, sql = tmp_path / "spent.ledger", "SELECT COUNT(*) AS n FROM t"
+    answers = []
+    for people in (None, 4000, 5):
+        table = dpsql.Table(frame, version="1", people=people)
+        with dpsql.Session({"t": table}, budget=dpsql.Budget(3), ledger=ledger) as session:
+            answers.append(session.query(sql, epsilon=1))
+    assert [each.replayed for each in answers] == [False, True, True]

@@ -115,3 +115,49 @@ def test_what_cannot_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_picture_is_written(tmp_path: Path) -> None:
     ask("SELECT k, COUNT(*) AS n FROM t GROUP BY k").plot().savefig(tmp_path / "a.png")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+HOSTILE = (
+    *(
+        "\x1b[31mred\x1b[0m",
+        "a\x00b",
+        "\u202eRTL",
+        "x" * 10_000,
+        "<script>alert(1)</script>",
+        r"$\frac$",
+        r"\$a$",
+        "$x^{$",
+    ),
+    *("tab\tnew\nline\r", "| pipe | `code`", "", "\x7f\x9b31m", "\u2028sep", "{0} %s", "\\"),
+)
+
+
+def test_keys_and_names_cannot_draw_run_or_break_any_form() -> None:
+    """Each as a key and as the name of a column, in every form that there is."""
+    from dpsql.answer.chart import chart
+    from dpsql.shell.modes import MODES, written
+
+    frame = pd.DataFrame({"k": ["a"] * 5, "x": [1] * 5})
+    asked = [("SELECT k, COUNT(*) AS n FROM t GROUP BY k", HOSTILE)]
+    asked += [(f'SELECT x AS "{name}", COUNT(*) AS "n{name}" FROM t GROUP BY x', ("a",)) for name in HOSTILE if name]
+    for sql, keys in asked:
+        answer = dpsql.query(frame, sql, epsilon=1, keys={"k": keys}, bounds={"x": (1, 3)})
+        for seen in (
+            repr(answer),
+            chart(answer),
+            *(written(answer, mode).decode() for mode in ("box", "line", "markdown")),
+        ):
+            assert all(sign.isprintable() or sign == "\n" for sign in seen), sql
+        assert "<script" not in answer._repr_html_(), sql
+        assert all(written(answer, mode) for mode in MODES), sql
+        figure = answer.plot()
+        figure.canvas.draw()  # a formula that is none fails here
+        texts = [
+            text.get_text() for axis in figure.axes for text in (axis.title, axis.xaxis.label, *axis.get_yticklabels())
+        ]
+        assert all(sign.isprintable() for text in [*texts, axis_title(figure)] for sign in text), sql
+        assert max(map(len, texts)) < 40, sql
+
+
+def axis_title(figure: Any) -> str:
+    return str(figure.axes[0].get_title(loc="left"))

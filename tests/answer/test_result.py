@@ -212,3 +212,21 @@ def test_what_stands_below_null_is_not_shown():
     for made in ("MAKE_DATE(n, n, n)", "DATE '2020-01-01' + 3000000", "TIMESTAMP '9999-12-31' + INTERVAL 3 DAY"):
         answer = dpsql.query(frame, f"SELECT {made} AS d FROM ({counts})", epsilon=1, keys={"k": ["a", "b"]})
         assert [row[0] for row in answer] == [None, None]
+
+
+def test_wide_intervals_are_marked_beside_their_rows() -> None:
+    frame = pd.DataFrame({"k": ["few"] * 40 + ["many"] * 4000, "x": [50] * 4040})
+    keys = {"k": ["few", "many", "none"]}
+    sql = "SELECT k, COUNT(*) AS n, AVG(x) AS a FROM t GROUP BY k"
+    result = dpsql.query(frame, sql, epsilon=1, bounds={"x": (0, 100)}, keys=keys)
+    lines = str(result).split("\n")
+    marked = {line.split("|")[1].strip(): line.endswith("|  wide") for line in lines if line.startswith("| ")}
+    assert marked == {"k": False, "few": True, "many": False, "none": True}
+    assert "wide: an interval reaches further than a tenth of its value" in lines
+    html = result._repr_html_()
+    assert html.count(">wide</td>") == 2
+    assert "wide: an interval" in html
+    narrow = dpsql.query(frame, "SELECT COUNT(*) AS n FROM t", epsilon=1)
+    assert "wide" not in str(narrow) + narrow._repr_html_()
+    for travelling in (result.to_csv(), result.to_json(), result.to_markdown()):
+        assert "wide" not in travelling

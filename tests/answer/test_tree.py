@@ -116,7 +116,7 @@ def test_copies_of_errors_hold_what_callers_read(again: Any) -> None:
 def test_refusals_ask_for_the_delta_that_is_left() -> None:
     error = refused("SELECT city, COUNT(*) FROM t GROUP BY city", session(dpsql.Budget(3, 1e-8)), epsilon=1)
     assert isinstance(error, UnknownGroups)
-    assert "or allow delta=5e-09: groups of few people are then hidden." in str(error)
+    assert "or allow delta=5e-09: groups of fewer than about 20 rows are then hidden." in str(error)
     assert "1e-6" not in str(error)
 
 

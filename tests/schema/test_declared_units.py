@@ -100,7 +100,7 @@ def test_every_word_makes_declare_give_a_table():
     said: dict[str, Any] = {
         "unit": "pid", "max_rows": 1, "max_groups": 1, "max_rows_per_group": 1,
         "public": True, "unique": ["code"], "max_matches": {"code": 1},
-        "partition": "code", "version": 1,
+        "partition": "code", "version": 1, "people": 3,
     }  # fmt: skip
     assert set(said) == set(TABLE_WORDS)
     people, lists = ("unit", "max_rows", "max_groups", "max_rows_per_group"), ("public", "unique", "max_matches")
@@ -423,7 +423,7 @@ def test_unknown_words_of_a_file_are_refused():
         assert refused.value.message == f'[tables.t] has an unknown setting "{word}". Did you mean "{near}"?'
         assert refused.value.hint == (
             "Known: path, table, neighbours, columns, delimiter, quote, header, multiline, unit, max_rows, max_groups, "
-            "max_rows_per_group, public, unique, max_matches, partition, version."
+            "max_rows_per_group, public, unique, max_matches, partition, version, people."
         )
 
 

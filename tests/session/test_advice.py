@@ -32,6 +32,12 @@ def test_in_a_notebook_tables_are_declared_in_python():
 @pytest.mark.parametrize(
     ("hint", "command_line", "prompt", "notebook"),
     [
+        (
+            "with epsilon=0.4 (n ±7), reuse an earlier answer, or",
+            "with --epsilon 0.4 (n ±7), reuse an earlier answer (dpsql ledger show), or",
+            "with .epsilon 0.4 (n ±7), reuse an earlier answer (.ledger), or",
+            "with --epsilon 0.4 (n ±7), reuse an earlier answer (%dpsql ledger), or",
+        ),
         ("Add epsilon=1, say.", "Add --epsilon 1, say.", "Add .epsilon 1, say.", "Add --epsilon 1, say."),
         ("allow delta=1e-6: few", "allow --delta 1e-6: few", "allow .delta 1e-6: few", "allow --delta 1e-6: few"),
         (
@@ -63,7 +69,8 @@ def test_in_a_notebook_tables_are_declared_in_python():
     ],
 )
 def test_the_same_advice_in_three_places(hint: str, command_line: str, prompt: str, notebook: str):
-    assert [reworded(hint, place) for place in Place] == [command_line, prompt, notebook]
+    places = (Place.COMMAND_LINE, Place.PROMPT, Place.NOTEBOOK)
+    assert [reworded(hint, place) for place in places] == [command_line, prompt, notebook]
 
 
 def test_the_message_and_its_place_stay():

@@ -276,7 +276,7 @@ def test_the_prompts_commands_are_answered_elsewhere_with_what_does_the_same():
     refusal = not_here(".mode json")
     assert refusal is not None
     assert str(refusal) == '".mode" is a command of the prompt, and no SQL.\n  Here: --mode MODE.'
-    assert "Here: SHOW TABLES." in str(not_here("\\d"))
+    assert str(not_here("\\d")) == '"\\d" is a command of the prompt, and no SQL.\n  Here: SHOW TABLES.'
     assert "Start dpsql without -c and -f." in str(not_here(".plot"))
     assert not_here(COUNT) is None
     assert len({each.name for each in COMMANDS}) == len(COMMANDS)

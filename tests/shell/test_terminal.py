@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,11 +40,13 @@ _WHERE_IS_THE_CURSOR = "\x1b[6n"
 class Terminal:
     """A shell that somebody sits at."""
 
-    def __init__(self, folder: Path, *options: str, **environment: str) -> None:
+    def __init__(
+        self, folder: Path, *options: str, program: tuple[str, ...] = ("-m", "dpsql"), **environment: str
+    ) -> None:
         usual = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "PAGER", "DPSQL_PAGER")}
         self.child = pexpect.spawn(
             sys.executable,
-            ["-m", "dpsql", "people.csv", "--budget", "30", "--epsilon", "1", "--schema", "people.toml", *options],
+            [*program, "people.csv", "--budget", "30", "--epsilon", "1", "--schema", "people.toml", *options],
             cwd=str(folder),
             env={
                 **usual,
@@ -109,8 +112,8 @@ def folder(tmp_path: Path) -> Path:
 def terminal(folder: Path) -> Iterator[Terminals]:
     opened: list[Terminal] = []
 
-    def start(*options: str, **environment: str) -> Terminal:
-        opened.append(Terminal(folder, *options, **environment))
+    def start(*options: str, **how: Any) -> Terminal:
+        opened.append(Terminal(folder, *options, **how))
         return opened[-1]
 
     yield start
@@ -181,3 +184,49 @@ def test_no_color_means_none(terminal: Terminals):
     assert colours == []
     one.child.send("\x04")
     assert one.end() == 0
+
+
+_SLOW = """
+import sys, time
+from dpsql.session.session import Session
+from dpsql.shell import cli
+load, ask = cli.open_session, Session.query
+def slow_load(opening):
+    time.sleep(1.6)
+    return load(opening)
+def slow_answer(*words, **more):
+    time.sleep(1.6)
+    return ask(*words, **more)
+cli.open_session, Session.query = slow_load, slow_answer
+sys.exit(cli.main())
+"""
+
+
+def test_seconds_are_counted_while_tables_are_loaded_and_never_while_an_answer_is_made(terminal: Terminals):
+    one = terminal(program=("-c", _SLOW))
+    one.until("epsilon 30 left of 30")
+    loading = one.shown.partition("dpsql>")[0]
+    assert re.search(r"loading the tables \.\.\. 1 s", loading)
+    assert "\r\x1b[K" in one.raw  # and wiped off
+    answer = one.type("SELECT COUNT(*) AS n FROM people;\r", "epsilon 29 left of 30")
+    assert not re.search(r"\.\.\. \d+ s|loading", answer)
+    assert not re.search(r"\d\.\d+ s\b", answer)  # nor is it told afterwards how long it took
+
+
+def test_a_long_answer_goes_through_the_pager_and_a_short_one_does_not(terminal: Terminals, folder: Path):
+    pager = folder / "pager"
+    pager.write_text(f"#!{sys.executable}\nimport sys\nprint('PAGED', sys.stdin.read().count('|'), 'END')\n")
+    pager.chmod(0o755)
+    one = terminal(PAGER=str(pager))
+    one.until("epsilon 30 left of 30")
+    shown = one.type("SELECT city, COUNT(*) AS n FROM people GROUP BY city;\r", "epsilon 29 left of 30")
+    assert "PAGED" not in shown
+    shown = one.type("SELECT age, COUNT(*) AS n FROM people GROUP BY age;\r", "epsilon 28 left of 30")
+    assert f"PAGED {4 * (60 + 1)} END" in shown  # 60 rows and the head, each with four signs
+    one.type(".maxrows 3\r", "the first 3 rows are shown")
+    shown = one.type(".last\r", "99 more rows")
+    assert "PAGED" not in shown
+    one.type(".maxrows 0\r", "all rows are shown")
+    one.type(".pager off\r", "pager off")
+    shown = one.type(".last\r", "100 |")
+    assert "PAGED" not in shown

@@ -125,7 +125,7 @@ def _refusal(
         f"this query costs {word} {price} but {rest} is left{tight.whose} (spent {spent} of {limit} in {asked}). "
         "Nothing was run, nothing was charged.",
         hint=advice.said(advice.asked.also),
-        about={"hint elsewhere": advice.said("")},
+        about=advice.about,
     )
 
 
@@ -141,10 +141,28 @@ class _Advice:
 
     def said(self, also: str) -> str:
         """In words; `also`: what is to be repeated, which only Python can say."""
-        what = f"Run it with {self.word}={show(self.left)}{also}, reuse" if self.left else "Reuse"
-        if self.left and self.asked.within and self.word == "epsilon":
-            what = "Ask for a larger error, reuse"
-        return f"{self.before}{what} an earlier answer, or ask the data owner.{self.after}"
+        return self._less(also) + self._instead
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What is said where Python's own words are of no use; and, where a smaller epsilon would do, which, with the
+        words before and after it, so that more can be said of it."""
+        about = {"hint elsewhere": self.said("")}
+        if self.left and self.word == "epsilon" and not self.asked.within:
+            before = {"before left": self._less(self.asked.also), "before left elsewhere": self._less("")}
+            about |= {"left": show(self.left), "after left": self._instead, **before}
+        return about
+
+    def _less(self, also: str) -> str:
+        if not self.left:
+            return self.before
+        within = self.asked.within and self.word == "epsilon"
+        less = "Ask for a larger error" if within else f"Run it with {self.word}={show(self.left)}{also}"
+        return f"{self.before}{less}"
+
+    @property
+    def _instead(self) -> str:
+        return f"{', reuse' if self.left else 'Reuse'} an earlier answer, or ask the data owner.{self.after}"
 
 
 def _left(refused: _Refused) -> Fraction:

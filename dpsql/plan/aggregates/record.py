@@ -126,7 +126,7 @@ class AggregateFunction:
     accepts_exact: Callable[[Type], bool] | None = _summable
     """and where it is computed exactly."""
     refusal: str = '{kind}({expr}): "{name}" is {type}.'
-    hint: str = "Did you mean COUNT({expr}) or GROUP BY {expr}?"
+    hint: str = "Did you mean COUNT({expr}), COUNT(DISTINCT {expr}) or GROUP BY {expr}?"
     """What is said of other arguments. `name`: the column, if the argument is one."""
     moments: str = ""
     """A letter for each sum that it follows from: n of rows, s of values, q of their squares; of a pair (y, x), over

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from dpsql.owner.data_checks import check_data
 from dpsql.owner.mistakes import check
+from dpsql.session.advice import in_toml
 from dpsql.shell.parser import Parser, options_of
 from dpsql.shell.streams import say
 
@@ -30,7 +32,7 @@ def run(argv: Sequence[str]) -> int:
     arguments = options_of(parser, argv)
     mistakes = check(arguments.schema)
     for mistake in mistakes:
-        say(str(mistake))
+        say(str(replace(mistake, hint=in_toml(mistake.hint))))
     if mistakes:
         count = len(mistakes)
         say(f"{arguments.schema.name}: {count} {'mistake' if count == 1 else 'mistakes'}")

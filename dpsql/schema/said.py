@@ -1,0 +1,30 @@
+"""What type checkers are told of the words that an owner writes, and of parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from typing import Any, Protocol
+
+import numpy as np
+
+from dpsql.schema.words import Word
+
+
+class Framed(Protocol):
+    """An earlier answer: anything with a frame."""
+
+    @property
+    def df(self) -> Any:
+        """The frame."""
+
+
+Scalars = Mapping[str, Word | Decimal | np.generic]
+"""Values for `:name` in a text."""
+BoundWords = Mapping[str, Sequence[str | float | date | np.generic] | str] | str
+"""column -> (lower, upper), "auto" or ("auto", lower, upper); or "auto" for all columns of numbers."""
+KeyWords = Mapping[str, Iterable[Word | np.generic] | Framed]
+"""column -> its values, or an earlier answer with a column of that name."""
+UniqueWords = Sequence[str | Sequence[str]]
+"""Columns, and lists of columns."""

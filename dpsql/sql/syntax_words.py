@@ -1,0 +1,85 @@
+"""What the parser stumbled over, in words of ours, with what to write.
+
+A parser says what it would have taken next, in its own words, and these change with its releases. Known ones have a
+sentence and an example here; every other one is told by the word that stands there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+
+class OwnWords(str):
+    """What this package's own rules of the parser say: it stands as it is."""
+
+
+Said = tuple[str, str]
+"""A sentence without its stop, and a hint or ""."""
+
+_CASE = "Write CASE WHEN age < 18 THEN 'young' ELSE 'old' END."
+_CAST = "Write CAST(age AS INTEGER)."
+_TABLE = ("a table's name is missing", "Write FROM people, or JOIN people ON ...")
+_CLOSED = ("a closing parenthesis is missing", "Each ( has a ) of its own.")
+_OPENED = ("an opening parenthesis is missing", "A list, a sub-query and an argument stand in parentheses.")
+
+_TWICE = {"WHERE": "Join their conditions by AND.", "HAVING": "Join their conditions by AND."}
+_WITH = "Write WITH some AS (SELECT ...) SELECT COUNT(*) FROM some."
+
+_KNOWN: tuple[tuple[str, Callable[[re.Match[str]], Said]], ...] = (
+    (r"Expected table name", lambda _: _TABLE),
+    (r"Expecting \)", lambda _: _CLOSED),
+    (r"Expecting \(", lambda _: _OPENED),
+    (r"Expect(?:ed|ing) [\]}]", lambda _: ("a bracket is never closed", "")),
+    (r"Expected END after CASE", lambda _: ("a CASE has no END", _CASE)),
+    (r"Expected (?:TYPE|AS) after CAST", lambda _: ("a CAST says no type", _CAST)),
+    (r"Expected type(?: after '::')?", lambda _: ("the name of a type is missing", _CAST)),
+    (r"Expected FROM or comma after EXTRACT", lambda _: ("EXTRACT wants FROM", "Write EXTRACT(YEAR FROM day).")),
+    (r"Expected at least one argument", lambda _: ("an argument is missing", "")),
+    (
+        r"The number of provided arguments \((\d+)\) is greater than the maximum number .* \((\d+)\)",
+        lambda found: (f"too many arguments: {found[1]}, where there can be {found[2]}", "Leave out what is too much."),
+    ),
+    (
+        r"Found multiple '(.+)' clauses",
+        lambda found: (f"there are two {found[1]} clauses", _TWICE.get(found[1], "Leave one out.")),
+    ),
+    (
+        r"Cannot specify both ALL and DISTINCT after SELECT",
+        lambda _: ("ALL and DISTINCT contradict each other", "Leave one out."),
+    ),
+    (r"Expected CTE to have alias", lambda _: ("a WITH has no name", _WITH)),
+    (r"Failed to parse any statement following CTE", lambda _: ("after WITH no SELECT follows", _WITH)),
+)
+_CONDITION = "Write a condition, such as age >= 40."
+_VALUE = "Write a column, a number or text in 'quotes' on both sides."
+_SELECT = "Write another SELECT behind it."
+_WANTS = {
+    **dict.fromkeys(("Where", "Having", "Qualify", "And", "Or", "Not", "If", "Filter"), _CONDITION),
+    **dict.fromkeys(
+        ("EQ", "NEQ", "GT", "GTE", "LT", "LTE", "Add", "Sub", "Mul", "Div", "IntDiv", "Mod", "DPipe"), _VALUE
+    ),
+    **dict.fromkeys(("Union", "Intersect", "Except"), _SELECT),
+    **dict.fromkeys(("Like", "ILike"), "Write a pattern, such as name LIKE 'A%'."),
+    **dict.fromkeys(("Limit", "Offset", "Fetch"), "Write a whole number, such as LIMIT 10."),
+    "Between": "Write both ends, such as age BETWEEN 20 AND 30.",
+    "Case": _CASE,
+    "Cast": _CAST,
+    "Order": "Write what to order by, such as ORDER BY n DESC.",
+    "Window": "Write a name and a window, such as WINDOW w AS (ORDER BY day).",
+}
+"""What to write for a part that is missing, by the name of what it is missing for."""
+_MISSING = re.compile(r"Required keyword: '\w+' missing for <class '(?:\w+\.)*(\w+)'>")
+
+
+def in_own_words(description: str, word: str) -> Said:
+    """What a syntax error says, and what to write. description: the parser's words; word: the text at the place."""
+    if isinstance(description, OwnWords):
+        return str(description), ""
+    plain = description.split(" but got ", maxsplit=1)[0].rstrip(".")
+    for pattern, say in _KNOWN:
+        if found := re.fullmatch(pattern, plain):
+            return say(found)
+    if found := _MISSING.match(description):
+        return "something is missing here", _WANTS.get(found[1], "")
+    return (f'"{word}" is not understood here' if word else "the text is not understood here"), ""
