@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.filters import Remaining, Spent
@@ -21,8 +21,10 @@ from dpsql.errors import InvalidArgument, InvalidParameter, Unavailable, Unsuppo
 from dpsql.remote.answers import RemoteExplanation, RemoteResult
 from dpsql.remote.facts import Declared, cost_of, quote_of, remaining_of
 from dpsql.remote.wire import Wire
-from dpsql.schema.said import Scalars
 from dpsql.session.quote import Quote
+
+if TYPE_CHECKING:
+    from dpsql.schema.said import Scalars
 
 Number = float | Fraction | Decimal | None
 

@@ -15,7 +15,6 @@ from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.errors import NotComputed
 from dpsql.release.release import Release, Released
-from dpsql.schema.said import Scalars
 from dpsql.session.contents import Contents, check_unchanged, parts_reached
 from dpsql.session.prepare import Prepared
 from dpsql.session.public_tables import stores_of
@@ -24,6 +23,7 @@ from dpsql.session.replay import Question, Replay
 from dpsql.sql.catalog import Catalog
 
 if TYPE_CHECKING:
+    from dpsql.schema.said import Scalars
     from dpsql.session.earlier import Seen
     from dpsql.session.program import PreparedProgram
 

@@ -20,7 +20,6 @@ from dpsql.executors.resources import Resources
 from dpsql.release.release import Released
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
-from dpsql.schema.said import BoundWords, KeyWords, Scalars
 from dpsql.session.described import described
 from dpsql.session.prepare import Prepared, Terms, prepare
 from dpsql.session.public_tables import public_data, stores_of
@@ -30,6 +29,7 @@ from dpsql.session.table import Table
 from dpsql.sql.catalog import Catalog
 
 if TYPE_CHECKING:
+    from dpsql.schema.said import BoundWords, KeyWords, Scalars
     from dpsql.session.program import PreparedProgram
 
 

@@ -27,7 +27,6 @@ from dpsql.executors.base import Engine, Store, engine_for
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.executors.resources import Resources
 from dpsql.release.release import Release, Released
-from dpsql.schema.said import Scalars
 from dpsql.session.contents import Contents, catalog_of, check_unchanged, versioned
 from dpsql.session.opening import Place, Wanted, check, opened
 from dpsql.session.owner_file import Schema
@@ -44,6 +43,7 @@ from dpsql.session.tables import adding_up, all_tables, named
 from dpsql.sql.catalog import Catalog
 
 if TYPE_CHECKING:
+    from dpsql.schema.said import Scalars
     from dpsql.session.earlier import Seen
     from dpsql.session.program import PreparedProgram
 

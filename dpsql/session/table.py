@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -14,9 +14,11 @@ from dpsql.executors.base import Engine, engine_of, public_frame
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.schema.declaration import Declaration, resolve
 from dpsql.schema.frozen import dataclass
-from dpsql.schema.said import BoundWords, KeyWords, UniqueWords
 from dpsql.schema.words import plain
 from dpsql.sources.arrow import framed
+
+if TYPE_CHECKING:
+    from dpsql.schema.said import BoundWords, KeyWords, UniqueWords
 
 REMEMBERED = "dpsql"
 """The key of a frame's `.attrs` under which `declare` writes."""

@@ -48,3 +48,7 @@ _NAMED_BY_THIS = (exp.Table, exp.TableAlias, exp.Column, exp.Aliases, exp.Extrac
 def placed(node: Node, first: Token, last: Token) -> Node:
     """The node, with its place from the one token to the other."""
     return node.update_positions(line=last.line, col=last.col, start=first.start, end=last.end)
+
+
+class OwnWords(str):
+    """What this package's own rules of the parser say: it stands as it is."""

@@ -8,9 +8,8 @@ from sqlglot import exp
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokens import Token, TokenType
 
-from dpsql.sql.dialect_nodes import Named, Node, PrivacyClause, is_name, placed
+from dpsql.sql.dialect_nodes import Named, Node, OwnWords, PrivacyClause, is_name, placed
 from dpsql.sql.spellings import AGGREGATE_NODES
-from dpsql.sql.syntax_words import OwnWords
 
 _CALLED = frozenset({*AGGREGATE_NODES, exp.Anonymous, exp.Explode, exp.ReadCSV, exp.ReadParquet})
 """What can have named arguments: aggregates, DuckDB's table functions and functions that sqlglot does not know.

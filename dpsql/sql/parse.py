@@ -15,7 +15,6 @@ from dpsql.core.goal import Goal
 from dpsql.errors import InvalidPrivacyParameter, Span, SQLSyntaxError, UnsupportedSQL, did_you_mean
 from dpsql.schema.frozen import dataclass
 from dpsql.sql.dialect import Private
-from dpsql.sql.syntax_words import in_own_words
 
 MOST_CHARACTERS = 64 * 1024
 MOST_TOKENS = 20_000
@@ -233,6 +232,8 @@ def _is_one_of(token: Token, words: Collection[str]) -> bool:
 
 
 def _syntax_error(sql: str, error: ParseError) -> SQLSyntaxError:
+    from dpsql.sql.syntax_words import in_own_words  # most texts are queries
+
     details = error.errors[0] if error.errors else {}
     description = details.get("description") or _first_line(error)
     line, column = details.get("line"), details.get("col")

@@ -9,10 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-
-class OwnWords(str):
-    """What this package's own rules of the parser say: it stands as it is."""
-
+from dpsql.sql.dialect_nodes import OwnWords
 
 Said = tuple[str, str]
 """A sentence without its stop, and a hint or ""."""
