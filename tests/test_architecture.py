@@ -31,8 +31,8 @@ FLOORS = (  # folders of dpsql/ and files of its root, lowest floor first; rooms
 BUDGETS = {  # raised with a reason, never by accident
     "folders in the root": 15,
     "files in the root": 7,
-    "lines of code in core": 5824,
-    "lines of docstrings and comments in core": 1690,
+    "lines of code in core": 5960,
+    "lines of docstrings and comments in core": 1730,
 }
 GUESTS = {  # a name from outside, and the rooms or modules that may use it
     "pandas": (

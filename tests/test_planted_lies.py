@@ -45,6 +45,7 @@ from dpsql.executors.pandas import (
     kept_rows,
     pairing,
     relations,
+    unit_groups,
     unit_sums,
 )
 from dpsql.executors.pandas import executor as pandas
@@ -853,8 +854,8 @@ def compare_keys_in_two_ways(patch: Patch) -> None:
 
 def group_several_units_as_one(patch: Patch) -> None:
     """Inside a sub-query groups are made by its keys alone."""
-    honest = database.renumber
-    patch.setattr(database, "renumber", lambda parts, sizes: honest(parts[1:], sizes[1:]))
+    honest = unit_groups.renumber
+    patch.setattr(unit_groups, "renumber", lambda parts, sizes: honest(parts[1:], sizes[1:]))
 
 
 def lead_to_the_first_row(patch: Patch) -> None:

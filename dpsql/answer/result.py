@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -164,9 +165,18 @@ class Result(Travelling):
         """The columns whose intervals are of noise that was drawn anew, at a level: none of one release."""
         return frozenset()
 
+    @cached_property
+    def _found(self) -> dict[object, dict[str, Bounds]]:
+        return {}
+
     def _bounds(self, level: float, *, simultaneous: bool = False, first: int | None = None) -> dict[str, Bounds]:
-        """The intervals by output, of all rows or of the first."""
-        level = checked_level(level)
+        """The intervals by output, of all rows or of the first; sought once."""
+        wanted = (checked_level(level), simultaneous, first)
+        if wanted not in self._found:
+            self._found[wanted] = self._sought(level, simultaneous=simultaneous, first=first)
+        return self._found[wanted]
+
+    def _sought(self, level: float, *, simultaneous: bool, first: int | None) -> dict[str, Bounds]:
         if all(expr is None for expr in self._answer.exprs):  # rows of a later stage, which are no released groups
             return {}
         given, released, groups = self._answer.given, self._released, self._answer.groups[:first]

@@ -147,6 +147,7 @@ def ledger_of(schema: Schema) -> Ledger:
             hint="Take [budget.analysts] out, begin a new ledger, and give shares by dpsql access add.",
         )
     ledger = opened(Wanted(), schema, Place.of(None, schema))
+    ledger.overlap = schema.server.overlap
     try:
         _close_to_others(file.with_name(file.name.removesuffix(".access")))
     except BaseException:

@@ -20,7 +20,7 @@ from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidArgument, InvalidParameter, Unavailable, UnsupportedSQL, as_written
 from dpsql.remote.answers import RemoteExplanation, RemoteResult
 from dpsql.remote.facts import Declared, cost_of, quote_of, remaining_of
-from dpsql.remote.wire import Wire
+from dpsql.remote.wire import Wire, checked_anchor
 from dpsql.session.quote import Quote
 
 if TYPE_CHECKING:
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 Number = float | Fraction | Decimal | None
 
 
-def connect(url: str, *, token_file: str | os.PathLike[str] | None = None) -> RemoteSession:
+def connect(url: str, *, token_file: str | os.PathLike[str] | None = None, anchor: str | None = None) -> RemoteSession:
     """A session on the server at this address: https, or http on this machine alone.
 
     The token comes from `token_file`, which others must not be able to read, else from the environment's DPSQL_TOKEN,
-    else from a prompt. Raises InvalidArgument, AccessDenied for a token that does not hold, and Unavailable.
+    else from a prompt. anchor: an earlier `RemoteSession.ledger_anchor`: the server's ledger has to hold what it held
+    then. Raises InvalidArgument, AccessDenied for a token that does not hold, Unavailable, and LedgerError.
     """
-    session = RemoteSession(Wire(url, token_file))
+    session = RemoteSession(Wire(url, token_file, checked_anchor(anchor)))
     try:
         with session._wire.reading():
             session.budget  # noqa: B018 - whether the token holds
@@ -211,6 +212,12 @@ class RemoteSession:
         return remaining_of(self._wire.get("/v1/budget")["remaining"])
 
     @property
+    def ledger_anchor(self) -> str:
+        """What the last answer that was paid for says of the server's ledger; "" before there was one. It is sent along
+        with what is asked here; kept, it shows a later connection too whether the ledger went back."""
+        return self._wire.anchor
+
+    @property
     def tables(self) -> tuple[str, ...]:
         """The names of the tables."""
         return tuple(str(each["name"]) for each in self._wire.get("/v1/tables")["tables"])
@@ -229,8 +236,13 @@ class RemoteSession:
 
     def ledger(self) -> tuple[Entry, ...]:
         """What the analyst has paid for: when, the query's text, its cost."""
-        said, name = self._wire.get("/v1/answers")["answers"], self.analyst
-        return tuple(Entry(each["time"], name, each["sql"], cost_of(each["cost"])) for each in said)
+        answers: list[Any] = []
+        name, more = self.analyst, True
+        while more:
+            part = self._wire.get(f"/v1/answers?after={len(answers)}")
+            answers += part["answers"]
+            more = part["next"] is not None
+        return tuple(Entry(each["time"], name, each["sql"], cost_of(each["cost"])) for each in answers)
 
     def close(self) -> None:
         """Let go of the connection."""

@@ -7,19 +7,33 @@ import getpass
 import ipaddress
 import json
 import os
+import re
 import stat
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from dpsql import errors
-from dpsql.errors import AccessDenied, DPSQLError, InternalError, InvalidArgument, Span, Unavailable
+from dpsql.errors import (
+    AccessDenied,
+    DPSQLError,
+    InternalError,
+    InvalidArgument,
+    LedgerError,
+    Span,
+    Unavailable,
+    as_written,
+)
 from dpsql.remote.answers import answers_of
 
 TOKEN = "DPSQL_TOKEN"
+ANCHOR, UNKNOWN, MISSED = "Ledger-Anchor", "unknown", "missed"
+"""The header that an anchor is sent along in; what a server answers in it that did not make it, and one whose ledger
+does not hold what was told."""
 _OWN_WORDS = (
     errors.QueryRefused,
     errors.BudgetExceeded,
@@ -95,7 +109,9 @@ def _can_be_asked() -> bool:
 class Wire:
     """A connection with a token. Follows no redirect, and speaks to nobody but the server."""
 
-    def __init__(self, url: object, token_file: str | os.PathLike[str] | None) -> None:
+    def __init__(self, url: object, token_file: str | os.PathLike[str] | None, anchor: str = "") -> None:
+        self.anchor = anchor
+        """Of the last answer that was paid for: sent along, so that a ledger which went back is noticed."""
         try:
             import httpx  # an extra
         except ImportError:
@@ -141,6 +157,7 @@ class Wire:
         # in ASCII: a text may hold halves of characters, which the server refuses as a library does
         content = None if body is None else json.dumps(body).encode("ascii")
         sent = {**headers, **({} if body is None else {"Content-Type": "application/json"})}
+        sent |= {ANCHOR: self.anchor} if self.anchor else {}
         for left in reversed(range(_TRIES)):
             try:
                 response = self._client.request(method, path, headers=sent, content=content)
@@ -151,6 +168,7 @@ class Wire:
                         hint="A query that was paid for is not paid again: ask the same again when it is up.",
                     ) from None
             else:
+                self._hold(response)
                 if response.status_code in (200, 202):
                     return response.status_code, self._parsed(response)
                 if response.status_code not in (429, 503) or not left:
@@ -158,6 +176,30 @@ class Wire:
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
         raise AssertionError  # the last try has returned or raised
+
+    def _hold(self, response: Any) -> None:
+        """Keep the newest anchor, and say so where the server does not know the one that was sent. Raises LedgerError
+        where its ledger does not hold what it told."""
+        verdict = response.headers.get(ANCHOR, "")
+        if verdict == MISSED:
+            raise LedgerError(
+                f"the ledger of {self.address} went back or was rewritten: it does not hold an answer that was given.",
+                hint="Nothing more is answered until its owner has looked. Tell the data owner.",
+            )
+        if verdict == UNKNOWN and self.anchor:
+            self.anchor = ""
+            warnings.warn(
+                f"the server {self.address} does not know the last answer that it gave here: its ledger was put back "
+                "from a copy, or is another.",
+                stacklevel=2,
+            )
+        try:
+            body = response.json() if b'"anchor"' in response.content else {}
+        except ValueError:
+            return
+        anchor = body.get("anchor") if isinstance(body, dict) else None
+        if isinstance(anchor, str) and _place_of(anchor) > _place_of(self.anchor):
+            self.anchor = anchor
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
@@ -202,6 +244,24 @@ class Wire:
         if response.status_code == 500:
             return InternalError(f"{detail}{name}", hint=hint)
         return InvalidArgument(detail, hint=hint)
+
+
+def checked_anchor(anchor: object) -> str:
+    """An anchor, "" for None. Raises InvalidArgument for what is none."""
+    if anchor is None or anchor == "":
+        return ""
+    if not isinstance(anchor, str) or _place_of(anchor) < 0:
+        raise InvalidArgument(
+            f"an anchor of a server is two hashes behind a number, got {as_written(anchor)[:80]}.",
+            hint="session.ledger_anchor gives one.",
+        )
+    return str.__str__(anchor)
+
+
+def _place_of(anchor: str) -> int:
+    """Which of an analyst's charges an anchor is of; -1 for what is none."""
+    parts = re.fullmatch("([1-9][0-9]{0,14}):[0-9a-f]{64}:[0-9a-f]{64}", anchor)
+    return int(parts[1]) if parts else -1
 
 
 def _span(sql: str, said: Any) -> Span | None:

@@ -187,15 +187,17 @@ def prepare(
     params: object = None,
     strategy: str = "auto",
     mechanism: str = "auto",
+    whose: str = "",
 ) -> Prepared | PreparedProgram:
-    """Everything about an answer but the data. The same question under the same facts is planned once.
+    """Everything about an answer but the data. The same question under the same facts is planned once; of two for whom
+    it is asked (`whose`) for each: how soon it is planned must not tell one what the other has asked.
 
     Its plan is tried over made-up rows before anything is charged for it (`trial`). Raises a QueryRefused,
     InvalidArgument or InvalidPrivacyParameter, or an InternalError; the same on an empty table as on a full one.
     """
     sql = str.__str__(sql) if isinstance(sql, str) else sql  # a subclass could compare as it likes
     given = () if params is None else params_of(params)
-    key = (sql, catalog.fingerprint, neighbours, terms, _typed(given), strategy, mechanism)
+    key = (whose, sql, catalog.fingerprint, neighbours, terms, _typed(given), strategy, mechanism)
     try:
         with _lock:
             known = _cache.get(key)

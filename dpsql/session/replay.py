@@ -35,6 +35,8 @@ class Question:
     lasting: bool
     unversioned: tuple[str, ...] = ()
     """The tables without a version, by name."""
+    others: tuple[str, ...] = ()
+    """The keys that it has where others ask it."""
 
 
 class Replay:
@@ -48,6 +50,8 @@ class Replay:
 
     hidden: frozenset[str] = frozenset()
     """Questions whose answers count as not given."""
+    others: tuple[str, ...] = ()
+    """Analysts whose answers count as given, behind one's own."""
     charge: int | None = None
     """The charge whose own answer is to be recalled, whatever was answered since."""
 
@@ -73,9 +77,14 @@ class Replay:
         on_the_way = [tables[name] for name in sorted(names)]
         read = [*(scan.table for scan in scans), *on_the_way]
         unversioned = tuple(dict.fromkeys(table.name for table in read if table.version in (None, CONTENT)))
-        key = canonical(release, self._ledger.analyst, self.session if unversioned else None, *on_the_way, *parts)
+        keys = [
+            canonical(release, analyst, self.session if unversioned else None, *on_the_way, *parts)
+            for analyst in (self._ledger.analyst, *self.others)
+        ]
+        key = keys[0]
         if self._shared:
-            return Question(key or f"once {fresh_key().hex()}", lasting=True)
+            others = tuple(each for each in keys[1:] if each is not None)
+            return Question(key or f"once {fresh_key().hex()}", lasting=True, others=others)
         return None if key is None else Question(key, not unversioned, unversioned)
 
     def recall(self, question: Question | None, release: Release) -> Released | None:
@@ -87,7 +96,10 @@ class Replay:
             return self._answers.get(question.key)
         if self.charge is not None:  # which has its own answer or none, whatever others were given
             return self._read(self._ledger.recall_paid(self.charge), release)
-        return self._read(self._ledger.recall(question.key), release)
+        own = self._read(self._ledger.recall(question.key), release)
+        shared = (each for each in question.others if each not in self.hidden and own is None)
+        payloads = (self._ledger.recall(each) for each in shared)
+        return own or next((self._read(each, release) for each in payloads if each is not None), None)
 
     def recall_own(self, releases: Sequence[Release], before: Sequence[int]) -> list[Released | None]:
         """The answers to the releases of one statement: those that lay in these lines of the ledger before it was asked

@@ -96,6 +96,18 @@ class ServedSession(Session):
         finally:
             self._replay.hidden = frozenset()
 
+    @contextmanager
+    def with_answers_of_others(self) -> Iterator[None]:
+        """What others have paid for counts as given: it was released, and may be shown to whoever may ask it, whose
+        question is the same but for the name. A price or an explanation is given without: it would tell, for
+        nothing, what others have asked."""
+        everybody = self._ledger.shares()
+        self._replay.others = tuple(name for name in everybody if name != self._ledger.analyst)
+        try:
+            yield
+        finally:
+            self._replay.others = ()
+
     def before(self, quote: Quote) -> tuple[int, ...]:
         """Of each release of a statement of several, the line of the answer that it has, 0 where it would be charged:
         who charges it and who runs it go by these, whatever is answered meanwhile."""
@@ -184,7 +196,7 @@ class ServedSession(Session):
 
     def _prepare(self, sql: str, asked: tuple[float | None, ...], **how: Any) -> Prepared | PreparedProgram:
         """As every session does, and nothing that spends less than may be: such a run could be watched for nothing."""
-        prepared = super()._prepare(sql, asked, **how)
+        prepared = super()._prepare(sql, asked, whose=str(self._ledger.analyst), **how)
         if not prepared.explain_only:
             for release in prepared.releases:
                 self._check_enough(release.cost)

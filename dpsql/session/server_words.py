@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Mapping
+from dataclasses import field
 from fractions import Fraction
 from typing import Any
 
@@ -13,15 +15,39 @@ from dpsql.schema.frozen import dataclass
 
 OFF = "off"
 _GRID = re.compile(r"([0-9]{1,6})(ms|s)")
+_HEADER = re.compile("[A-Za-z][A-Za-z0-9-]{0,63}")
+_TAKEN = ("authorization", "host", "origin", "cookie", "content-length", "content-type", "transfer-encoding", "accept")
 _HOST = re.compile(r"(\[[0-9a-f:]+\]|[a-z0-9.-]+)(:[0-9]{1,5})?")
 
 
 @dataclass(frozen=True)
+class Peers:
+    """Addresses of programs that are believed, as ranges."""
+
+    networks: tuple[str, ...] = ()
+
+    def holds(self, address: str) -> bool:
+        """Whether one of them connects from there. address: as the socket says."""
+        if not self.networks:
+            return False
+        try:
+            place = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        inside = getattr(place, "ipv4_mapped", None) or place
+        return any(inside in ipaddress.ip_network(each) for each in self.networks)
+
+
+@dataclass(frozen=True)
 class ServerWords:
-    """grid: seconds to the first point at which an answer may appear, the next at twice that and so on (None: off);
+    """What an owner says of a server.
+
+    grid: seconds to the first point at which an answer may appear, the next at twice that and so on (None: off);
     min_epsilon: the least that one query may spend; max_runs: how many a share may pay for; workers: how many processes
     run queries; deadline: seconds that one run may take; hosts: names by which the server may be asked; limits: of
-    requests at once. Raises InvalidSchema, InvalidPrivacyParameter."""
+    requests at once; share_answers: what one has paid is free for others; overlap: shares may come to more than the
+    budget, which then holds all of them together too; trust_proxy: programs in front of it, and user_header: the
+    header in which they name who asks. Raises InvalidSchema, InvalidPrivacyParameter."""
 
     grid: float | None = 0.25
     min_epsilon: Fraction = Fraction(1, 1000)
@@ -30,6 +56,16 @@ class ServerWords:
     deadline: float = 60.0
     hosts: tuple[str, ...] = ()
     limits: bool = True
+    share_answers: bool = False
+    overlap: bool = False
+    trust_proxy: Peers = field(default_factory=Peers)
+    user_header: str = ""
+
+    def __post_init__(self) -> None:
+        if self.user_header and not self.trust_proxy.networks:
+            raise InvalidSchema(
+                "[server] user_header is believed of listed programs alone.", hint='trust_proxy = ["127.0.0.1"]'
+            )
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> ServerWords:
@@ -41,6 +77,26 @@ class ServerWords:
                     hint=f"Known: {', '.join(_READERS)}.",
                 )
         return cls(**{word: _READERS[word](value) for word, value in said.items()})
+
+    @classmethod
+    def words(cls) -> tuple[str, ...]:
+        """All words of the section."""
+        return tuple(_READERS)
+
+    @classmethod
+    def read(cls, word: str, text: str) -> Any:
+        """The value of a word as a command line gives it: a list by commas, a number, true or false, else as it
+        stands. Raises InvalidSchema, InvalidPrivacyParameter."""
+        value: object = text
+        if word in ("hosts", "trust_proxy"):
+            value = [each.strip() for each in text.split(",")]
+        elif word in ("share_answers", "overlap"):
+            value = {"true": True, "false": False}.get(text, text)
+        elif re.fullmatch("[0-9]+", text):
+            value = int(text)
+        elif re.fullmatch(r"[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?", text):
+            value = float(text)
+        return _READERS[word](value)
 
     @property
     def open_handed(self) -> str:
@@ -83,6 +139,32 @@ def _hosts(said: object) -> tuple[str, ...]:
     return tuple(each.lower() for each in names)
 
 
+def _switch(word: str) -> Any:
+    def read(said: object) -> bool:
+        if not isinstance(said, bool):
+            raise InvalidSchema(f"[server] {word} is true or false, got {as_written(said)[:40]}.")
+        return said
+
+    return read
+
+
+def _peers(said: object) -> Peers:
+    try:
+        if isinstance(said, list) and said and all(isinstance(each, str) for each in said):
+            return Peers(tuple(str(ipaddress.ip_network(each)) for each in said))
+    except ValueError:
+        pass
+    raise InvalidSchema(
+        "[server] trust_proxy lists addresses or ranges of them.", hint='trust_proxy = ["127.0.0.1", "10.1.0.0/24"]'
+    )
+
+
+def _header(said: object) -> str:
+    if isinstance(said, str) and _HEADER.fullmatch(said) and said.lower() not in _TAKEN:
+        return said.lower()
+    raise InvalidSchema("[server] user_header is the name of a header.", hint='user_header = "X-Remote-User"')
+
+
 _READERS: dict[str, Any] = {
     "grid": _grid,
     "min_epsilon": lambda said: as_epsilon(said, "[server] min_epsilon"),
@@ -91,4 +173,8 @@ _READERS: dict[str, Any] = {
     "deadline": _whole("deadline", 1, 86_400),
     "hosts": _hosts,
     "limits": _limits,
+    "share_answers": _switch("share_answers"),
+    "overlap": _switch("overlap"),
+    "trust_proxy": _peers,
+    "user_header": _header,
 }

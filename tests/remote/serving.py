@@ -134,10 +134,13 @@ class Server:
 
 
 @contextmanager
-def serving(schema: Path) -> Iterator[Server]:
+def serving(schema: Path, *options: str) -> Iterator[Server]:
     """A server on a free port, until the block ends."""
-    command = [sys.executable, "-m", "dpsql", "serve", str(schema), "--port", "0"]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(dpsql.__file__).parent.parent), *sys.path])}
+    command = [sys.executable, "-m", "dpsql", "serve", str(schema), "--port", "0", *options]
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(Path(dpsql.__file__).parent.parent), *sys.path]),
+    }
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env)
     assert process.stderr is not None
     log: list[str] = []

@@ -10,6 +10,7 @@ import signal
 import threading
 import time
 from contextlib import closing, suppress
+from datetime import timedelta
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import httpx
 import pytest
 
 from dpsql.core.cost import Cost
+from dpsql.core.ledger import clock
 from dpsql.core.ledger.file import open_ledger
 from dpsql.core.ledger.sharing import Request
 from dpsql.owner import access
@@ -74,36 +76,41 @@ class Analyst(threading.Thread):
             self.ask(key)
 
 
-def check_kills(folder: Path, kills: int, seed: int) -> None:
-    """Workers and servers die at random moments, under four analysts."""
+def check_kills(folder: Path, servers: int, workers: int, seed: int) -> int:
+    """Workers and servers die at random moments, under four analysts: each server, and so many workers of it before.
+    How many were killed."""
     chance = random.Random(seed)
     schema = shop(folder, server='grid = "off"\nlimits = "off"', epsilon=1000)
     analysts = [Analyst(name, token_for(schema, name, epsilon=200, tables="customers")) for name in "abcd"]
+    killed = 0
     for each in analysts:
         each.start()
-    for kill in range(kills):
+    for _ in range(servers):
         with serving(schema) as server:
             for each in analysts:
                 each.server = server
-            for _ in range(2 if kill % 2 else 1):
+            for _ in range(workers):
                 time.sleep(chance.uniform(0.3, 1.2))
-                workers = server.workers()
-                if workers and kill % 2:
-                    with suppress(ProcessLookupError):
-                        os.kill(chance.choice(workers), signal.SIGKILL)
+                alive = server.workers()
+                with suppress(ProcessLookupError, IndexError):
+                    os.kill(chance.choice(alive), signal.SIGKILL)
+                    killed += 1
+            time.sleep(chance.uniform(0.3, 1.2))
             _allow(schema, analysts)
             server.kill()
+            killed += 1
             for each in analysts:
                 each.server = None
     for each in analysts:
         each.stopped = True
-        each.join(30)
+        each.join(60)
     with serving(schema) as server:
         for each in analysts:
             each.server = server
             _allow(schema, analysts)
             each.finish()
     check_books(schema, analysts)
+    return killed
 
 
 def _allow(schema: Path, analysts: list[Analyst]) -> None:
@@ -136,13 +143,47 @@ def check_books(schema: Path, analysts: list[Analyst]) -> None:
 
 
 def test_processes_that_are_killed_lose_nothing(tmp_path: Path):
-    check_kills(tmp_path, 2, 1)
+    assert check_kills(tmp_path, 4, 4, 1) >= 15
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_processes_that_are_killed_often_lose_nothing(tmp_path: Path, seed: int):
-    check_kills(tmp_path, 20, seed)
+    assert check_kills(tmp_path, 7, 2, seed) >= 18
+
+
+def test_a_full_disk_and_a_clock_that_went_back_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What cannot be charged is not run; what cannot be kept is not sent, and its key has it when there is room."""
+    resource = pytest.importorskip("resource")
+    schema = shop(tmp_path, rows=100)
+    token, short = token_for(schema, "ann", days=9), token_for(schema, "eve", epsilon=1, days=0.5)
+    with serving(schema) as server:
+        assert server.ask(token).status_code == 200
+
+        def limited(most: int) -> None:
+            """As a disk that is full: files may not grow."""
+            for pid in (server.process.pid, *server.workers()):
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+
+        spent = server.send("GET", "/v1/budget", token).json()["spent"]["epsilon"]
+        limited(512)
+        full = server.ask(token, key="full", epsilon=0.05)
+        assert (full.status_code, full.json().get("charged")) == (503, False), full.text
+        limited(resource.RLIM_INFINITY)
+        assert server.send("GET", "/v1/budget", token).json()["spent"]["epsilon"] == spent
+        assert server.ask(token, key="full", epsilon=0.05).status_code == 200
+
+        real = clock.now
+        with monkeypatch.context() as patch, closing(access.ledger_of(Schema.from_toml(schema))) as owner:
+            patch.setattr(clock, "now", lambda: real() + timedelta(days=1))
+            owner.allow("ann")  # a line of tomorrow, which is what a clock that went back leaves
+        back = server.ask(token, key="back", epsilon=0.07)
+        assert (back.status_code, back.json()["charged"]) == (503, False)
+        assert server.send("GET", "/v1/budget", short).status_code == 401, "by the ledger's time it has ended"
+        with closing(access.ledger_of(Schema.from_toml(schema))) as owner:
+            owner.accept_clock()
+        assert server.ask(token, key="back", epsilon=0.07).status_code == 200
+        assert server.send("GET", "/v1/budget", token).json()["spent"]["epsilon"] == "13/100"
 
 
 def test_an_answer_outlives_the_server_and_new_data_end_serving(tmp_path: Path):

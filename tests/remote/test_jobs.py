@@ -98,6 +98,8 @@ class Fake:
             return to_run(question)
         return AGAIN
 
+    async def prepare(self, message: Any) -> None: ...
+
     async def run(self, message: Any) -> Reply:
         self.running += 1
         self.most_running = max(self.running, self.most_running)

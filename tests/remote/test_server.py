@@ -172,7 +172,7 @@ def test_nobody_sees_anothers_queries(server: Server, ann: str, bob: str):
     assert [each["sql"] for each in entries] == ["SELECT COUNT(*) AS n FROM visits"]
     assert server.send("POST", "/v1/prices", bob, json=price).status_code == 200
     assert b'"epsilon":"0"' in before[0]
-    assert before[1] == b'{"answers":[]}'
+    assert before[1] == b'{"answers":[],"next":null}'
     assert b'"admitted":true' in priced
 
 

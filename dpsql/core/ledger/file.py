@@ -103,6 +103,13 @@ def rules_of(path: str | os.PathLike[str]) -> Rules | None:
         store.close()
 
 
+def copied(source: Path, target: Path) -> None:
+    """Copy a ledger's file as it is at one moment, by SQLite's online copy, into a file that is empty. Raises
+    LedgerError."""
+    with told(source), closing(FileStore(source)) as store, closing(_connect(target, "rw")) as copy:
+        store.copy_to(copy)
+
+
 class FileStore:
     """The lines of a ledger in a SQLite file that exists. Raises LedgerError."""
 
@@ -202,6 +209,11 @@ class FileStore:
         if len(rows) != 1 or not isinstance(rows[0][0], bytes) or len(rows[0][0]) != len(fresh_key()):
             raise LedgerError(f"the secret of the ledger {self._file} cannot be read.", hint=RESTORE)
         return bytes(rows[0][0])
+
+    def copy_to(self, connection: sqlite3.Connection) -> None:
+        """All of it, as it is at one moment."""
+        with told(self._file):
+            self._connection.backup(connection)
 
     def commit(self) -> None:
         with told(self._file):

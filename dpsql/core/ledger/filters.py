@@ -211,6 +211,11 @@ class Watch:
         return all(self.filter.admits(total) for total in self._account.concerned(cost, parts))
 
     @property
+    def plain(self) -> bool:
+        """Whether every step so far has read everything."""
+        return self._account.plain
+
+    @property
     def total(self) -> Cost:
         """One cost that is at least the sum for every unit."""
         return self._account.at_most()

@@ -23,7 +23,8 @@ from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.exceeded import ASKED, Asked, exceeded
 from dpsql.core.ledger.filters import NOTHING, Remaining, Spent
 from dpsql.core.ledger.lines import FORMAT, Answer, Claim, Dropped, Entry, From, Note, Renewed, UnitOf
-from dpsql.core.ledger.sharing import NothingCharged, SharedBook
+from dpsql.core.ledger.restored import RestoredBook
+from dpsql.core.ledger.sharing import NothingCharged
 from dpsql.core.ledger.state import HeldClaim
 from dpsql.core.ledger.store import RESTORE, MemoryStore, Store
 from dpsql.core.ledger.text import Rules
@@ -35,7 +36,7 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.002, 0.05
 """Seconds between two looks at whether an answer is there."""
 
 
-class Ledger(SharedBook):
+class Ledger(RestoredBook):
     """The entries of one budget, under one neighbour relation. Any number of threads; with a file, of processes.
 
     analyst: whose charges these are; with shares for analysts in the budget, a charge has to fit into the share too.
@@ -302,6 +303,7 @@ class Ledger(SharedBook):
         if before is None and not self._state.admits(entry.cost, entry.parts):
             raise exceeded(entry.cost, self._state.watches, entry.parts, asked)
         if before is None:
+            self._check_whole(entry.cost, entry.parts)
             self._check_runs(entry.analyst)
         if self.dry:
             raise NothingCharged("this would be charged.")

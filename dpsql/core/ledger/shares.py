@@ -7,6 +7,7 @@ docs/accounting.md; it needs that what `check_room` adds up stays within the bud
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import NamedTuple
@@ -39,24 +40,48 @@ class Shares:
         self.of_charge: dict[int, Asked] = {}
         self.failed: dict[int, str] = {}
         self.failures: dict[str, int] = {}  # by analyst, since they were last allowed
+        self.changes = 0  # of shares
+        self._charges: dict[str, list[int]] = {}  # by analyst, those under keys
+        self._ends: dict[int, str] = {}  # of charges: the hash of the line that tells what came of it
 
-    def enter(self, line: ShareLine) -> None:
-        """One line more."""
+    def enter(self, line: ShareLine, digest: str = "") -> None:
+        """One line more, with its hash."""
         if isinstance(line, Asked):
             self.asked[line.key] = self.of_charge[line.charge] = line
+            self._charges.setdefault(line.analyst, []).append(line.charge)
         elif isinstance(line, Failed):
             self.failed[line.charge] = line.reason
+            self.answered(line.charge, digest)
             asked = self.of_charge.get(line.charge)
             if asked is not None:
                 self.failures[asked.analyst] = self.failures.get(asked.analyst, 0) + 1
         elif line.event == GIVEN:
+            self.changes += 1
             self.holdings[line.analyst] = Holding(PrivacyLoss(line.epsilon, line.delta), True)
         elif line.event == REVOKED:
+            self.changes += 1
             self.holdings[line.analyst] = self.holdings[line.analyst]._replace(current=False)
         elif line.event == ENDED:
             self.ended.add(line.token)
         elif line.event == ALLOWED:
             self.failures[line.analyst] = 0
+
+    def answered(self, charge: int, digest: str) -> None:
+        """A line with what came of a charge, by its hash."""
+        if charge in self.of_charge:
+            self._ends[charge] = digest
+
+    def outcome(self, charge: int) -> tuple[int, str] | None:
+        """As of `SharedBook`."""
+        asked, digest = self.of_charge.get(charge), self._ends.get(charge)
+        if asked is None or digest is None:
+            return None
+        return bisect_left(self._charges[asked.analyst], charge) + 1, digest
+
+    def holds_outcome(self, analyst: str, place: int, digest: str) -> bool:
+        """As of `SharedBook`."""
+        charges = self._charges.get(analyst, [])
+        return 0 < place <= len(charges) and self._ends.get(charges[place - 1]) == digest
 
     def check(self, analyst: str | None) -> None:
         """Raises LedgerError for whoever has no share to spend, once there are shares."""
@@ -111,6 +136,7 @@ def check_room(budget: Budget, losses: Iterable[Loss]) -> None:
         if total > whole:
             raise InvalidPrivacyParameter(
                 f"all shares would come to {word} {show(Fraction(total), up=True)}, and the budget is {show(whole)}.",
-                hint="Of a share that was revoked what it spent counts, of every other all of it. Give less, or set a\n"
-                "new total first: dpsql ledger renew FILE --epsilon X --reason TEXT",
+                hint="Of a share that was revoked what it spent counts, of every other all of it. Give less, set a\n"
+                "new total first (dpsql ledger renew FILE --epsilon X --reason TEXT), or say overlap = true in\n"
+                "[server]: then what one analyst spends can keep another from asking.",
             )

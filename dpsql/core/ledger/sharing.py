@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 from dpsql.core.cost import Cost
+from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.book import Book
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.filters import Filter, Remaining, Spent, Watch
@@ -59,6 +60,10 @@ class SharedBook(Book):
     """Charges are entered, and ChargedAhead is raised in place of going on to run: `_requested` finds them then."""
     most_runs: int | None = None
     """How many charges an analyst may have, over the life of a share."""
+    overlap: bool = False
+    """Whether shares may be given that come to more than the budget."""
+    _seen: object = None
+    _over = False
 
     @property
     def ended_tokens(self) -> frozenset[str]:
@@ -228,11 +233,52 @@ class SharedBook(Book):
             )
 
     def _check_room(self, budget: Budget, changed: dict[str, Holding] | None = None) -> None:
-        """Raises InvalidPrivacyParameter where the shares, with those that change, come to more than a budget."""
-        shares = self._state.shares
-        holdings = {**shares.holdings, **(changed or {})}
+        """Raises InvalidPrivacyParameter where the shares, with those that change, come to more than a budget; not
+        where they may overlap."""
+        if not self.overlap:
+            check_room(budget, self._all_counted({**self._state.shares.holdings, **(changed or {})}))
+
+    def check_room(self) -> None:
+        """Raises InvalidPrivacyParameter where the shares come to more than the budget."""
+        with self._current():
+            if self._state.shares.holdings:
+                self._check_room(self._state.budget)
+
+    def _all_counted(self, holdings: Mapping[str, Holding]) -> list[Loss]:
         losses = [self._counted(name, each) for name, each in holdings.items()]
-        check_room(budget, [*losses, self._unshared(holdings.keys())])
+        return [*losses, self._unshared(holdings.keys())]
+
+    def _overlapping(self) -> bool:
+        """Whether the shares come to more than the budget, so that it has to hold all of them together too: by the
+        lines alone, whoever charges and whatever he was told. It changes with shares and the budget only."""
+        state = self._state
+        known = (state.shares.changes, state.budget)
+        if self._seen != known:
+            totals = [sum(column) for column in zip(*self._all_counted(state.shares.holdings), strict=True)]
+            over = totals[0] > state.budget.loss.epsilon or totals[1] > state.budget.loss.delta
+            self._seen, self._over = known, bool(state.shares.holdings) and over
+        return self._over
+
+    def _check_whole(self, cost: Cost, parts: Sequence[Part]) -> None:
+        """Raises BudgetExceeded, in no figures, where shares overlap and what all analysts have left is too little:
+        the whole is then a filter too."""
+        if self._overlapping() and not self._state.whole.admits(cost, parts):
+            raise BudgetExceeded(
+                "the budget that all analysts share has not enough left for it. Nothing was charged.",
+                hint="Reuse an earlier answer, ask with less, or ask the data owner.",
+            )
+
+    def outcome(self, charge: int) -> tuple[int, str] | None:
+        """What came of a charge that was asked for under a key, where it has come to its end: how many of the analyst's
+        charges there were up to it, and the hash of the line that tells. The number is one by charges, whose order is
+        settled before any row is read; a number by ends would tell which of two runs took longer."""
+        with self._current():
+            return self._state.shares.outcome(charge) if self._state.ended(charge) else None
+
+    def holds_outcome(self, analyst: str, place: int, digest: str) -> bool:
+        """Whether that charge of an analyst has come to that end."""
+        with self._current():
+            return self._state.shares.holds_outcome(analyst, place, digest)
 
     def _counted(self, name: str, holding: Holding) -> Loss:
         whole = (holding.loss.epsilon, holding.loss.delta)

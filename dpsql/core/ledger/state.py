@@ -59,8 +59,8 @@ class State:
     def __init__(self, rules: Rules, *, analyst: str | None, owner: bool, within: Budget | None = None) -> None:
         moves = rules.neighbours is Neighbours.BOUNDED
         self.rules, self.budget = rules, rules.budget
-        self._whole = Watch(rules.budget.filter(rules.accountant), moves=moves)
-        self.watches = [self._whole]
+        self.whole = Watch(rules.budget.filter(rules.accountant), moves=moves)
+        self.watches = [self.whole]
         if within is not None:
             tighter = within.filter(rules.accountant)
             self.watches.append(Watch(tighter, moves=moves, whose=" of this session's budget"))
@@ -82,6 +82,10 @@ class State:
         """Whether a charge has all the answers that it paid for."""
         asked = self.shares.of_charge.get(charge)
         return all((charge, slot) in self.paid for slot in range(1 if asked is None else asked.due))
+
+    def ended(self, charge: int) -> bool:
+        """Whether a charge has all its answers, or none for good."""
+        return charge in self.shares.failed or self.answered(charge)
 
     def admits(self, cost: Cost, parts: Sequence[Part] = ()) -> bool:
         """Whether a charge fits into the whole, and into the share."""
@@ -142,7 +146,7 @@ class State:
             return
         self._enter(charges, others)
         if budget is not self.budget:
-            self.budget, self._whole.filter = budget, budget.filter(self.rules.accountant)
+            self.budget, self.whole.filter = budget, budget.filter(self.rules.accountant)
         self.last, self.time = Last(number, before, format_), latest
 
     def _enter(self, charges: Charges, others: Sequence[tuple[int, str, Line]]) -> None:
@@ -161,15 +165,17 @@ class State:
                 self.claims.pop(line.key, None)
                 if line.charge is not None:
                     self.paid[line.charge, line.slot] = (number, line.digest)
+                    self.shares.answered(line.charge, digest)
             elif isinstance(line, Dropped):
                 late_first = reversed(self.claims.items())  # it is a late one mostly
                 dropped = next((key for key, held in late_first if held.number == line.claim), None)
                 if dropped is not None:
                     del self.claims[dropped]
             elif isinstance(line, Share | Asked | Failed):
-                self.shares.enter(line)
+                self.shares.enter(line, digest)
         self.charges.extend(charges)
-        for each in self.watches:
+        watched = self.watches if self.whole in self.watches else [self.whole, *self.watches]
+        for each in watched:
             each.add_all(charges.steps(each.analyst))
         self._watch_share()
 

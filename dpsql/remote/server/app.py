@@ -83,7 +83,9 @@ def _free(operation: str, read: Callable[[bytes], Any] | None, word: str = "term
     """What the planner answers at once."""
 
     async def act(service: Service, request: Request, grant: Grant) -> Response:
-        words = {} if read is None else {word: read(await body_of(request))}
+        words: dict[str, Any] = {} if read is None else {word: read(await body_of(request))}
+        if operation == "answers":
+            words["page"] = requests.page_of(request.query_params.multi_items())
         status, body = await service.plan(grant, operation, **words)
         if operation == "rehearse" and status == 200:
             return await _in_form(service, request, bytes(in_json(body).body))
@@ -121,7 +123,7 @@ def application(service: Service) -> Starlette:
     )
 
     async def alive(_request: Request) -> Response:
-        return in_json({"status": "halted" if service.crew.files.changed else "ok"})
+        return in_json({"status": "halted" if service.crew.files.changed or service.watch.missed else "ok"})
 
     async def described(_request: Request) -> Response:
         return in_json(document)
@@ -173,9 +175,12 @@ def _endpoint(service: Service, acts: dict[str, Operation]) -> Callable[[Request
         requests.form_of(request.headers.getlist("accept"), operation.forms)
         service.check_files()
         try:
-            return await operation.act(service, request, grant)
+            known = await service.watch.check(request, grant)
+            response = await operation.act(service, request, grant)
         except LedgerError as error:
             service.journal.event("unavailable", analyst=grant.analyst, error=type(error).__name__)
             raise Problem(503) from None
+        response.headers.update(known)
+        return response
 
     return endpoint

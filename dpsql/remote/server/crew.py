@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from dpsql.errors import DPSQLError, InvalidSchema, LedgerError
+from dpsql.remote.server.turns import Turns
 from dpsql.remote.server.worker import OK, UNAVAILABLE, Config, Message, Reply, main
 
 PLANNING = 5.0
@@ -116,44 +118,56 @@ class Worker:
 
 
 class Crew:
-    """A planner, and runners in turn. Requests come to them in the order in which they were made."""
+    """A planner, and runners; analysts who wait for one of them have it in turn."""
 
     def __init__(self, config: Config, *, runners: int, deadline: float) -> None:
         self.files = Files()
         self._planner = Worker(config, self.files)
         self._runners = [Worker(config, self.files) for _ in range(runners)]
-        self._idle: asyncio.Queue[Worker] = asyncio.Queue()
+        self._idle: list[Worker] = []
+        self._planning, self._running = Turns(1), Turns(runners)
         self._deadline = deadline
 
     async def start(self) -> None:
         """Raises DPSQLError."""
         try:
-            await asyncio.gather(*(each.start() for each in self._all))
+            await asyncio.gather(*(each.start() for each in [self._planner, *self._runners]))
         except Ended:
             raise LedgerError("a worker ended while it was loading the tables.") from None
-        for each in self._runners:
-            self._idle.put_nowait(each)
-
-    @property
-    def _all(self) -> list[Worker]:
-        return [self._planner, *self._runners]
+        self._idle += self._runners
 
     async def plan(self, message: Message) -> Reply:
         """What needs no row. Raises Ended, Halted."""
-        if self.files.changed:
-            raise Halted
-        return await self._planner.call(message, PLANNING)
+        async with self._planning.of(message["analyst"]):
+            self._check_files()
+            return await self._planner.call(message, PLANNING)
 
     async def run(self, message: Message) -> Reply:
         """What is paid for. Raises Ended, Halted."""
-        worker = await self._idle.get()
-        try:
-            if self.files.changed:
-                raise Halted
-            return await worker.call(message, self._deadline)
-        finally:
-            self._idle.put_nowait(worker)
+        async with self._runner(message) as runner:
+            return await runner.call(message, self._deadline)
+
+    async def prepare(self, message: Message) -> None:
+        """Let a runner that has nothing to do plan what it is to run in a moment. It reads no row."""
+        if self._running.idle:
+            with suppress(Ended, Halted):
+                async with self._runner(message) as runner:
+                    await runner.call({**message, "operation": "prepare"}, PLANNING)
+
+    @asynccontextmanager
+    async def _runner(self, message: Message) -> AsyncIterator[Worker]:
+        async with self._running.of(message["analyst"]):
+            self._check_files()
+            worker = self._idle.pop()
+            try:
+                yield worker
+            finally:
+                self._idle.append(worker)
+
+    def _check_files(self) -> None:
+        if self.files.changed:
+            raise Halted
 
     def stop(self) -> None:
-        for each in self._all:
+        for each in [self._planner, *self._runners]:
             each.stop()

@@ -3,49 +3,72 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 from starlette.requests import Request
 
 from dpsql.core.ledger.ledger import Ledger
-from dpsql.errors import DPSQLError, InvalidArgument
+from dpsql.errors import DPSQLError, InvalidArgument, LedgerError
 from dpsql.owner.access import Grant, has_ended, read_grants, token_hash
 from dpsql.remote.server.journal import Journal
 from dpsql.remote.server.problems import Problem
 from dpsql.remote.server.requests import token_of
+from dpsql.session.server_words import ServerWords
 
 
 class Door:
     """Lets in whoever has a token that has not ended and a share that was not taken away."""
 
-    def __init__(self, file: Path, ledger: Ledger, journal: Journal) -> None:
-        self._file, self._ledger, self._journal = file, ledger, journal
+    def __init__(self, file: Path, ledger: Ledger, journal: Journal, words: ServerWords) -> None:
+        self._file, self._ledger, self._journal, self._words = file, ledger, journal, words
         self._stamp: object = None
         self._by_token: dict[str, Grant] = {}
 
     async def opened(self, request: Request) -> Grant:
         """Who asks. Raises Problem."""
+        name = self._named(request)
+        if name is not None:
+            return await self._found("", name)
         return await self.admitted(token_hash(token_of(request.headers.getlist("authorization"))))
 
     async def admitted(self, token: str) -> Grant:
         """Whose token it is, of which this is the hash. Raises Problem."""
+        return await self._found(token, None)
+
+    async def _found(self, token: str, name: str | None) -> Grant:
         try:
-            return await asyncio.to_thread(self._grant, token)
+            return await asyncio.to_thread(self._grant, token, name)
         except DPSQLError as error:
             self._journal.event("unavailable", error=type(error).__name__)
             raise Problem(503) from None
 
-    def _grant(self, token: str) -> Grant:
-        grant = self._grants().get(token)
-        if grant is None or token in self._ledger.ended_tokens:
-            raise _refused()
-        if has_ended(grant, self._ledger.latest):
-            self._ledger.end_token(grant.analyst, token)
-            raise _refused()
-        holding = self._ledger.holding(grant.analyst)
+    def _named(self, request: Request) -> str | None:
+        """Whom a program in front names, which has seen who it is: one that the owner lists, by the address that the
+        socket says, in the header that he names; None where it names nobody. Raises Problem."""
+        peer = request.client.host if request.client else ""
+        header = self._words.user_header
+        names = request.headers.getlist(header) if header and self._words.trust_proxy.holds(peer) else []
+        if not names:
+            return None
+        if len(names) > 1 or request.headers.getlist("authorization"):
+            raise Problem(400, detail="Who asks is said once: by the program in front, or by a token.")
+        return _read_name(names[0])
+
+    def _grant(self, token: str, name: str | None = None) -> Grant:
+        """Whose token it is, or who was named. Raises Problem."""
+        grants = self._grants()
+        known = grants.get(token) if name is None else next((e for e in grants.values() if e.analyst == name), None)
+        if known is None or known.token in self._ledger.ended_tokens:
+            raise _refused(name)
+        if has_ended(known, self._ledger.latest):
+            with suppress(LedgerError):  # by a clock that went back no line can be written, and the token has ended too
+                self._ledger.end_token(known.analyst, known.token)
+            raise _refused(name)
+        holding = self._ledger.holding(known.analyst)
         if holding is None or not holding.current:
-            raise _refused()
-        return grant
+            raise _refused(name)
+        return known
 
     def _grants(self) -> dict[str, Grant]:
         """The file as it is now; it is another file after each change."""
@@ -62,5 +85,14 @@ class Door:
         return self._by_token
 
 
-def _refused() -> Problem:
-    return Problem(401, headers={"WWW-Authenticate": "Bearer"})
+def _read_name(sent: str) -> str:
+    """A name of a header: bytes of UTF-8, which the server has read as Latin-1."""
+    try:
+        return sent.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return sent
+
+
+def _refused(name: str | None) -> Problem:
+    """Of a token, or of somebody whom a program in front has named: whom no other token would help."""
+    return Problem(403) if name is not None else Problem(401, headers={"WWW-Authenticate": "Bearer"})

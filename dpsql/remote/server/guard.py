@@ -14,7 +14,7 @@ from dpsql.remote.server.problems import Problem
 
 MOST_HEADER, MOST_BODY, ARRIVAL = 16_384, 65_536, 10.0
 """Bytes, and seconds in which a body has to be here."""
-_HEADERS = [
+HEADERS = [
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -50,7 +50,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 own = [*message.get("headers", ())]
                 names = {name for name, _ in own}
-                message = {**message, "headers": [*own, *(each for each in _HEADERS if each[0] not in names)]}
+                message = {**message, "headers": [*own, *(each for each in HEADERS if each[0] not in names)]}
             await send(message)
 
         scheme = "https" if scope["client"] and self._in_front(scope["client"][0]) else self._scheme

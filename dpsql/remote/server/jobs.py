@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.samplers import fresh_key
 from dpsql.errors import LedgerError
+from dpsql.owner.anchors import Anchors
 from dpsql.remote.server.crew import FATAL, Crew, Ended, Halted
 from dpsql.remote.server.journal import Journal
 from dpsql.remote.server.problems import CHARGED_FOR_GOOD, CHARGED_SO_FAR, Problem, problem
@@ -46,8 +48,18 @@ class Job:
 class Jobs:
     """All queries of one run of the server."""
 
-    def __init__(self, crew: Crew, ledger: Ledger, journal: Journal, *, grid: float | None, limits: bool) -> None:
-        self._crew, self._ledger, self._journal = crew, ledger, journal
+    def __init__(
+        self,
+        crew: Crew,
+        ledger: Ledger,
+        journal: Journal,
+        *,
+        grid: float | None,
+        limits: bool,
+        anchors: Anchors | None = None,
+        shared: bool = False,
+    ) -> None:
+        self._crew, self._ledger, self._journal, self._anchors, self._shared = crew, ledger, journal, anchors, shared
         self._grid, self._limits = grid, limits
         self._by_key: dict[tuple[str, str], Job] = {}
         self._by_id: OrderedDict[str, Job] = OrderedDict()
@@ -71,9 +83,7 @@ class Jobs:
             job = Job(analyst, key, body, message, asyncio.get_running_loop().time())
             self._by_key[analyst, key] = self._by_id[job.id] = job
             self._open[analyst] += 1
-            task = asyncio.create_task(self._live(job))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._begin(self._live(job))
         if job.body != body:
             raise Problem(409)
         return job
@@ -88,13 +98,18 @@ class Jobs:
         return [job for job in self._by_id.values() if job.analyst == analyst]
 
     def unseen(self, analyst: str) -> list[str]:
-        """The questions whose answers are not to be seen yet."""
-        return [question for whose, question in self._unseen if whose == analyst]
+        """The questions whose answers are not to be seen yet: those of an analyst, or of all where they share."""
+        return [question for whose, question in self._unseen if self._shared or whose == analyst]
 
     async def ended(self) -> None:
         """When all that was begun has come to its end."""
         while self._tasks:
             await asyncio.wait(self._tasks)
+
+    def _begin(self, what: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(what)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _live(self, job: Job) -> None:
         try:
@@ -130,6 +145,7 @@ class Jobs:
         worker, the time of the charge, which is shown, would tell when the run before it had ended. before: as of
         `Request`."""
         message = {**job.message, "request": (*job.message["request"], before)}
+        self._begin(self._crew.prepare(message))
         try:
             reply = await self._crew.plan({**message, "operation": "charge"})
         except (Ended, Halted) as error:
@@ -172,10 +188,9 @@ class Jobs:
         elif outcome in (OK, FINAL):
             if grid:
                 await self._until_seen(job)
-            if outcome == FINAL:
-                self._finish(job, int(reply["body"]["status"]), {"id": job.id, **reply["body"]})
-            else:
-                self._finish(job, 200, {"id": job.id, **reply["body"]}, replayed=bool(reply["replayed"]))
+            body = {"id": job.id, **reply["body"], **await self._anchored(job)}
+            status = 200 if outcome == OK else int(body["status"])
+            self._finish(job, status, body, replayed=outcome == OK and bool(reply["replayed"]))
         else:
             await self._came_to_nothing(job, LedgerError(outcome), grid=grid, reply=reply)
 
@@ -199,7 +214,8 @@ class Jobs:
         if grid:
             await self._until_seen(job)
         if failed:
-            self._finish(job, 500, problem(500, detail=CHARGED_FOR_GOOD, charged=True), error=kind)
+            body = {**problem(500, detail=CHARGED_FOR_GOOD, charged=True), **await self._anchored(job)}
+            self._finish(job, 500, body, error=kind)
             return
         if again:  # it may have been kept before the worker ended
             try:
@@ -210,6 +226,12 @@ class Jobs:
                 await self._told(job, known, grid=False)
                 return
         self._finish(job, 503, problem(503, detail=CHARGED_SO_FAR, charged=True), error=kind)
+
+    async def _anchored(self, job: Job) -> dict[str, str]:
+        """An anchor, by which the analyst can show later that this was told, where something was charged for it."""
+        asked = None if self._anchors is None else await asyncio.to_thread(self._ledger.asked, job.key)
+        end = None if asked is None else await asyncio.to_thread(self._ledger.outcome, asked.charge)
+        return {"anchor": self._anchors.of(job.analyst, *end)} if self._anchors and end else {}
 
     async def _until_seen(self, job: Job) -> None:
         """The next point of the grid, counted from the arrival."""

@@ -7,14 +7,14 @@ from typing import Any
 
 from dpsql.remote.server.problems import STATUSES
 from dpsql.remote.server.requests import JSON, LONGEST_KEY, TERMS
-from dpsql.remote.server.worker import MOST_PRICES
+from dpsql.remote.server.worker import MOST_LISTED, MOST_PRICES
 from dpsql.version import __version__
 
 Route = tuple[str, str, str, str, tuple[int, ...], tuple[str, ...]]
 """Method, path, purpose, the name of its body ("": none), the statuses of its own, and the forms of its answers."""
 _TYPES = {str: {"type": "string"}, bool: {"type": "boolean"}, int: {"type": "number"}}
-_ALWAYS = (400, 401, 403, 405, 406, 421, 429, 431, 500, 503)
-_WITH_BODY = (408, 413, 415)
+_ALWAYS = (400, 401, 403, 405, 406, 408, 421, 429, 431, 500, 503)
+_WITH_BODY = (413, 415)
 
 
 def description(routes: Iterable[Route]) -> dict[str, Any]:
@@ -38,11 +38,12 @@ def description(routes: Iterable[Route]) -> dict[str, Any]:
 
 def _open(purpose: str) -> dict[str, Any]:
     ok = {"description": "OK", "content": {"application/json": {"schema": {"type": "object"}}}}
-    return {"summary": purpose, "responses": {"200": ok, **_problems((400, 405, 421, 431, 500))}}
+    return {"summary": purpose, "responses": {"200": ok, **_problems((400, 403, 405, 408, 421, 431, 500))}}
 
 
 def _operation(path: str, purpose: str, body: str, statuses: tuple[int, ...], forms: tuple[str, ...]) -> dict[str, Any]:
-    operation: dict[str, Any] = {"summary": purpose, "security": [{"token": []}], "parameters": []}
+    anchor = {"name": "Ledger-Anchor", "in": "header", "required": False, "schema": {"type": "string"}}
+    operation: dict[str, Any] = {"summary": purpose, "security": [{"token": []}], "parameters": [anchor]}
     own = tuple(each for each in statuses if each >= 400)
     refusals = (*_ALWAYS, *own, *((*_WITH_BODY, 422) if body else ()))
     schemas = {each: {"schema": {"type": "object"} if each == JSON else {}} for each in forms}
@@ -56,6 +57,10 @@ def _operation(path: str, purpose: str, body: str, statuses: tuple[int, ...], fo
         where = {"name": "id", "in": "path", "required": True}
         operation["parameters"].append({**where, "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"}})
         operation["responses"] |= _problems((404,))
+    if path == "/v1/answers":
+        for name, least, most in (("after", 0, 999_999_999), ("limit", 1, MOST_LISTED)):
+            number = {"type": "integer", "minimum": least, "maximum": most}
+            operation["parameters"].append({"name": name, "in": "query", "required": False, "schema": number})
     if 409 in statuses:
         key = {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY, "pattern": "^[!-~]+$"}
         wait = {"type": "string", "examples": ["wait=10"]}

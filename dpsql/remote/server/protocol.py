@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections import Counter
 from typing import Any, ClassVar
@@ -10,7 +11,9 @@ from typing import Any, ClassVar
 import h11
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
-from dpsql.remote.server.guard import ARRIVAL
+from dpsql.remote.server.guard import ARRIVAL, HEADERS, PROBLEM
+from dpsql.remote.server.problems import problem
+from dpsql.session.server_words import Peers
 
 MOST_CONNECTIONS = 64
 """Of one address."""
@@ -22,6 +25,10 @@ class LimitedProtocol(H11Protocol):
     """One connection."""
 
     limits = True
+    proxies = Peers()
+    """Those whose connections are many people's, so not counted."""
+    only_proxies = False
+    """Whether nobody else may connect."""
     addresses: ClassVar[Counter[str]] = Counter()
     _timer: asyncio.TimerHandle | None = None
     _address: str | None = None
@@ -29,7 +36,10 @@ class LimitedProtocol(H11Protocol):
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         address = self.client[0] if self.client else ""
-        if self.limits and self.addresses[address] >= MOST_CONNECTIONS:
+        trusted = self.proxies.holds(address)
+        if (self.only_proxies and not trusted) or (
+            self.limits and not trusted and self.addresses[address] >= MOST_CONNECTIONS
+        ):
             transport.abort()
             return
         self._address = address
@@ -63,16 +73,19 @@ class LimitedProtocol(H11Protocol):
         if self.cycle is cycle and self.conn.their_state is h11.SEND_BODY:
             self._too_slow()
 
-    def send_400_response(self, msg: str) -> None:
-        """As uvicorn, in no words of the request; 431 for a header that is too long."""
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words
+        """A problem in no words of the request; 431 for a header that is too long."""
         error = sys.exc_info()[1]
-        status = 431 if getattr(error, "error_status_hint", 400) == 431 else 400
-        body = msg.encode("ascii")
-        headers = [
-            (b"content-type", b"text/plain; charset=utf-8"),
-            (b"content-length", str(len(body)).encode()),
-            (b"connection", b"close"),
-        ]
+        self._say(431 if getattr(error, "error_status_hint", 400) == 431 else 400)
+
+    def _say(self, status: int) -> None:
+        """A problem, and the end of the connection."""
+        if self.transport.is_closing() or self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+            self.transport.abort()  # an answer is under way already
+            return
+        body = json.dumps(problem(status)).encode("ascii")
+        headers = [(b"content-type", PROBLEM.encode()), (b"content-length", str(len(body)).encode())]
+        headers += [*HEADERS, (b"connection", b"close")]
         for event in (
             h11.Response(status_code=status, headers=headers, reason=STATUS_PHRASES[status]),
             h11.Data(data=body),
@@ -90,5 +103,8 @@ class LimitedProtocol(H11Protocol):
             self._timer = None
 
     def _too_slow(self) -> None:
-        if not self.transport.is_closing():
+        """408 to whoever has begun a header; who never said a word hears none."""
+        if self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:
+            self._say(408)
+        elif not self.transport.is_closing():
             self.transport.abort()

@@ -9,7 +9,7 @@ from datetime import date, datetime
 from typing import Any, NoReturn
 
 from dpsql.remote.server.problems import Problem
-from dpsql.remote.server.worker import MOST_PRICES
+from dpsql.remote.server.worker import MOST_LISTED, MOST_PRICES
 
 _NUMBER, _TEXT, _FLAG = (int, float), (str,), (bool,)
 TERMS: dict[str, tuple[type, ...]] = {
@@ -123,6 +123,20 @@ def key_of(values: list[str]) -> str:
             hint="Take a new random one for each question, and the same again to ask for its answer.",
         )
     return values[0]
+
+
+def page_of(said: list[tuple[str, str]]) -> tuple[int, int]:
+    """Which part of a list is asked for: how many come before it, and how many at most are in it. Raises Problem."""
+    words = dict(said)
+    if len(words) < len(said) or not words.keys() <= {"after", "limit"}:
+        _bad("A list is asked for by after and limit, each once.")
+    after, limit = words.get("after", "0"), words.get("limit", str(MOST_LISTED))
+    if (
+        not (re.fullmatch("[0-9]{1,9}", after) and re.fullmatch("[0-9]{1,4}", limit))
+        or not 1 <= int(limit) <= MOST_LISTED
+    ):
+        _bad(f"after is a whole number from 0, limit one from 1 to {MOST_LISTED}.")
+    return int(after), int(limit)
 
 
 def wait_of(values: list[str]) -> float:

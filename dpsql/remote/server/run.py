@@ -6,15 +6,17 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
-import os
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dpsql.core.samplers import fresh_key
 from dpsql.errors import InvalidArgument
 from dpsql.owner.access import access_file, ledger_of
+from dpsql.owner.anchors import Anchors, file_of
+from dpsql.owner.backups import alone
 from dpsql.schema.frozen import dataclass
 from dpsql.session.owner_file import Schema
 from dpsql.session.server_words import ServerWords
@@ -48,10 +50,11 @@ class Serving:
     def check(self, words: ServerWords) -> None:
         if (self.certificate is None) != (self.key is None):
             raise InvalidArgument("--tls-cert and --tls-key go together.")
-        if self.certificate is None and not self.local:
+        if self.certificate is None and not self.local and not words.trust_proxy.networks:
             raise InvalidArgument(
                 f"{self.host} can be reached by others, so HTTPS is needed.",
-                hint="Name --tls-cert and --tls-key, or serve on 127.0.0.1 behind a program that does TLS.",
+                hint="Name --tls-cert and --tls-key, or serve on 127.0.0.1, or to a program that does TLS alone: "
+                "[server] trust_proxy.",
             )
         if words.open_handed and not self.local:
             raise InvalidArgument(f"[server] {words.open_handed}: off is for 127.0.0.1 alone.")
@@ -68,9 +71,12 @@ class Serving:
         return frozenset({f"{name}:{port}" for name in (shown, "localhost", "127.0.0.1")})
 
 
-def serve(serving: Serving) -> None:
-    """Serve until SIGINT or SIGTERM; queries that run then come to their end. Raises DPSQLError before it has begun."""
+def serve(serving: Serving, words: Mapping[str, str] | None = None) -> None:
+    """Serve until SIGINT or SIGTERM; queries that run then come to their end. words: of a command line, in place of
+    those of the schema's [server]. Raises DPSQLError before it has begun."""
     schema = Schema.from_toml(serving.schema)
+    read = {word: ServerWords.read(word, text) for word, text in (words or {}).items()}
+    schema = replace(schema, server=replace(schema.server, **read))
     serving.check(schema.server)
     try:
         import uvicorn  # an extra
@@ -79,28 +85,12 @@ def serve(serving: Serving) -> None:
     except ImportError:
         raise InvalidArgument("a server needs more libraries.", hint='pip install "dpsql[server]"') from None
     access_file(schema)
-    LimitedProtocol.limits = schema.server.limits
-    ledger_of(schema).close()  # made, or refused, before anything is begun
-    with _alone(access_file(schema)):
+    LimitedProtocol.limits, LimitedProtocol.proxies = schema.server.limits, schema.server.trust_proxy
+    LimitedProtocol.only_proxies = serving.certificate is None and not serving.local
+    with contextlib.closing(ledger_of(schema)) as ledger:  # made, or refused, before anything is begun
+        ledger.check_room()
+    with alone(access_file(schema)):
         asyncio.run(_serve(serving, schema, uvicorn))
-
-
-@contextlib.contextmanager
-def _alone(file: Path) -> Iterator[None]:
-    """One server for each ledger, where the system can say so: two would each run what one has begun. Raises
-    InvalidArgument."""
-    number = os.open(file.with_name(f".{file.name}.serving"), os.O_WRONLY | os.O_CREAT, 0o600)
-    try:
-        with contextlib.suppress(ImportError):
-            import fcntl  # not everywhere
-
-            try:
-                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise InvalidArgument("another server serves this ledger.", hint="Stop it first.") from None
-        yield
-    finally:
-        os.close(number)
 
 
 async def _serve(serving: Serving, schema: Schema, uvicorn: Any) -> None:
@@ -121,7 +111,7 @@ async def _serve(serving: Serving, schema: Schema, uvicorn: Any) -> None:
         names = serving.names(port, schema.server)
         async with _service(schema) as (app, journal, jobs):
             config = uvicorn.Config(
-                Guard(app, names, serving.scheme),
+                Guard(app, names, serving.scheme, schema.server.trust_proxy.holds),
                 http=LimitedProtocol,
                 ws="none",
                 lifespan="off",
@@ -163,16 +153,20 @@ async def _service(schema: Schema) -> AsyncIterator[tuple[Any, Any, Any]]:
     from dpsql.remote.server.jobs import Jobs
     from dpsql.remote.server.journal import Journal
     from dpsql.remote.server.service import Service
+    from dpsql.remote.server.watch import Watch
     from dpsql.remote.server.worker import Config
 
     words, journal, run = schema.server, Journal(), fresh_key().hex()
     ledger, drawing = ledger_of(schema), Drawing()
-    crew = Crew(Config(str(schema.file), run), runners=words.workers, deadline=words.deadline)
+    crew = Crew(Config(str(schema.file), run, words), runners=words.workers, deadline=words.deadline)
     try:
         await crew.start()
-        door = Door(access_file(schema), ledger, journal)
-        jobs = Jobs(crew, ledger, journal, grid=words.grid, limits=words.limits)
-        service = Service(door, crew, jobs, ledger, journal, ledger.content_key, run, Counter(), drawing)
+        door = Door(access_file(schema), ledger, journal, words)
+        anchors = Anchors(file_of(schema))
+        watch = Watch(anchors, ledger, journal)
+        how: dict[str, Any] = {"grid": words.grid, "limits": words.limits, "shared": words.share_answers}
+        jobs = Jobs(crew, ledger, journal, anchors=anchors, **how)
+        service = Service(door, crew, jobs, ledger, journal, ledger.content_key, run, Counter(), drawing, watch)
         yield application(service), journal, jobs
     finally:
         drawing.stop()

@@ -21,6 +21,7 @@ from dpsql.remote.server.drawing import Drawing
 from dpsql.remote.server.jobs import Job, Jobs
 from dpsql.remote.server.journal import Journal
 from dpsql.remote.server.problems import STOPPED, Problem
+from dpsql.remote.server.watch import Watch
 from dpsql.remote.server.worker import FAILED, OK, REFUSED
 from dpsql.schema.frozen import dataclass
 
@@ -41,9 +42,11 @@ class Service:
     run: str
     free: Counter[str]
     drawing: Drawing
+    watch: Watch
 
     def check_files(self) -> None:
-        """Raises Problem where the data files are not those that serving began with."""
+        """Raises Problem where the data files are not those that serving began with, or the ledger went back."""
+        self.watch.hold()
         if self.crew.files.changed:
             raise Problem(503, detail="The data files have changed, so that nothing is served until a restart.")
 
@@ -62,6 +65,7 @@ class Service:
 
     async def submit(self, grant: Grant, key: str, terms: Mapping[str, Any]) -> Job:
         """Charge and answer a query, once for each key of the analyst. Raises Problem."""
+        self.watch.hold()
         failures = await asyncio.to_thread(self.ledger.failures, grant.analyst)
         if failures >= MOST_FAILURES:
             raise Problem(403, detail=STOPPED)
@@ -73,6 +77,7 @@ class Service:
 
     async def plan(self, grant: Grant, operation: str, **words: Any) -> tuple[int, dict[str, Any]]:
         """What the planner says at once, for nothing: a status and a body. Raises Problem."""
+        self.watch.hold()
         message = {**_whose(grant), "operation": operation, "hidden": self.jobs.unseen(grant.analyst), **words}
         if self.free[grant.analyst] >= MOST_FREE:
             raise Problem(429, headers={"Retry-After": "1"})

@@ -33,6 +33,7 @@ from dpsql.remote.server import encoding
 from dpsql.schema.frozen import dataclass
 from dpsql.session.owner_file import Schema
 from dpsql.session.served import ServedSession
+from dpsql.session.server_words import ServerWords
 from dpsql.session.session import Session
 from dpsql.session.table import Table
 from dpsql.session.tables import all_tables
@@ -41,8 +42,8 @@ from dpsql.sources.stored import Origin, files_in, stamps_of
 
 _MOST_SESSIONS = 32
 _PR_SET_PDEATHSIG = 1
-MOST_PRICES = 20
-"""Queries in one request for prices."""
+MOST_PRICES, MOST_LISTED = 20, 1000
+"""Queries in one request for prices, entries in one answer."""
 
 OK, REFUSED, UNAVAILABLE, FAILED, HIDDEN = "ok", "refused", "unavailable", "failed", "hidden"
 """An answer; the analyst's own mistake, in words; nothing happened, for a reason of the server's; a run that came to
@@ -59,6 +60,8 @@ class Config:
 
     schema: str
     run: str
+    words: ServerWords | None = None
+    """Those of the schema, if left out."""
 
 
 class Work:
@@ -66,6 +69,7 @@ class Work:
 
     def __init__(self, config: Config) -> None:
         self._schema, self._run = Schema.from_toml(config.schema), config.run
+        self._words = config.words or self._schema.server
         self._tables = all_tables({}, self._schema, ())
         self._sessions: OrderedDict[tuple[str, tuple[str, ...]], ServedSession] = OrderedDict()
         _warm_up()
@@ -80,15 +84,14 @@ class Work:
         key = (str(message["analyst"]), tuple(message["tables"]))
         session = self._sessions.pop(key, None)
         if session is None:
-            limits = self._schema.server
             tables = {name: table for name, table in self._tables.items() if name in key[1]}
             session = ServedSession(
                 tables,
                 self._schema,
                 key[0],
                 run=self._run,
-                min_epsilon=limits.min_epsilon,
-                max_runs=limits.max_runs,
+                min_epsilon=self._words.min_epsilon,
+                max_runs=self._words.max_runs,
             )
             if len(self._sessions) >= _MOST_SESSIONS:
                 self._sessions.popitem(last=False)[1].close()
@@ -109,11 +112,22 @@ class Work:
             if quote.cost.free and not quote.questions:
                 raise _asked_elsewhere()
             if quote.replayed:
-                return {"outcome": OK, "body": encoding.result_in_json(session.query(**terms)), "replayed": True}
+                return self._given(session, terms)
+            shared = self._of_others(session, terms) if self._words.share_answers and not session.charged else None
+            if shared is not None:
+                return shared
             questions = [quote.questions[place].key for place in quote.due]
             if not set(questions) & set(message["hidden"]):
                 session.check_charge(**terms)
             return {"outcome": HIDDEN, "questions": questions, "before": session.before(quote)}
+
+    def _given(self, session: ServedSession, terms: Mapping[str, Any]) -> Reply:
+        return {"outcome": OK, "body": encoding.result_in_json(session.query(**terms)), "replayed": True}
+
+    def _of_others(self, session: ServedSession, terms: Mapping[str, Any]) -> Reply | None:
+        """The answer that somebody else has paid for, to all that is asked."""
+        with session.with_answers_of_others():
+            return self._given(session, terms) if session.quote(**terms).replayed else None
 
     def charge(self, message: Message) -> Reply:
         """Charge a query that is to be run, before it waits for that: when it was charged tells nothing of other
@@ -122,6 +136,11 @@ class Work:
         with session.asked_under(_request(message)) as answered:
             if not answered:
                 session.charge(**message["terms"])
+        return {"outcome": OK}
+
+    def prepare(self, message: Message) -> Reply:
+        """Plan what is about to be run: that reads no row, and is remembered."""
+        self.session(message).quote(**message["terms"])
         return {"outcome": OK}
 
     def query(self, message: Message) -> Reply:
@@ -179,9 +198,12 @@ class Work:
         return {"outcome": OK, "body": body}
 
     def answers(self, message: Message) -> Reply:
-        """What the analyst has paid for, the newest last."""
+        """A part of what the analyst has paid for, the newest last, and where the next part begins (None: nowhere)."""
+        after, limit = message.get("page", (0, MOST_LISTED))
         entries = self.session(message).own_entries
-        return {"outcome": OK, "body": {"answers": [encoding.entry_in_json(each) for each in entries]}}
+        answers = [encoding.entry_in_json(each) for each in entries[after : after + limit]]
+        more = after + limit if after + limit < len(entries) else None
+        return {"outcome": OK, "body": {"answers": answers, "next": more}}
 
     def history(self, message: Message) -> Reply:
         """As `answers`, with the numbers of lines, which tell of others' questions: for the server alone."""
@@ -239,6 +261,7 @@ def _stamped(table: Table) -> Any:
 OPERATIONS: dict[str, Callable[[Work, Message], Reply]] = {
     "plan": Work.plan,
     "charge": Work.charge,
+    "prepare": Work.prepare,
     "query": Work.query,
     "explain": Work.explain,
     "prices": Work.prices,

@@ -1,4 +1,4 @@
-"""dpsql ledger: what a ledger holds, whether it is whole, all of it as JSON, and a new total."""
+"""dpsql ledger: what a ledger holds, whether it is whole, all of it as JSON, a new total, and copies."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dpsql.core.loss import PrivacyLoss
 from dpsql.errors import LedgerError
+from dpsql.owner.backups import backup, losses_of, restore
 from dpsql.owner.ledgers import export_ledger, renew_ledger, show_ledger, verify_ledger
+from dpsql.session.owner_file import Schema
 from dpsql.shell.parser import Parser, number, options_of
 from dpsql.shell.streams import complain, say
 
 _DESCRIPTION = """\
-Look at the ledger of an owner's file, or set its total anew. FILE is the schema (adult.toml)
-or the ledger itself (adult.ledger)."""
+Look at the ledger of an owner's file, set its total anew, copy it or put a copy back. FILE is the
+schema (adult.toml) or the ledger itself (adult.ledger); of backup and restore, the copy."""
 
 _EPILOG = """\
 exit codes:
@@ -29,7 +32,9 @@ def run(argv: Sequence[str]) -> int:
 
 def _parser() -> Parser:
     parser = Parser.of("dpsql ledger", _DESCRIPTION, _EPILOG)
-    actions = parser.add_subparsers(required=True, metavar="show | verify | export | renew", dest="action")
+    actions = parser.add_subparsers(
+        required=True, metavar="show | verify | export | renew | backup | restore", dest="action"
+    )
 
     def action(name: str, act: Any, purpose: str) -> Any:
         sub = actions.add_parser(name, help=purpose, description=purpose, allow_abbrev=False)
@@ -45,7 +50,31 @@ def _parser() -> Parser:
     add("--epsilon", type=number, required=True, metavar="X", help="the whole, what is spent already included")
     add("--delta", type=number, metavar="X", help="the same of delta (default: as it is)")
     add("--reason", required=True, metavar="TEXT", help="why; it stays in the ledger")
+    add = action("backup", _backup, "copy the ledger of a schema to FILE, while it is in use")
+    add("--schema", type=Path, required=True, metavar="TOML", help="the owner's file")
+    add = action("restore", _restore, "put a copy in the ledger's place; all that was left then is charged")
+    add("--schema", type=Path, required=True, metavar="TOML", help="the owner's file")
+    add(
+        "--spent-since",
+        action="append",
+        metavar="NAME=X",
+        help="what that analyst has spent since the copy, X or X:DELTA, in place of all that was left; for each of "
+        "them; without NAME= for a ledger without shares",
+    )
     return parser
+
+
+def _backup(arguments: Any) -> int:
+    say(f"copied; anchor {backup(Schema.from_toml(arguments.schema), arguments.file)}")
+    return 0
+
+
+def _restore(arguments: Any) -> int:
+    stated = None if arguments.spent_since is None else losses_of(arguments.spent_since)
+    charged = restore(Schema.from_toml(arguments.schema), arguments.file, spent_since=stated)
+    for name, loss in charged.items():
+        say(f"{name or 'nobody in particular'}: charged {PrivacyLoss(*loss)}")
+    return 0
 
 
 def _show(arguments: Any) -> int:

@@ -21,6 +21,21 @@ example:
 exit codes:
   0 stopped     2 command line, schema or files"""
 
+_WORDS = {
+    "grid": "the points of time at which answers appear: 250ms, or off",
+    "min_epsilon": "the least that a query may spend",
+    "max_runs": "how many queries a share may pay for",
+    "workers": "how many processes run queries",
+    "deadline": "seconds that one run may take",
+    "hosts": "names by which the server may be asked, A:1,B:2",
+    "limits": "of requests at once: on, or off",
+    "share_answers": "what one analyst has paid is free for others: true or false",
+    "overlap": "shares may come to more than the budget: true or false",
+    "trust_proxy": "addresses of programs in front of it, A,B",
+    "user_header": "the header in which they name who asks",
+}
+"""What the owner's file says in [server], as options; these hold where both say it."""
+
 
 def run(argv: Sequence[str]) -> int:
     """The command."""
@@ -31,6 +46,9 @@ def run(argv: Sequence[str]) -> int:
     add("--port", type=int, default=8443, metavar="N", help="the port (default 8443; 0: a free one)")
     add("--tls-cert", type=Path, metavar="FILE", help="a certificate, for HTTPS")
     add("--tls-key", type=Path, metavar="FILE", help="its key")
+    for word, purpose in _WORDS.items():
+        add(f"--{word.replace('_', '-')}", metavar="WORD", help=f"{purpose} (as [server] {word})")
     said = options_of(parser, argv)
-    serve(Serving(said.schema, said.host, said.port, said.tls_cert, said.tls_key))
+    words = {word: getattr(said, word) for word in _WORDS if getattr(said, word) is not None}
+    serve(Serving(said.schema, said.host, said.port, said.tls_cert, said.tls_key), words)
     return 0

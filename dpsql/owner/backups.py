@@ -1,0 +1,121 @@
+"""Copies of a ledger, and a ledger that is put back from one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from fractions import Fraction
+from pathlib import Path
+
+from dpsql.core.ledger.clock import now, text_of
+from dpsql.core.ledger.errors import told
+from dpsql.core.ledger.file import copied, open_ledger
+from dpsql.core.ledger.shares import Loss
+from dpsql.core.loss import as_delta, as_epsilon
+from dpsql.core.samplers import fresh_key
+from dpsql.errors import InvalidArgument
+from dpsql.owner import access, anchors
+from dpsql.session.owner_file import Schema
+
+
+@contextmanager
+def alone(file: Path) -> Iterator[None]:
+    """One server for each ledger, where the system can say so: two would each run what one has begun. file: of tokens.
+    Raises InvalidArgument."""
+    number = os.open(file.with_name(f".{file.name}.serving"), os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        with suppress(ImportError):
+            import fcntl  # not everywhere
+
+            try:
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise InvalidArgument("another server serves this ledger.", hint="Stop it first.") from None
+        yield
+    finally:
+        os.close(number)
+
+
+def backup(schema: Schema, file: Path) -> str:
+    """Copy a schema's ledger, whoever writes it meanwhile: as it was at one moment, whole, readable by its owner alone.
+    Returns the copy's anchor. Raises InvalidArgument where there is no ledger or a file of that name is there,
+    InvalidSchema, LedgerError."""
+    source = _ledger_file(schema)
+    if not source.exists():
+        raise InvalidArgument(f"there is no ledger {source} yet: nothing has been spent.")
+    with _draft_of(file) as draft:
+        copied(source, draft)
+        anchor = _anchor_of(draft)
+        try:
+            os.link(draft, file)
+        except FileExistsError:
+            raise InvalidArgument(f"{file} is there already.", hint="Name a new file for each copy.") from None
+        except OSError as error:
+            raise InvalidArgument(f"{file} cannot be written ({error.strerror}).") from None
+    return anchor
+
+
+def restore(schema: Schema, file: Path, *, spent_since: Mapping[str, Loss] | None = None) -> dict[str, Loss]:
+    """Put a copy in the place of a schema's ledger, and charge what may have been spent since: of every share all that
+    was left, and to nobody what others may have been given; or what the owner states of each analyst ("": of a ledger
+    without shares). Returns what was charged, by analyst. What was there before is kept beside it, under another name.
+
+    Until then the ledger stays as it is. Anchors of before are void: whoever sends one is told. Raises InvalidArgument
+    (a server serves it), InvalidSchema, LedgerError."""
+    target = _ledger_file(schema)
+    with alone(access.access_file(schema)), _draft_of(target) as draft:
+        with closing(open_ledger(file, owner=True)):
+            pass
+        copied(file, draft)
+        moment = text_of(now())
+        with closing(open_ledger(draft, owner=True)) as ledger:
+            charged = ledger.restored(f"put back from a copy on {moment[:10]}", spent_since)
+        draft.chmod(0o600)
+        if target.exists():
+            os.link(target, target.with_name(f"{target.name}.before-{moment[:19].replace(':', '')}Z"))
+        anchors.renew(schema)
+        draft.replace(target)
+    with closing(access.ledger_of(schema)):  # as a server would open it
+        return charged
+
+
+def losses_of(words: list[str]) -> dict[str, Loss]:
+    """What was spent since as a command line says it: NAME=EPSILON, NAME=EPSILON:DELTA, or without a name for a ledger
+    without shares. Raises InvalidArgument, InvalidPrivacyParameter."""
+    stated: dict[str, Loss] = {}
+    for each in words:
+        name, _, loss = each.rpartition("=")
+        epsilon, _, delta = loss.partition(":")
+        try:
+            numbers = Fraction(epsilon), Fraction(delta or 0)
+        except (ValueError, ZeroDivisionError):
+            raise InvalidArgument(f'"{each}" is no loss.', hint="--spent-since alice=0.5:1e-7") from None
+        spent = as_epsilon(numbers[0]) if numbers[0] else Fraction(0)
+        if name in stated:
+            raise InvalidArgument(f'"{name}" is said twice.')
+        stated[name] = (spent, as_delta(numbers[1]))
+    return stated
+
+
+def _ledger_file(schema: Schema) -> Path:
+    file = access.access_file(schema)
+    return file.with_name(file.name.removesuffix(".access"))
+
+
+def _anchor_of(file: Path) -> str:
+    with closing(open_ledger(file, owner=True)) as ledger:
+        return ledger.anchor
+
+
+@contextmanager
+def _draft_of(file: Path) -> Iterator[Path]:
+    """A name beside a file for what is not whole yet; nothing of it stays."""
+    draft = file.with_name(f".{file.name}.{fresh_key().hex()[:16]}")
+    try:
+        with told(file):
+            os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        yield draft
+    finally:
+        for each in (draft, draft.with_name(f"{draft.name}-journal")):
+            each.unlink(missing_ok=True)
