@@ -27,7 +27,7 @@ def test_files_of_a_service_name_what_there_is():
     assert re.search(r"^USER dpsql$", lines, flags=re.MULTILINE), "not root"
     unit = configparser.ConfigParser(strict=False)
     unit.optionxform = str  # type: ignore[assignment, method-assign]
-    unit.read(ROOT / "packaging" / "dpsql.service")
+    unit.read(ROOT / "packaging" / "dpsql-server.service")
     assert unit["Service"]["ProtectSystem"] == "strict"
     assert "dpsql serve" in unit["Service"]["ExecStart"]
     assert unit["Service"]["User"] != "root"

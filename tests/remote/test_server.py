@@ -222,7 +222,7 @@ def test_methods_paths_and_conflicts(server: Server, ann: str):
 
 
 @pytest.mark.parametrize(
-    "path", ["/v1/budget", "/v1/budget/", "/v1/tables", "/v1/answers", "/v1/queries/1", "/v1/other", "/"]
+    "path", ["/v1/budget", "/v1/budget/", "/v1/tables", "/v1/answers", "/v1/queries/1", "/v1/other", "/other"]
 )
 def test_without_a_token_there_is_nothing(server: Server, path: str, ann: str):
     wrong = ann[:-1] + ("0" if ann[-1] != "0" else "1")
