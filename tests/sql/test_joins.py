@@ -377,7 +377,7 @@ REFUSED: list[tuple[type[DPSQLError], str, str]] = [
     (UnsupportedSQL, "NOT IN", "orders WHERE o_total > ALL (SELECT v_spent FROM visits)"),
     (UnsupportedSQL, "IN (...)", "orders WHERE o_custkey = ANY (SELECT c_custkey FROM customer)"),
     (SQLSyntaxError, "1 values with 2 columns", "orders WHERE o_year IN (SELECT r_year, r_nation FROM rates)"),
-    (UnsupportedSQL, "Name the column", "orders WHERE o_year IN (SELECT * FROM rates)"),
+    (SQLSyntaxError, "1 values with 3 columns", "orders WHERE o_year IN (SELECT * FROM rates)"),
     (UnsupportedSQL, "LIMIT", "customer WHERE c_nation IN (SELECT n_key FROM nation ORDER BY n_key LIMIT 3)"),
     (UnsupportedSQL, "one SELECT", "customer WHERE c_nation IN (SELECT 1 FROM nation UNION ALL SELECT 2 FROM nation)"),
     (UnsupportedSQL, "EXISTS (SELECT ...)", "customer WHERE (c_nation, c_vip) IN (SELECT n_key, n_big FROM nation)"),

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpsql.executors import base as _base  # noqa: F401 - it says what matches patterns
 from dpsql.plan.domains import cells_of, vector_of
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Call, Column, Expr, Fact, Function, Literal, call

@@ -253,6 +253,8 @@ def _worded(name: str, args: list[Any]) -> Any:
             return {"trunc": _truncated, "add": _later, "diff": _apart}[before](after, *args)
         except OverflowError:  # beyond the years 1 to 9999
             return None
+    if before == "regexp":
+        return _pattern(after, *args)
     source, _, target = name.rpartition("to_")
     return _cast(source.rstrip("_"), target, args) if target in _CASTS else _TIMES[name](*args)
 
@@ -414,6 +416,24 @@ def _days_later(day: date, count: int) -> date | None:
 
 def _last_day(at: date) -> date:
     return date(at.year, at.month, calendar.monthrange(at.year, at.month)[1])
+
+
+def _pattern(how: str, text: str, pattern: str, *more: Any) -> Any:
+    """Patterns that Python's own library reads as RE2 does, which those of plain letters and signs are."""
+    if how == "matches":
+        return re.search(pattern, text) is not None
+    if how == "full_match":
+        return re.fullmatch(pattern, text) is not None
+    if how == "extract":
+        (group,) = more or (0,)
+        if not 0 <= group <= 9:
+            return None
+        found = re.search(pattern, text)
+        return "" if found is None or group > found.re.groups else found[group] or ""
+    (new,) = more
+    if re.search(r"\\[^0-9\\]", new):  # no replacement
+        return None
+    return re.sub(pattern, lambda _: new, text, count=int(how == "replace"))
 
 
 _TIMES: Mapping[str, Callable[..., Any]] = {
