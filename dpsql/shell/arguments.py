@@ -106,7 +106,7 @@ def parse(
     arguments.files = [file for file in arguments.files if file not in batches]
     arguments.inputs = [*batches, *arguments.inputs]
     owners = next((file for file in arguments.files if file.suffix.lower() == ".toml"), None)
-    if owners is not None:
+    if owners is not None and prog == "dpsql":  # others take it by itself
         raise InvalidArgument(f"{owners} holds no rows: it is an owner's file.", hint=f"Write --schema {owners}.")
     if arguments.no_ledger and arguments.ledger is not None:
         raise InvalidArgument("--ledger and --no-ledger contradict each other.")

@@ -173,6 +173,11 @@ def test_a_record_is_one_object_wherever_it_goes():
 FAMILIES = "dpsql.plan.aggregates."
 NAMES_RECORDS = {
     "dpsql.executors.pandas.inner_aggregates": "kernels of an engine have names; what has none goes cell by cell",
+    "dpsql.executors.pandas.window_values": "windows inside a person have kernels of their own: frames, not groups",
+    "dpsql.executors.sql.windows": "frames of sums, counts and ends are written as text",
+    "dpsql.plan.windows": "which aggregates may stand over a frame, a rule about windows and not about releases",
+    "dpsql.sql.composed": "SKEWNESS and its like are arithmetic over sums, which it names",
+    "dpsql.sql.windows": "the same words, read of the text",
     "dpsql.sql.aggregates": "COUNT(DISTINCT *) is told from APPROX_COUNT_DISTINCT(*) by the word in the text",
 }
 """Modules of other rooms that name single records, and why."""
