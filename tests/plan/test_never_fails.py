@@ -23,7 +23,7 @@ from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.executor import PandasExecutor
 from dpsql.release.release import Release
 from dpsql.session import run as answer
-from dpsql.session.prepare import Terms, prepare
+from dpsql.session.prepare import Prepared, Terms, prepare
 from dpsql.session.public_tables import public_data, resolved
 from dpsql.sql.catalog import Catalog
 from tests.sql import join_queries
@@ -91,7 +91,11 @@ def shown(release: Release, stores: dict[str, ColumnStore]) -> None:
     executor = PandasExecutor(stores)
     bounds = release.choose_bounds(executor.execute)
     settled = release.settled(bounds)
-    found = answer.finished(release, replace(settled.privatise(executor.execute(settled.exact)), bounds=bounds), "")
+    found = answer.finished(
+        Prepared(release, explain_only=False),
+        replace(settled.privatise(executor.execute(settled.exact)), bounds=bounds),
+        "",
+    )
     assert len(list(found)) == len(found.to_pandas(intervals=True)) == len(found.intervals(simultaneous=True))
     assert str(found)
     assert found._repr_html_()
