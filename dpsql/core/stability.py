@@ -18,8 +18,9 @@ from dataclasses import replace
 from functools import singledispatch
 
 from dpsql.errors import InternalError
+from dpsql.plan.earlier import is_shown
 from dpsql.plan.expressions import Call, Column, Expr, Literal, conjuncts
-from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, Scan, Source, Union, Windows
+from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, Scan, Source, Union, Windows, scans_of
 from dpsql.schema.frozen import dataclass
 
 DECLARED = ""
@@ -94,18 +95,30 @@ def _(node: Join) -> Stability:
     whose joined rows are thus a function of its own rows on both sides: at most the product of both, whatever is
     declared of the right side's keys. A left row that stays for want of a match depends on its unit's rows on the
     right, none of which matches. Rows may be left out, or multiplied. People's rows never stand right of public ones,
-    whose number would say nothing of theirs."""
+    whose number would say nothing of theirs. A table of which an earlier release shows the rows is cut to `matches` as
+    it is joined, which can be done of the table alone: below filters, and beside no other."""
     left, right = stability(node.left), stability(node.right)
     if not left.by_unit and right.by_unit:
         raise InternalError("people's rows right of public ones")
     if right.by_unit and left.by_unit.keys() | right.by_unit.keys() != {DECLARED}:
         raise InternalError("rows of different units would be joined")
+    if not right.by_unit and not _can_be_cut(node.right):
+        raise InternalError("rows that are still to come would be joined in a way in which nothing cuts them")
     least = 1 if node.outer else 0
     matches = None if node.matches is None else max(least, node.matches)
     times = (None if right.rows is None else max(least, right.rows)) if right.by_unit else matches
     by_unit = {unit: _product(rows, times) for unit, rows in left.by_unit.items()}
     fan_out = left.fan_out * (right.fan_out if right.by_unit else max(1, matches or 1))
     return Stability(by_unit, every_row=False, expected=_product(left.expected, matches), fan_out=fan_out)
+
+
+def _can_be_cut(right: Source) -> bool:
+    """Whether the rows of a public right side are there, or are those of one table below filters."""
+    if not any(is_shown(scan.table) for scan in scans_of(right)):
+        return True
+    while isinstance(right, Filter):
+        right = right.input
+    return isinstance(right, Scan)
 
 
 @stability.register

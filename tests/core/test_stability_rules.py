@@ -9,6 +9,7 @@ import pytest
 
 from dpsql.core.stability import DECLARED, Stability, stability
 from dpsql.errors import InternalError
+from dpsql.plan.earlier import VERSION
 from dpsql.plan.expressions import Column, Fact, Literal
 from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Source, Union
 from dpsql.schema.columns import TableSchema, Type
@@ -24,6 +25,8 @@ def scan(name: str, **said: Any) -> Scan:
 ROWS, OTHERS = scan("t"), scan("s")
 PEOPLE, VISITS = scan("p", unit=Unit("id"), unique=(("id",),)), scan("e", unit=Unit("pid"))
 PUBLIC = scan("q", public=True, rows=3)
+SHOWN = scan("a", public=True, rows=3, version=VERSION)
+"""A table of which an earlier release shows the rows."""
 TRUE = Literal(value=True, type=Type.BOOLEAN)
 
 
@@ -45,6 +48,8 @@ def per_unit(source: Source, *, alone: bool = False) -> PerUnit:
         (Join(ROWS, PUBLIC, (), matches=4), {"t": 4}, False),
         (Join(ROWS, PUBLIC, (), matches=0, outer=True), {"t": 1}, False),
         (Join(ROWS, PUBLIC, ()), {"t": None}, False),
+        (Join(ROWS, SHOWN, (), matches=4), {"t": 4}, False),
+        (Join(Join(ROWS, PUBLIC, (), matches=2), Filter(SHOWN, TRUE), (), matches=4), {"t": 8}, False),
         (Join(per_unit(PEOPLE, alone=True), per_unit(VISITS, alone=True), ()), {DECLARED: 1}, False),
         (Join(per_unit(PEOPLE, alone=True), VISITS, ()), {DECLARED: None}, False),
         (Mark(ROWS, PUBLIC, (), MARK), {"t": 1}, True),
@@ -85,6 +90,19 @@ def test_how_many_rows_of_a_unit_each_node_has(source: Source, by_unit: dict[str
 def test_rows_of_different_units_never_meet(source: Source):
     with pytest.raises(InternalError):
         stability(source)
+
+
+@pytest.mark.parametrize(
+    "right",
+    [Join(SHOWN, PUBLIC, (), matches=1), Join(PUBLIC, SHOWN, (), matches=1), union(SHOWN, PUBLIC), per_unit(SHOWN),
+     Filter(union(SHOWN, SHOWN), TRUE), Mark(SHOWN, PUBLIC, (), MARK)],
+)  # fmt: skip
+def test_rows_that_are_still_to_come_are_joined_where_they_can_be_cut(right: Source):
+    """What is joined is cut to the matches that were planned, of the table alone."""
+    with pytest.raises(InternalError, match="still to come"):
+        stability(Join(ROWS, right, (), matches=1))
+    with pytest.raises(InternalError, match="still to come"):
+        stability(Join(PUBLIC, right, (), matches=1))
 
 
 def test_a_node_without_a_rule_has_no_answer():
