@@ -22,6 +22,7 @@ from dpsql.core.ledger.sharing import ShareReport
 from dpsql.core.loss import PrivacyLoss, as_delta, as_epsilon
 from dpsql.core.samplers import fresh_key
 from dpsql.errors import InvalidArgument, InvalidSchema, did_you_mean
+from dpsql.owner.secret_files import put_in_place
 from dpsql.schema.frozen import dataclass
 from dpsql.session.opening import Place, Wanted, opened
 from dpsql.session.owner_file import Schema
@@ -233,14 +234,4 @@ def _write(file: Path, grants: Mapping[str, Grant]) -> None:
         name: {"token": each.token, "tables": list(each.tables), "expires": each.expires}
         for name, each in grants.items()
     }
-    draft = file.with_name(f".{file.name}.{fresh_key().hex()[:16]}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            json.dump({"format": FORMAT, "analysts": content}, stream, indent=1)
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.replace(file)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    put_in_place(file, json.dumps({"format": FORMAT, "analysts": content}, indent=1).encode())

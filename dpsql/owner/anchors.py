@@ -18,6 +18,7 @@ from pathlib import Path
 from dpsql.core.samplers import fresh_key
 from dpsql.errors import InvalidArgument
 from dpsql.owner.access import access_file
+from dpsql.owner.secret_files import put_in_place
 from dpsql.session.owner_file import Schema
 
 _FORM = re.compile(r"([1-9][0-9]{0,14}):([0-9a-f]{64}):([0-9a-f]{64})")
@@ -59,7 +60,7 @@ class Anchors:
     def miss(self, analyst: str, place: int, digest: str) -> None:
         """Note that a line which was there is not, so that nobody serves this ledger until its owner has looked."""
         with suppress(OSError):
-            _write(self._mark, json.dumps({"analyst": analyst, "place": place, "hash": digest}).encode())
+            put_in_place(self._mark, json.dumps({"analyst": analyst, "place": place, "hash": digest}).encode())
 
     def found(self) -> None:
         """The line is there again."""
@@ -78,14 +79,14 @@ def file_of(schema: Schema) -> Path:
 def renew(schema: Schema) -> None:
     """Another key: no anchor of before holds. Raises InvalidArgument, InvalidSchema."""
     file = file_of(schema)
-    _write(file, fresh_key().hex().encode())
+    put_in_place(file, fresh_key().hex().encode())
     Anchors(file).found()
 
 
 def _key_of(file: Path) -> bytes:
     try:
         if not file.exists():
-            _write(file, fresh_key().hex().encode())
+            put_in_place(file, fresh_key().hex().encode())
         with file.open("rb") as stream:
             if os.name == "posix" and os.fstat(stream.fileno()).st_mode & 0o077:
                 raise InvalidArgument(f"{file.name} can be read by others.", hint=f"chmod 600 {file.name}")
@@ -95,16 +96,3 @@ def _key_of(file: Path) -> bytes:
     if len(key) != len(fresh_key()):
         raise InvalidArgument(f"{file.name} cannot be read.", hint="It is the key of anchors; without it, a new one.")
     return key
-
-
-def _write(file: Path, content: bytes) -> None:
-    draft = file.with_name(f".{file.name}.{fresh_key().hex()[:16]}")
-    try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.replace(file)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
