@@ -528,7 +528,7 @@ def advice(held: dpsql.Session, sql: str, **how: Any) -> tuple[str, str, str] | 
         held.query(sql, fresh=True, **how)
     except BudgetExceeded as error:
         text = str(error)
-        found = re.search(r"Run it with (\w+)=([^,\s]+),", text)
+        found = re.search(r"Run it with (\w+)=([^,\s]+)", text)  # its width may stand behind it
         return (found[1], found[2].rstrip("."), text) if found else ("", "", text)
     return None
 
