@@ -124,6 +124,7 @@ JOINT: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("case", range(len(JOINT)))
 def test_sums_that_were_compared_hold_given_that_the_row_is_shown(case: int):
     sql, options = JOINT[case]

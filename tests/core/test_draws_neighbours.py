@@ -270,7 +270,7 @@ def check_draws(sql: str, relation: str, most: int = 3, universe: tuple[Row, ...
     return max(compare(made, counts[a], counts[b], f"{sql} | {relation} | {how} | {a} {b}") for a, b in pairs)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize(("tail", "more"), TAILS, ids=[tail for tail, _ in TAILS])
 def test_every_draw_in_every_place(tail: str, more: dict[str, Any]):
     turn = [each for each, _ in TAILS].index(tail)
@@ -400,7 +400,7 @@ def check_people(sql: str, limits: dict[str, int], how: dict[str, Any], seed: in
     return attained
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("sql", OF_PEOPLE)
 def test_draws_from_the_rows_of_people(sql: str):
     place = OF_PEOPLE.index(sql)
@@ -411,6 +411,7 @@ def test_draws_from_the_rows_of_people(sql: str):
     assert max(attained) > 0.1, "no neighbour comes near what is charged"
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("sql", OF_ROWS)
 def test_draws_from_rows_that_are_joined(sql: str):
     for how in PEOPLE_HOWS:

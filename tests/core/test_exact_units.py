@@ -51,13 +51,13 @@ def beside(domain: Domain, *, near: bool) -> list[Any]:
     ]
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize(("domain", "storage"), EACH_STORAGE)
 def test_different_values_are_different_people(domain: Domain, storage: Storage):
     exact_units.check_one_table(domain, storage)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize(("domain", "one", "other"), [each for d in DOMAINS for each in beside(d, near=True)])
 def test_equal_values_are_one_person_in_two_storages(domain: Domain, one: Storage, other: Storage):
     exact_units.check_two_tables(domain, one, other)
@@ -103,12 +103,13 @@ def test_a_number_of_two_types_is_one_person(place: int):
         exact_units.check_numbers_of_two_types(one, other)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("pair", exact_units.MERGED, ids=str)
 def test_neither_of_two_people_moves_a_sum_by_more_than_a_row(pair: exact_units.Pair):
     exact_units.check_merged(pair)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("pair", exact_units.EQUAL, ids=str)
 def test_equal_values_are_one_person(pair: exact_units.Pair):
     exact_units.check_equal(pair)

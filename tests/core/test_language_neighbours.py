@@ -17,7 +17,7 @@ from tests.measured import height_of
 SEED = 20_260_214
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("relation", [U, B])
 @pytest.mark.parametrize("asked", language.every_query(), ids=str)
 def test_every_kind_of_query(asked: Asked, relation: str):
@@ -33,7 +33,7 @@ def test_every_kind_of_query(asked: Asked, relation: str):
 MECHANISMS = [{"strategy": "split"}, {"mechanism": "gaussian", "delta": 1e-6}, {"epsilon": 50, "delta": 1e-6}]
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("how", MECHANISMS, ids=str)
 @pytest.mark.parametrize("asked", language.WHOLE, ids=str)
 def test_both_strategies_and_mechanisms(asked: Asked, how: dict[str, object]):
@@ -76,6 +76,7 @@ def ask_at_random(seed: int, accepted: int, most: int = 1) -> None:
         done += 1
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("part", range(4))
 def test_random_queries_of_the_whole_language(part: int):
     ask_at_random(SEED + part, 40)

@@ -21,7 +21,7 @@ from tests.lies import Check, Lie, assert_caught
 SIZES = (0, 1, 2, 7)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("asked", fanned(), ids=str)
 def test_a_fan_out_in_slices_and_blocks_gives_the_same_integers(asked: Question):
     check_alike(asked, (0, 7), apart=False)
@@ -40,7 +40,7 @@ def test_most_shapes_are_answered():
     assert len({asked.sql for asked, _ in found}) >= len(slice_checks.FANNED) - 3
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("part", range(8))
 def test_every_kind_of_question_in_slices_and_blocks(part: int):
     for asked in unit_checks.questions()[part::24]:
@@ -58,7 +58,7 @@ def test_every_kind_of_question_in_slices_and_blocks_of_all_sizes(part: int):
     assert compared > 100
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("asked", by_person()[::12], ids=str)
 def test_units_with_too_many_pairs_are_left_out_alike(asked: Question):
     check_limits_of_pairs(asked, 3, fanned_out=24)

@@ -57,6 +57,7 @@ def ask_at_random(seed: int, accepted: int, *, most: int = 2) -> None:
             done += 1
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("part", range(6))
 def test_random_queries(part: int):
     ask_at_random(SEED + part, 70)

@@ -35,7 +35,7 @@ from tests.core.unit_checks import KEYS, R3, Asking, Question, World, apart, che
 SEED = 20_260_301
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("asked", unit_checks.questions(), ids=str)
 def test_every_kind_of_question(asked: Question):
     unit_checks.check_question(asked, SEED, databases=2, changes=1)
@@ -64,7 +64,7 @@ def ask_at_random(seed: int, accepted: int, databases: int) -> None:
             done += 1
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("part", range(4))
 def test_random_questions(part: int):
     ask_at_random(SEED + part, 10, databases=2)

@@ -71,6 +71,7 @@ USES = list(uses())
 OF_COLUMNS = [use for use in USES if use.function.name not in OF_CONSTANTS or len(use.kinds) < 2]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("use", OF_COLUMNS, ids=str)
 def test_every_mix_of_samples(use: Use):
     for ranges in ({}, NARROW, POSITIVE):
@@ -78,6 +79,7 @@ def test_every_mix_of_samples(use: Use):
         assert check(use, grid(use, ranges, nullable=False))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("use", [use for use in USES if len(use.kinds) > 1], ids=str)
 def test_constants(use: Use):
     draw = random.Random(str(use))
@@ -86,11 +88,13 @@ def test_constants(use: Use):
     assert any(tried)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("use", [use for use in USES if len(use.kinds) == 1], ids=str)
 def test_random_values_of_one_argument(use: Use):
     assert check(use, [column(use.kinds[0], randoms(use.kinds[0]))])
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("use", [use for use in OF_COLUMNS if len(use.kinds) == 2], ids=str)
 def test_random_values_of_two_arguments(use: Use):
     draw = random.Random(str(use))
@@ -154,6 +158,7 @@ def sub_interval(draw: st.DrawFn, kind: Type) -> Arg:
     return Arg(kind, (*drawn, None) if nullable else tuple(drawn), Fact(held, nullable))
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("use", [use for use in OF_COLUMNS if use.kinds], ids=str)
 def test_facts_of_sub_intervals(use: Use):
     @settings(max_examples=EXAMPLES, deadline=None, database=None, derandomize=True,

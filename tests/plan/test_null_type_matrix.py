@@ -272,7 +272,7 @@ def asked(data: pd.DataFrame, rule: Rule, kind: str) -> list[tuple[Any, ...]]:
     ]
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("nullable", [True, False])
 @pytest.mark.parametrize(("rule", "types"), CASES)
 def test_over_columns(rule: Rule, types: tuple[str, ...], nullable: bool):
@@ -498,7 +498,7 @@ def counts(texts: Sequence[str], *, rows: int = 2) -> dict[str, int]:
 SPELLINGS = [pytest.param(text, fits, rule, id=text) for text, fits, rule in SPELT]
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize(("text", "fits", "_rule"), SPELLINGS)
 def test_types_that_fit_are_taken_and_no_others(text: str, fits: Fits, _rule: str):
     taken = []

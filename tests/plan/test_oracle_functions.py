@@ -61,6 +61,7 @@ def columns_of(text: str) -> list[str]:
     return [name for name in COLUMNS if name in words]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("each", EXPRESSIONS, ids=TEXTS)
 def test_in_where(each: Written, people: pd.DataFrame, oracle: duckdb.DuckDBPyConnection):
     asked = "SELECT COUNT(*), COALESCE(SUM(j), 0) FROM t WHERE {}"
@@ -70,6 +71,7 @@ def test_in_where(each: Written, people: pd.DataFrame, oracle: duckdb.DuckDBPyCo
     assert same(ours[0][1], theirs[0][1]), f"{ours} is not {theirs}"
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("each", EXPRESSIONS, ids=TEXTS)
 def test_as_a_key_and_inside_aggregates(each: Written, people: pd.DataFrame, oracle: duckdb.DuckDBPyConnection):
     """The groups of unknown keys are shown from two rows on; public ones are all shown, empty too."""
@@ -89,6 +91,7 @@ def test_a_key_of_last_bits_is_refused(key: str, people: pd.DataFrame):
         ask(people, f"SELECT {key} AS k, COUNT(*) FROM t GROUP BY k", delta=DELTA)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("each", EXPRESSIONS, ids=TEXTS)
 def test_over_an_answer(each: Written, people: pd.DataFrame, oracle: duckdb.DuckDBPyConnection):
     """Of keys and of a count; only groups that are shown for certain, and are there."""

@@ -96,7 +96,7 @@ SETTINGS = [
 ASKED = ("COUNT(*)", "COUNT(*), COUNT(n)", "SUM(n)", "COUNT(*), SUM(x), AVG(n)", "AVG(x)", "COUNT_IF(b), AVG(b)")
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("place", range(len(SETTINGS)))
 def test_it_is_never_worse_than_noise_for_each_group(place: int, asked: str) -> None:
@@ -206,6 +206,7 @@ def covered(release: Release, frame: pd.DataFrame, truths: list[pd.Series], runs
     return inside / runs, together / runs
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("relation", [U, B])
 @pytest.mark.parametrize("outputs", LISTS, ids=", ".join)
 def test_intervals_hold_as_often_as_they_say(outputs: list[str], relation: str) -> None:

@@ -200,7 +200,7 @@ def check_costs(made: Release, where: str) -> None:
         assert (settled.cost, settled.events) == (made.cost, made.events)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize(("tail", "more"), TAILS, ids=[tail for tail, _ in TAILS])
 def test_searches_and_what_follows_them(tail: str, more: dict[str, Any]):
     turn = [each for each, _ in TAILS].index(tail)
@@ -313,6 +313,7 @@ def check_people(sql: str, limits: dict[str, int], how: dict[str, Any], seed: in
     return attained
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("sql", OF_PEOPLE)
 def test_searches_among_the_rows_of_people(sql: str):
     attained = [
@@ -321,6 +322,7 @@ def test_searches_among_the_rows_of_people(sql: str):
     assert max(attained) > 0.3, f"no neighbour comes near what is charged: {attained}"
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("sql", OF_ROWS)
 def test_searches_among_rows_that_are_joined(sql: str):
     attained = [check_people(sql, {}, how, databases=3) for how in PEOPLE_HOWS]
@@ -369,6 +371,7 @@ TOLD = (
 )  # fmt: skip
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize(
     "how",
     [
@@ -458,6 +461,7 @@ def test_chosen_bounds_are_replayed(tmp_path: Path):
 # Within a range
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("within", [(0, 99_999), (-5, 1_000), (1_900, 2_100)], ids=str)
 @pytest.mark.parametrize("kind", [Type.INTEGER, Type.REAL])
 def test_searches_within_a_range_are_worth_what_they_cost(within: tuple[int, int], kind: Type):

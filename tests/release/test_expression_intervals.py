@@ -125,14 +125,14 @@ def cases(*asked: Sequence[Any]) -> list[Any]:
 WAYS: tuple[tuple[str, dict[str, Any]], ...] = ((U, {}), (U, {"strategy": "split"}), (B, {}), (U, GAUSSIAN))
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("rows", [20, 100, 1000])
 @pytest.mark.parametrize(("sql", "exact", "tight"), cases(LINEAR, QUOTIENTS, OTHERS))
 def test_intervals_cover_at_their_level(sql: str, exact: Any, tight: float, rows: int):
     judge(sql, exact, rows, tight)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize(("relation", "how"), WAYS[1:], ids=str)
 @pytest.mark.parametrize(("sql", "exact", "tight"), cases(LINEAR, QUOTIENTS, OTHERS[:3]))
 def test_intervals_cover_whatever_the_noise(sql: str, exact: Any, tight: float, relation: str, how: dict[str, Any]):
@@ -192,7 +192,7 @@ def test_all_cells_of_a_grouped_column_hold_together(sql: str):
 # Denominators near nothing
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("rows", [1, 2, 3, 5])
 @pytest.mark.parametrize(("sql", "exact", "tight"), cases(QUOTIENTS[:1], QUOTIENTS[3:]))
 def test_quotients_of_few_rows_are_covered_too(sql: str, exact: Any, tight: float, rows: int):

@@ -70,7 +70,7 @@ ONE_VALUE = [
 ]
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("epsilon", [0.5, 1, 3])
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("sql", ONE_VALUE)
@@ -124,7 +124,7 @@ JOINT: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("case", range(len(JOINT)))
 def test_values_beside_it_hold_too(case: int):
     sql, options = JOINT[case]

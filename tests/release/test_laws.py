@@ -143,7 +143,7 @@ def is_gaussian(made: Release) -> bool:
     return any(isinstance(share.noise, GaussianNoise) for share in made.shares)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("case", CASES, ids=lambda each: f"{each.sql} {each.how}")
 def test_the_choice_has_the_smaller_error(case: Case):
     auto, named = case.made("auto"), {law: case.made(law) for law in ("laplace", "gaussian")}
@@ -171,6 +171,7 @@ def test_the_choice_has_the_smaller_error(case: Case):
     assert auto.cost.within(case.made("gaussian").cost.pair or auto.cost.pair)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("case", CASES[::8], ids=lambda each: f"{each.sql} {each.how}")
 def test_what_is_said_of_the_laws_is_what_is_drawn(case: Case):
     named = {law: case.made(law) for law in ("laplace", "gaussian")}
@@ -293,6 +294,7 @@ def counts_in(groups: int, epsilon: float, delta: float, *, listed: bool = True)
     return Case("SELECT k, COUNT(*) FROM t GROUP BY k", declared, U, {"epsilon": epsilon, "delta": delta})
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1, 3])
 @pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-4])
 def test_from_the_crossover_on_the_gaussian_law_is_chosen(epsilon: float, delta: float):
@@ -465,7 +467,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("accountant", ACCOUNTANTS)
 @pytest.mark.parametrize("analyst", [None, "ann"])
@@ -486,7 +488,7 @@ def test_remaining_queries_are_those_that_are_admitted(kind: str, accountant: st
     assert held.remaining_queries(sql, **how) == 0
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("accountant", ACCOUNTANTS)
 @pytest.mark.parametrize("neighbours", ["unbounded", "bounded"])
 @pytest.mark.parametrize("seed", range(4))
@@ -553,7 +555,7 @@ def check_advice_fits(held: dpsql.Session, sql: str, **how: Any) -> str | None:
     return text
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("accountant", ACCOUNTANTS)
 @pytest.mark.parametrize("seed", range(8))
 def test_what_a_refusal_says_fits_does_fit(accountant: str, seed: int):
@@ -582,7 +584,7 @@ def test_what_a_refusal_says_fits_does_fit(accountant: str, seed: int):
     assert rounds
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("accountant", ACCOUNTANTS)
 @pytest.mark.parametrize("seed", range(8))
 def test_it_fits_also_with_parts_shares_and_hidden_groups(accountant: str, seed: int):

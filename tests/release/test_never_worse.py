@@ -74,7 +74,7 @@ def by_how_much(found: list[float | None], other: list[float | None]) -> list[fl
     return [a - b for a, b in zip(found, other, strict=True) if a is not None and b is not None]
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 def test_no_two_together_are_worse_than_each_alone_at_half(setting: Setting) -> None:
     half = Fraction(1, 2)
@@ -87,7 +87,7 @@ def test_no_two_together_are_worse_than_each_alone_at_half(setting: Setting) -> 
     assert not worse
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 def test_no_three_together_are_worse_than_each_alone_or_any_pair_and_the_third(setting: Setting) -> None:
     """A pair and the third by another 5 %: what neighbours cannot change at once in two may be more than in three, and

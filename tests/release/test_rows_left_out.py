@@ -65,6 +65,7 @@ DATA: dict[str, Data] = {
 WITHIN = (None, Interval(0.0, 1e5), Interval(-3.0, 40.0))
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", DATA)
 @pytest.mark.parametrize("within", WITHIN, ids=str)
 def test_no_more_rows_are_clipped_than_is_said(name: str, within: Interval | None):

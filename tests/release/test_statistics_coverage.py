@@ -102,7 +102,7 @@ ASKED = (
 )  # fmt: skip
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("rows", [20, 100, 1000])
 @pytest.mark.parametrize("asked", ASKED, ids=" ".join)
 @pytest.mark.parametrize(("how", "law"), [each[1:] for each in WAYS], ids=[each[0] for each in WAYS])

@@ -745,7 +745,7 @@ def test_a_lie_is_caught(lie: Lie, check: Check, tmp_path: Path, monkeypatch: Pa
 HONEST = {each.__name__: each for _, each in LIES}
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", HONEST)
 def test_the_honest_ledger_passes(name: str, tmp_path: Path):
     HONEST[name](tmp_path)

@@ -50,7 +50,7 @@ def tables(said: dict[str, int]) -> dict[str, dpsql.Table]:
     return made
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("place", range(len(LIMITS)))
 def test_joins_with_limits(place: int):
     queries = random.Random(place).sample(several_tables_queries(), SAMPLE)
@@ -176,6 +176,7 @@ def some_above(place: int, engine: str) -> dpsql.Session:
     return session({"t": dpsql.Table(frame, **{**FACTS, **SOME_ABOVE[place]})}, engine)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("place", range(len(SOME_ABOVE)))
 def test_units_below_their_limits_keep_all_rows(place: int):
     assert differences(some_above(place, "duckdb"), some_above(place, "pandas"), QUERIES) == []

@@ -107,6 +107,7 @@ def test_a_permutation_of_the_rows_gives_the_same_integers(
         assert all(run(release.exact, each, schema) == first for each in orders), sql
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("block", [1, 7, 59, 60, 61])
 def test_the_size_of_a_block_changes_nothing(
     block: int,

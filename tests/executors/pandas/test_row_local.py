@@ -142,6 +142,7 @@ def check_use(use: Use, *, every_case: bool, every_length: bool = False) -> None
     assert len(done) > 3 or Type.TEXT in use.kinds
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("use", [use for use in USES if use.kinds], ids=str)
 def test_every_function_over_every_layout(use: Use):
     check_use(use, every_case=False)
