@@ -240,10 +240,15 @@ def frame(name: str, listed: list[Row]) -> pd.DataFrame:
 
 
 def tables(
-    stored: Callable[[pd.DataFrame], pd.DataFrame] | None = None, *, without: Collection[str] = (), by: str = "customer"
+    stored: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
+    *,
+    without: Collection[str] = (),
+    by: str = "customer",
+    as_files: bool = False,
 ) -> dict[str, dpsql.Table]:
     """Every table with what its owner declares, some without rows; stored in another way, with the types of all
-    columns. by: whose customers' rows are, "customer", "house" or "row" (then no table declares a unit)."""
+    columns. by: whose customers' rows are, "customer", "house" or "row" (then no table declares a unit). as_files: any
+    column may hold NULL and all have types, as of files, so that plans are those of files."""
     made = {}
     for name, listed in rows().items():
         held = frame(name, listed)
@@ -251,13 +256,15 @@ def tables(
         types = {
             column: _TYPES[kind]
             for column, kind in COLUMNS[name].items()
-            if stored is not None or kind == "DATE" or column in _DECLARED
+            if stored is not None or as_files or kind == "DATE" or column in _DECLARED
         }
         said = {**FACTS[name], "types": types, "public": True if name in PUBLIC else None}
         if by == "house" and name == "customer":
             said["unit"] = "c_house"
         if by == "row":
             said = {word: fact for word, fact in said.items() if word not in ("unit", "max_rows")}
+        if as_files:
+            said["nullable"] = dict.fromkeys(COLUMNS[name], True)
         made[name] = dpsql.Table(stored(held) if stored else held, **said)
     return made
 

@@ -125,21 +125,51 @@ def test_units_that_make_too_many_pairs(tmp_path: Path, monkeypatch: pytest.Monk
         assert differences(*of_files(tmp_path, "plain", bounded=False, nullable=True), QUERIES) == []
 
 
-@pytest.mark.slow
-def test_all_queries_of_several_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The oracle's, of files where they lie, with what is seen of these and without."""
+def in_files(folder: Path) -> dpsql.Session:
+    """The tables of the oracle's joins, as files."""
     numbers = itertools.count()
 
     def written(frame: pd.DataFrame) -> Path:
-        path = tmp_path / f"{next(numbers)}.parquet"
+        path = folder / f"{next(numbers)}.parquet"
         frame.to_parquet(path)
         return path
 
-    held = session(join_queries.tables(written), "auto")
+    return session(join_queries.tables(written), "auto")
+
+
+@pytest.mark.slow
+def test_all_queries_of_several_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The oracle's, of files where they lie, with what is seen of these and without, are pandas' of equal facts."""
+    held, frames = in_files(tmp_path), session(join_queries.tables(as_files=True), "pandas")
     seen = {sql: integers(held, sql) for sql in several_tables_queries()}
     assert sum(isinstance(each, Integers) for each in seen.values()) > 300
+    assert {sql: integers(frames, sql) for sql in seen} == seen
     monkeypatch.setattr(executor, "seen_in", lambda *_: NOTHING)
     assert {sql: integers(held, sql) for sql in seen} == seen
+
+
+OF_COLUMNS_WITHOUT_NULL = [
+    "SELECT COUNT(*), COUNT(c_custkey), COUNT(a.c_custkey) FROM customer a RIGHT JOIN notes b USING (c_custkey)",
+    (
+        "SELECT SUM(LEAST(s, 500)), COUNT(s) FROM (SELECT o_custkey, SUM(i_qty) AS s FROM items, orders "
+        "WHERE i_orderkey = o_orderkey GROUP BY o_custkey)"
+    ),
+    "SELECT p_kind, COUNT(*), SUM(i_qty), AVG(i_qty * p_price) FROM items JOIN prod ON i_prod = p_id GROUP BY p_kind",
+    "SELECT i_back, COUNT(*), COUNT(DISTINCT o_custkey) FROM items JOIN orders ON i_orderkey = o_orderkey GROUP BY 1",
+]
+
+
+def test_facts_alone_make_plans_of_files_others(tmp_path: Path):
+    """A frame shows that its columns hold no NULL, files say nothing of it: what is measured then differs, and with the
+    same facts every integer is the same."""
+    held, shown, alike = (
+        in_files(tmp_path),
+        session(join_queries.tables(), "pandas"),
+        session(join_queries.tables(as_files=True), "pandas"),
+    )
+    for sql in OF_COLUMNS_WITHOUT_NULL:
+        assert integers(held, sql) == integers(alike, sql), sql
+        assert integers(held, sql) != integers(shown, sql), sql
 
 
 def integers(held: dpsql.Session, sql: str) -> Integers | str:
