@@ -75,6 +75,7 @@ def by_group(ours: list[Row], expected: list[Row], keys: int) -> None:
     assert all(row[keys] == 0 for row in unmet), f"{unmet} are not in {expected}"
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("keys", "shown", "sql"), queries(GROUPED))
 def test_by_group(keys: str, shown: str, sql: str, people: dict[str, dpsql.Table], oracle: duckdb.DuckDBPyConnection):
     ours = ask(people, sql)
@@ -92,6 +93,7 @@ def test_groups_of_one_person_stay_hidden(
     assert matched(ours, expected) == ([], [])
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("first", range(0, STREAM, PER_TEST))
 def test_random_queries(first: int, people: dict[str, dpsql.Table], oracle: duckdb.DuckDBPyConnection):
     asked = 0
@@ -149,6 +151,7 @@ def arrow(data: pd.DataFrame) -> pd.DataFrame:
 STORED: list[Callable[[pd.DataFrame], pd.DataFrame]] = [objects, nullable, categorical, narrow, arrow]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("number", range(len(STORED)))
 def test_other_dtypes_give_the_same_answers(number: int, oracle: duckdb.DuckDBPyConnection):
     data = tables(STORED[number])
@@ -170,6 +173,7 @@ def zeros(answer: list[Row]) -> list[Row]:
 NONE = {"people": set(COLUMNS) - set(PUBLIC), "public": set(PUBLIC), "all": set(COLUMNS)}
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("number", "without"), list(enumerate(NONE)))
 def test_tables_without_rows(number: int, without: str):
     data, oracle = tables(without=NONE[without]), duck(without=NONE[without])

@@ -171,6 +171,7 @@ def test_statistics_under_other_terms(options: dict[str, Any], people: pd.DataFr
     of_one_group(sql, people, oracle, **more, **options)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_other_tables(seed: int):
     """Tables of few and of many rows, some of them all but empty."""
@@ -220,6 +221,7 @@ RANKED = ["i", "j", "n", "r", "i * 2 - 5", "-n", "i / 4", "CASE WHEN b THEN i EL
     "LEAST(GREATEST(u, -20), 20)", "CASE WHEN i > 0 THEN r END", "NULLIF(j, 2)"]  # fmt: skip
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("q", QUANTILES)
 @pytest.mark.parametrize("argument", RANKED)
 def test_quantile(argument: str, q: float, people: pd.DataFrame, oracle: duckdb.DuckDBPyConnection):
@@ -348,6 +350,7 @@ def test_where_all_rows_are_equal_every_quantile_is_their_value(people: pd.DataF
 # Extremes: at this epsilon the rank of MIN and MAX is 1.
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("where", ["", " WHERE b", " WHERE n > 5"])
 @pytest.mark.parametrize("argument", [*RANKED, "d", "w", "d + 5", "i - 500"])
 def test_extremes(argument: str, where: str, people: pd.DataFrame, oracle: duckdb.DuckDBPyConnection):
@@ -450,6 +453,7 @@ DISTINCT = ["i", "j", "r", "u", "n", "b", "nb", "d", "e", "w", "v", "x", "o", "i
     "1"]  # fmt: skip
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("where", ["", " WHERE b", " WHERE n > 5 OR nb"])
 @pytest.mark.parametrize("argument", DISTINCT)
 def test_distinct(argument: str, where: str, people: pd.DataFrame, oracle: duckdb.DuckDBPyConnection):

@@ -57,6 +57,7 @@ DESCRIBED = frozenset(
 """Subjects that say what a thing is, where the text has signs for it."""
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("part", range(8))
 def test_the_word_of_a_refusal_is_a_word_of_the_text(part: int):
     for sql in texts()[part::8]:
