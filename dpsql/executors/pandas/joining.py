@@ -4,8 +4,7 @@ Equality is SQL's, and exact: NULL equals nothing, -0.0 equals 0.0, and an integ
 two are the same number (2**53 + 1 is not 2.0**53). Nothing here fails on a value.
 
 Every key becomes whole numbers that are the same where the cells are equal. Where those of the right side lie close
-together, one table of positions has a slot for each; else pandas' hash table finds them. Orders are by radix sort, in
-digits of 16 bits, for which NumPy's stable sort is one: it takes the same time on every processor.
+together, one table of positions has a slot for each; else pandas' hash table finds them.
 """
 
 from __future__ import annotations
@@ -19,16 +18,15 @@ from numpy.typing import NDArray
 
 from dpsql.executors.pandas.encoding import Codes, Encoded
 from dpsql.executors.pandas.exact_values import numbered
+from dpsql.executors.pandas.ranking import Numbers, combine, dense_ranks, shifted, span, stable_order
 from dpsql.plan.expressions import Array, Bools, Vector
 from dpsql.schema.frozen import dataclass
 
-Numbers = NDArray[np.int64]
 Positions = NDArray[np.signedinteger[Any]]
 """int32, or int64 above 2**31 rows."""
 BLOCK = 65_536
-LARGEST = 2**62
-"""Codes of combinations stay below it."""
-_DIGIT = 16
+_FEW = 1_000_000
+"""Tables of so many slots are made however few the rows are."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,17 +55,45 @@ def key_of(encoded: Encoded) -> KeyColumn:
 
 
 def match_codes(left: Sequence[KeyColumn], right: Sequence[KeyColumn]) -> tuple[Numbers, Numbers]:
-    """Keys of one or more columns as codes for each row: two codes, on either side, are equal just where all columns
-    are; -1 where any is NULL. Codes lie in 0 .. LARGEST - 1, and not close together."""
+    """Keys of one or more columns as codes for each row: two codes of the right side, or of both sides, are equal just
+    where all columns are; -1 where any is NULL, and it may be -1 for a left row that equals no right one. Codes lie in
+    0 .. LARGEST - 1, and need not lie close together."""
     both = [_both_sides(key, other) for key, other in zip(left, right, strict=True)]
-    codes, size = shifted(both[0])
-    for column in both[1:]:
-        codes, size = combine(codes, size, *shifted(column))
     masks = [column.valid for column in both if column.valid is not None]
-    if masks:
-        codes = np.where(np.logical_and.reduce(masks), codes, -1)
-    rows = len(left[0])
+    rows, valid = len(left[0]), np.logical_and.reduce(masks) if masks else None
+    columns = [shifted(column) for column in both]
+    codes = _told_by_one(columns, rows, valid) if len(columns) > 1 else None
+    if codes is None:
+        codes, size = columns[0]
+        for column in columns[1:]:
+            codes, size = combine(codes, size, *column)
+    if valid is not None:
+        codes = np.where(valid, codes, -1)
     return codes[:rows], codes[rows:]
+
+
+def _told_by_one(columns: Sequence[tuple[Numbers, int]], rows: int, valid: Bools | None) -> Numbers | None:
+    """The codes of one column where they tell whole keys apart, None where they do not: where no two right rows, those
+    from `rows` on, are alike in it and differ in another column.
+
+    A table holds what each of its codes has in the other columns. A left row that has there anything else than the
+    table equals no right row, and gets -1: so it is with a code of no right row, whatever the table holds for it.
+    """
+    codes, size = max(columns, key=lambda column: column[1])
+    if size > 4 * len(codes) + _FEW:
+        return None
+    right = codes[rows:] if valid is None else codes[rows:][valid[rows:]]
+    alike = np.ones(rows, dtype=bool)
+    for other, _ in columns:
+        if other is codes:
+            continue
+        told = np.zeros(size, dtype=other.dtype)
+        cells = other[rows:] if valid is None else other[rows:][valid[rows:]]
+        told[right] = cells
+        if not np.array_equal(told[right], cells):
+            return None
+        alike &= told[codes[:rows]] == other[:rows]
+    return np.concatenate([np.where(alike, codes[:rows], -1), codes[rows:]])
 
 
 def lookup(left: Sequence[KeyColumn], right: Sequence[KeyColumn], order: Array | None = None) -> Positions:
@@ -87,7 +113,25 @@ def lookup(left: Sequence[KeyColumn], right: Sequence[KeyColumn], order: Array |
 
 def matched(codes_left: Numbers, codes_right: Numbers) -> Bools:
     """Which left rows have the code of any right row; -1 is the code of none."""
-    return _positions(Vector(codes_left), Vector(codes_right, codes_right >= 0), None) >= 0
+    return _occur(codes_left, codes_right[codes_right >= 0] if codes_right.min(initial=0) < 0 else codes_right)
+
+
+def _occur(numbers: Numbers, among: Numbers) -> Bools:
+    """Which numbers occur among others."""
+    if not len(among):
+        return np.zeros(len(numbers), dtype=bool)
+    low, size = span(among)
+    if size <= 4 * (len(numbers) + len(among)) + _FEW:
+        marks = np.zeros(size + 1, dtype=bool)
+        marks[among - low] = True
+        return np.asarray(_of_slots(marks, numbers, low))
+    if len(numbers) >= len(among):
+        return np.asarray(pd.Index(pd.unique(among)).get_indexer(pd.Index(numbers)) >= 0)
+    places, distinct = pd.factorize(numbers)  # a table of the few
+    marks = np.zeros(len(distinct) + 1, dtype=bool)
+    marks[pd.Index(distinct).get_indexer(pd.Index(among))] = True
+    marks[-1] = False
+    return marks[places]
 
 
 class Runs:
@@ -98,7 +142,7 @@ class Runs:
     """
 
     def __init__(self, codes_left: Numbers, codes_right: Numbers) -> None:
-        kept = np.flatnonzero(codes_right >= 0)
+        kept = np.flatnonzero(matched(codes_right, codes_left))
         codes = codes_right[kept]
         runs, firsts = dense_ranks(codes)
         self._laid_out = kept[stable_order(runs, len(firsts))]
@@ -127,13 +171,6 @@ def _numbers(left: Vector, right: Vector) -> tuple[Vector, Vector]:
 
 def _nulls(size: int) -> Vector:
     return Vector(np.zeros(size, dtype=np.int64), np.zeros(size, dtype=bool))
-
-
-def whole_numbers(values: Array) -> Numbers:
-    """Numbers or booleans as int64, one for each value: reals by their bits, 0.0 standing for -0.0."""
-    if values.dtype.kind == "f":
-        return np.add(values, 0.0, dtype=np.float64).view(np.int64)
-    return values.astype(np.int64, copy=False)
 
 
 def _over_rows(cells: Vector, key: KeyColumn) -> Vector:
@@ -166,35 +203,45 @@ def _positions(left: Vector, right: Vector, order: Array | None) -> Positions:
         rows, keys = rows[right.valid], keys[right.valid]
     if len(keys) == 0:
         return np.full(len(left), -1, dtype=rows.dtype)
-    is_dense = _span(keys)[1] <= 4 * len(right) + 1_000_000  # the table is small beside the rows
-    positions = (_by_table if is_dense else _by_hash)(left.values, keys, rows, order)
+    is_dense = span(keys)[1] <= 4 * len(right) + _FEW  # the table is small beside the rows
+    positions: Positions = (_by_table if is_dense else _by_hash)(left.values, keys, rows, order)
     if left.valid is not None:
         np.copyto(positions, -1, where=~left.valid)
     return positions
 
 
 def _by_table(left: Numbers, keys: Numbers, rows: Positions, order: Array | None) -> Positions:
-    """Positions through a table with a slot for each number from the lowest key on, and one for all others.
-
-    A number x is in the table just where (x - low) mod 2**64 < size: it is x - low where x >= low, and where x < low
-    it is 2**64 - (low - x) >= 2**63 - low, which is at least size since low + size - 1 < 2**63.
-    """
-    low, size = _span(keys)
+    """Positions through a table with a slot for each number from the lowest key on, and one for all others."""
+    low, size = span(keys)
     table = np.full(size + 1, -1, dtype=rows.dtype)
     slots = keys - low
     table[slots[::-1]] = rows[::-1]  # of several assignments to one slot the last holds: the first row's
     if order is not None and np.count_nonzero(table >= 0) < len(keys):
         last = np.argsort(order[rows], kind="stable")[::-1]
         table[slots[last]] = rows[last]
-    positions = np.empty(len(left), dtype=rows.dtype)
-    for start in range(0, len(left), BLOCK):
-        places = np.subtract(left[start : start + BLOCK], low, dtype=np.int64).view(np.uint64)
-        np.minimum(places, np.uint64(size), out=places)
-        np.take(table, places.view(np.int64), out=positions[start : start + BLOCK], mode="clip")
+    positions: Positions = _of_slots(table, left, low)
     return positions
 
 
+def _of_slots(table: Any, numbers: Numbers, low: int) -> Any:
+    """What a table says of numbers: its last slot is for those that are not in it.
+
+    A number x is in a table of so many others from `low` on just where (x - low) mod 2**64 < size: it is x - low where
+    x >= low, and where x < low it is 2**64 - (low - x) >= 2**63 - low, which is at least size since low + size - 1 <
+    2**63.
+    """
+    entries = np.empty(len(numbers), dtype=table.dtype)
+    for start in range(0, len(numbers), BLOCK):
+        places = np.subtract(numbers[start : start + BLOCK], low, dtype=np.int64).view(np.uint64)
+        np.minimum(places, np.uint64(len(table) - 1), out=places)
+        np.take(table, places.view(np.int64), out=entries[start : start + BLOCK], mode="clip")
+    return entries
+
+
 def _by_hash(left: Numbers, keys: Numbers, rows: Positions, order: Array | None) -> Positions:
+    if 2 * len(left) < len(keys):  # a table of the keys that are asked for
+        asked_for = _occur(keys, left)
+        keys, rows = keys[asked_for], rows[asked_for]
     index = pd.Index(keys)
     if not index.is_unique:
         if order is not None:
@@ -210,77 +257,3 @@ def _with_none(positions: Positions) -> Positions:
     longer = np.full(len(positions) + 1, -1, dtype=positions.dtype)
     longer[:-1] = positions
     return longer
-
-
-def _span(numbers: Numbers) -> tuple[int, int]:
-    """The least number, and how many there are from it to the largest."""
-    low = int(numbers.min())
-    return low, int(numbers.max()) - low + 1
-
-
-def shifted(vector: Vector) -> tuple[Numbers, int]:
-    """Numbers as codes 0 .. size - 1 with size <= LARGEST, the same where the numbers are; NULL has any of them."""
-    values = vector.values if vector.valid is None else vector.values[vector.valid]
-    if len(values) == 0:
-        return np.zeros(len(vector), dtype=np.int64), 1
-    low, size = _span(values)
-    codes = vector.values if vector.valid is None else np.where(vector.valid, vector.values, low)
-    if size <= LARGEST:
-        return codes - low, size
-    ranks, firsts = dense_ranks(codes)
-    return ranks, len(firsts)
-
-
-def combine(codes: Numbers, size: int, other: Numbers, width: int) -> tuple[Numbers, int]:
-    """Codes of the pairs of two columns of codes in 0 .. size - 1 and 0 .. width - 1, in ascending order of the pairs,
-    and how many there may be: at most LARGEST.
-
-    Where the product is above it, the codes are made dense first. Then neither size is above the number of rows, which
-    is below 2**31.
-    """
-    if size * width > LARGEST:
-        codes, firsts = dense_ranks(codes)
-        size = len(firsts)
-    if size * width > LARGEST:
-        other, firsts = dense_ranks(other)
-        width = len(firsts)
-    return codes.astype(np.int64, copy=False) * width + other, size * width
-
-
-def dense_ranks(numbers: Numbers) -> tuple[Numbers, Numbers]:
-    """For each number its rank 0, 1, ... among the distinct ones, ascending; and the first place of each of them."""
-    if len(numbers) == 0:
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    low, size = _span(numbers)
-    codes = numbers - low  # modulo 2**64, as which `stable_order` reads it
-    if size > 4 * len(numbers) + BLOCK:
-        return _ranks_by_order(codes, size)
-    seen = np.zeros(size, dtype=bool)
-    seen[codes] = True
-    distinct = np.flatnonzero(seen)
-    table = np.empty(size, dtype=np.int32 if size <= 2**31 else np.int64)
-    table[distinct] = np.arange(len(distinct))
-    ranks = table[codes].astype(np.int64)
-    firsts = np.empty(len(distinct), dtype=np.int64)
-    firsts[ranks[::-1]] = np.arange(len(ranks) - 1, -1, -1)  # the last assignment holds: the first place
-    return ranks, firsts
-
-
-def _ranks_by_order(codes: Numbers, size: int) -> tuple[Numbers, Numbers]:
-    order = stable_order(codes, size)
-    ordered = codes[order]
-    heads = np.ones(len(codes), dtype=bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=heads[1:])
-    ranks = np.empty(len(codes), dtype=np.int64)
-    ranks[order] = np.cumsum(heads) - 1
-    return ranks, order[heads]
-
-
-def stable_order(codes: Numbers, size: int) -> Numbers:
-    """The places of codes in 0 .. size - 1, at most 2**64 and read as unsigned, in ascending order; equal codes in that
-    of their places. A radix sort, lowest digit first."""
-    order: Numbers = np.argsort(codes.astype(np.uint16), kind="stable")
-    for shift in range(_DIGIT, (size - 1).bit_length(), _DIGIT):
-        digits = (codes >> shift).astype(np.uint16)
-        order = order[np.argsort(digits[order], kind="stable")]
-    return order

@@ -265,7 +265,7 @@ def merged_units(parts: list[Units]) -> Units:
     """The units of several lists of rows, one after the other: equal values are one unit, and so is the same row of the
     same table."""
     from dpsql.executors.pandas.exact_values import joined, numbered  # loaded where several tables meet
-    from dpsql.executors.pandas.joining import dense_ranks
+    from dpsql.executors.pandas.ranking import dense_ranks
 
     if all(part.values is None for part in parts):
         counts = {name: count for part in parts for name, count in part.tables}  # of one table the same in all parts

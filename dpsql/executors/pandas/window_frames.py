@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpsql.executors.pandas.joining import Numbers
+from dpsql.executors.pandas.ranking import Numbers
 from dpsql.plan.expressions import Array, Bools, Vector
 from dpsql.plan.windows import Frame, WindowCall
 

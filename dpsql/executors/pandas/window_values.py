@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpsql.executors.pandas.cells import LARGEST_INTEGER
-from dpsql.executors.pandas.joining import Numbers
+from dpsql.executors.pandas.ranking import Numbers
 from dpsql.executors.pandas.window_frames import Framed, Layout, present
 from dpsql.plan.expressions import Array, Vector
 from dpsql.plan.windows import WindowCall

@@ -15,8 +15,8 @@ import numpy as np
 from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.executors.pandas.groups import key_codes
 from dpsql.executors.pandas.inner_aggregates import renumber
-from dpsql.executors.pandas.joining import Numbers, combine, dense_ranks, stable_order
 from dpsql.executors.pandas.made import Made, MadeColumns, encoded_texts
+from dpsql.executors.pandas.ranking import Numbers, combine, dense_ranks, stable_order
 from dpsql.executors.pandas.relations import Part, Relation
 from dpsql.executors.pandas.window_frames import Framed, Layout
 from dpsql.executors.pandas.window_values import framed_value, gathered, other_row, place_of

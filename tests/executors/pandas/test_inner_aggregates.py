@@ -78,6 +78,7 @@ DRAWS: dict[str, tuple[Type, Callable[[np.random.Generator, int], Cells]]] = {
     "reals": (Type.REAL, lambda rng, rows: (rng.normal(size=rows) * 10.0 ** rng.integers(-20, 20, rows)).tolist()),
     "few reals": (Type.REAL, lambda rng, rows: rng.choice([0.1, 0.2, -0.3, 0.0, -0.0], rows).tolist()),
     "infinite": (Type.REAL, lambda rng, rows: rng.choice([math.inf, -math.inf, 1e308, 1.0], rows).tolist()),
+    "whole reals": (Type.REAL, lambda rng, rows: rng.integers(-50, 50, rows).astype(float).tolist()),
     "zeros": (Type.REAL, lambda rng, rows: rng.choice([-0.0, 0.0], rows, p=[0.9, 0.1]).tolist()),
     "booleans": (Type.BOOLEAN, lambda rng, rows: (rng.random(rows) < 0.5).tolist()),
     "dates": (Type.DATE, lambda rng, rows: rng.integers(-800_000, 800_000, rows).tolist()),
@@ -118,7 +119,9 @@ def test_every_aggregate_is_that_of_plain_python(name: str, kind: str, nulls: bo
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["huge integers", "the largest", "reals", "few reals", "infinite", "zeros"])
+@pytest.mark.parametrize(
+    "name", ["huge integers", "the largest", "reals", "few reals", "whole reals", "infinite", "zeros"]
+)
 def test_no_order_of_rows_changes_a_bit(name: str, kind: str):
     groups, cells, source = case(name, 400, 60, nulls=True)
     once = cells_of(run(kind, groups, 60, cells, source))
@@ -130,7 +133,7 @@ def test_no_order_of_rows_changes_a_bit(name: str, kind: str):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["small integers", "beyond doubles", "reals", "booleans"])
+@pytest.mark.parametrize("name", ["small integers", "beyond doubles", "reals", "whole reals", "booleans"])
 def test_no_other_group_changes_a_bit_of_one(name: str, kind: str):
     groups, cells, source = case(name, 300, 40, nulls=True)
     alone = cells_of(run(kind, groups, 40, cells, source))

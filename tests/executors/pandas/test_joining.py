@@ -12,18 +12,8 @@ import pytest
 
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.encoding import Encoded
-from dpsql.executors.pandas.joining import (
-    KeyColumn,
-    Numbers,
-    Runs,
-    combine,
-    dense_ranks,
-    key_of,
-    lookup,
-    match_codes,
-    matched,
-    stable_order,
-)
+from dpsql.executors.pandas.joining import KeyColumn, Runs, key_of, lookup, match_codes, matched
+from dpsql.executors.pandas.ranking import Numbers, combine, dense_ranks, stable_order
 from dpsql.plan.expressions import Vector
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 
@@ -91,10 +81,9 @@ def check(left: list[KeyColumn], right: list[KeyColumn], rows: list[Any], others
     codes_left, codes_right = match_codes(left, right)
     assert codes_left.dtype == codes_right.dtype == np.int64
     both, cells = [*codes_left.tolist(), *codes_right.tolist()], [*rows, *others]
-    for code, row in zip(both, cells, strict=True):
-        assert (code == -1) == (None in row)
-        assert code >= -1
-        for other_code, other in zip(both, cells, strict=True):
+    for place, (code, row) in enumerate(zip(both, cells, strict=True)):
+        assert code == -1 if None in row else code >= 0 or place < len(rows)
+        for other_code, other in zip(codes_right.tolist(), others, strict=True):
             assert (code == other_code != -1) == same_row(row, other)
     left_rows, right_rows = expand(codes_left, codes_right)
     assert left_rows.dtype == right_rows.dtype == np.int64
@@ -155,6 +144,42 @@ def test_composite_keys():
                 right.append(coded(two[-1], dtype, rng))
         order = rng.integers(0, 3, others)
         check(left, right, list(zip(*one, strict=True)), list(zip(*two, strict=True)), order)
+
+
+def test_keys_that_one_column_tells_apart():
+    """Where a column of the right side determines the others, and where all but one row of it does."""
+    rng = np.random.default_rng(5)
+    for trial in range(40):
+        rows, others = rng.integers(0, 40, 2)
+        keys = rng.permutation(60)[:others] if trial % 2 else rng.integers(0, 30, others)
+        people = {key: int(person) for key, person in zip(range(60), rng.integers(-3, 4, 60), strict=True)}
+        two = [[people[key] for key in keys.tolist()], keys.tolist()]
+        if trial % 5 == 0 and others:
+            two[0][0] += 1
+        one = [pick(rng, [None, *range(-3, 5)], rows), pick(rng, [None, *range(-5, 70)], rows)]
+        if trial % 3 == 0 and others:
+            two[trial % 2][-1] = None
+        by = slice(None, None, 1 if trial % 4 else -1)
+        left, right = ([plain(cells, np.int64) for cells in side[by]] for side in (one, two))
+        order = rng.integers(0, 3, others)
+        check(left, right, list(zip(*one[by], strict=True)), list(zip(*two[by], strict=True)), order)
+
+
+def test_tables_of_the_few_that_are_asked_for():
+    """Few rows beside many whose keys lie far apart, on either side."""
+    rng = np.random.default_rng(6)
+    keys = rng.integers(-(2**62), 2**62, 500)
+    few = [*keys[[3, 3, 9]].tolist(), None, 5]
+    many = [*keys.tolist(), None, keys[9]]
+    order = rng.integers(0, 3, len(many))
+    check([plain(few, np.int64)], [plain(many, np.int64)], [(cell,) for cell in few], [(cell,) for cell in many], order)
+    check(
+        [plain(many, np.int64)],
+        [plain(few, np.int64)],
+        [(cell,) for cell in many],
+        [(cell,) for cell in few],
+        order[:5],
+    )
 
 
 def test_combinations_never_overflow():
