@@ -25,6 +25,8 @@ class ProgramExplanation(Explanation):
     sql: str = ""
     reads: tuple[tuple[tuple[int, str], ...], ...] = ()
     """Of each release what it reads of earlier ones: their last number, and the words of the text."""
+    merged: tuple[int, ...] = ()
+    """Of how many releases that were asked for each is made; none: of one."""
 
     @property
     def each(self) -> tuple[Explanation, ...]:
@@ -50,17 +52,22 @@ class ProgramExplanation(Explanation):
     def _reads(self, number: int) -> tuple[tuple[int, str], ...]:
         return self.reads[number - 1] if self.reads else ()
 
+    def _merged(self, number: int) -> int:
+        return self.merged[number - 1] if self.merged else 1
+
     def to_dict(self) -> dict[str, Any]:
         """`steps`: what `Explanation.to_dict` says of each release, and under `given` what it reads of those before it,
-        where it does; `sql`: what is computed of their answers;
-        `epsilon`, `delta` and `rho` of all together."""
+        where it does, and under `merged` of how many that were asked for it is made, where they are several; `sql`:
+        what is computed of their answers; `epsilon`, `delta` and `rho` of all together."""
         cost = self.cost
         return {
             "epsilon": None if cost.epsilon is None else float(cost.epsilon),
             "delta": float(cost.delta),
             "rho": float(cost.rho),
             "steps": [
-                each.to_dict() | ({"given": [words for _, words in reads]} if (reads := self._reads(number)) else {})
+                each.to_dict()
+                | ({"given": [words for _, words in reads]} if (reads := self._reads(number)) else {})
+                | ({"merged": several} if (several := self._merged(number)) > 1 else {})
                 for number, each in enumerate(self.each, start=1)
             ],
             "sql": self.sql,
@@ -71,6 +78,8 @@ class ProgramExplanation(Explanation):
         lines = [f"{count} release{'' if count == 1 else 's'}, {self.price} together, and SQL over what they show"]
         for number, each in enumerate(self.each, start=1):
             lines.append(f"release {number} of {count}:")
+            if (several := self._merged(number)) > 1:
+                lines.append(f"  Merged     {several} releases that differ in WHERE alone: none has more error so")
             lines += [f"  Given      {words}, as shown by release {of}" for of, words in self._reads(number)]
             lines += [f"  {line}" for line in str(each).split("\n")]
         lines += ["then, free, over these answers alone:", f"  {self.sql}"]

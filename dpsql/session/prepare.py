@@ -168,6 +168,9 @@ class Prepared:
         """The one that it is."""
         return (self.release,)
 
+    tried = releases
+    """What is to be tried before it is paid for."""
+
     @property
     def cost(self) -> Cost:
         """What it costs."""
@@ -208,7 +211,7 @@ def prepare(
     if known is not None:
         return known
     prepared = _prepared(sql, catalog, neighbours, terms, given, strategy=strategy, mechanism=mechanism)
-    for release in prepared.releases:
+    for release in prepared.tried:
         tried(release, catalog.tables, stores_of(catalog.public))
     return _remember(key, prepared)
 
@@ -314,8 +317,7 @@ def _several(
 
     if terms.goal is not None:
         raise InvalidPrivacyParameter("an error is asked of a query of one step, and this one has several.")
-    prepared = prepared_program(program, release_for, terms.allowance, catalog.public)
-    return replace(prepared, explain_only=explain_only)
+    return replace(prepared_program(program, release_for, terms.allowance, catalog.public), explain_only=explain_only)
 
 
 def _typed(params: Params) -> tuple[object, ...]:

@@ -29,6 +29,7 @@ from dpsql.postprocess.machine import Statement, bound, run
 from dpsql.release.finish import Answer
 from dpsql.release.release import Release, Released
 from dpsql.schema.frozen import dataclass
+from dpsql.session.merging import made_of
 from dpsql.session.program_intervals import Above, Drawn
 from dpsql.session.public_data import PublicData
 from dpsql.session.step_frames import frame_of
@@ -57,6 +58,13 @@ class PreparedProgram:
     inputs: tuple[tuple[Statement, ...], ...]
     """Of each release the SQL over earlier ones that it reads, as its step's `inputs` are."""
     explain_only: bool
+    merged: tuple[int, ...]
+    """Of how many releases that were asked for each is made."""
+
+    @property
+    def tried(self) -> tuple[Release, ...]:
+        """What is to be tried before it is paid for: the releases with the finish of each step."""
+        return tuple({id(each): each for each in self.finishes}.values())
 
     @property
     def cost(self) -> Cost:
@@ -109,7 +117,9 @@ class PreparedProgram:
             for step in self.firsts
         )
         given = reads if self.later else ()
-        return ProgramExplanation(self.releases[0], releases=self.releases, sql=self.program.sql, reads=given)
+        return ProgramExplanation(
+            self.releases[0], releases=self.releases, sql=self.program.sql, reads=given, merged=self.merged
+        )
 
     def _last(self, names: Sequence[str]) -> int:
         """The number of the last of some releases, by their relations; 0 where there is none."""
@@ -132,27 +142,37 @@ def prepared_program(
         places.append(same[0] if same else len(firsts))
         firsts += [] if same else [step]
     shares = allowances([each.options for each in firsts], allowance)
-    releases = tuple(planned(step, share) for step, share in zip(firsts, shares, strict=True))
-    finishes = tuple(_finishing(releases[at], step) for at, step in zip(places, program.steps, strict=True))
+    releases = made_of(firsts, shares, planned)
+    of_first = {
+        place: at for at, each in enumerate(releases) for place, step in enumerate(firsts) if step in each.steps
+    }
+    finishes = tuple(
+        releases[of_first[at]].finishing(firsts[at], step) for at, step in zip(places, program.steps, strict=True)
+    )
+    planned_for = tuple(each.steps[0] for each in releases)
     frames = _public_frames(program, public)
     headers = [*map(header_of, program.steps), *(public_header(*each) for each in program.public if each[0] in frames)]
     statement = bound(program.sql, headers, handed(program.parameters))
-    inputs = tuple(tuple(bound(one.sql, headers, handed(one.parameters)) for one in step.inputs) for step in firsts)
+    inputs = tuple(
+        tuple(bound(one.sql, headers, handed(one.parameters)) for one in step.inputs) for step in planned_for
+    )
     return PreparedProgram(
-        program, releases, tuple(places), finishes, statement, frames, tuple(firsts), inputs, explain_only=False
+        program,
+        tuple(each.release for each in releases),
+        tuple(of_first[at] for at in places),
+        finishes,
+        statement,
+        frames,
+        planned_for,
+        inputs,
+        explain_only=False,
+        merged=tuple(len(each.steps) for each in releases),
     )
 
 
 def _alike(one: Step, other: Step) -> bool:
     """Whether two steps release the same values, whatever is done with them."""
     return (one.query.plan, one.options, one.inputs) == (other.query.plan, other.options, other.inputs)
-
-
-def _finishing(release: Release, step: Step) -> Release:
-    """The release with a step's own finish, which reads the same slots."""
-    if release.query.finish == step.query.finish:
-        return release
-    return replace(release, query=replace(release.query, finish=step.query.finish))
 
 
 def allowances(own: Sequence[Options | None], allowance: Callable[[Options | None], Allowance]) -> list[Allowance]:

@@ -264,8 +264,8 @@ class Grammar:
         )
 
     def again(self) -> str:
-        """Of CTEs, and of releases that read others themselves."""
-        first = f"WITH a AS (SELECT AVG(pay) AS m FROM people WHERE {self.condition()})"
+        """Of CTEs, and of releases that read others themselves. The average of no rows is a number here."""
+        first = f"WITH a AS (SELECT AVG(pay) AS m FROM people WHERE {self.condition()}{_NOT_EMPTY})"
         return f"{first} SELECT COUNT(*) - (SELECT m FROM a) AS d FROM people WHERE pay > (SELECT m FROM a)"
 
 
