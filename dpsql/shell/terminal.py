@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from threading import Thread
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import Application
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
@@ -13,9 +14,8 @@ from prompt_toolkit.filters import completion_is_selected
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import History as ToolkitHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.lexers import PygmentsLexer
+from prompt_toolkit.lexers import DynamicLexer, Lexer, PygmentsLexer, SimpleLexer
 from prompt_toolkit.styles import Style
-from pygments.lexers.sql import SqlLexer
 
 from dpsql.shell.completion import Completer as Words
 from dpsql.shell.history import History
@@ -49,13 +49,13 @@ class Terminal:
         self._toolbar = toolbar
         self._below = ""
         self._words = words
-        self._started = False
+        self._colours: Lexer | None = None
         self._session: PromptSession[str] = PromptSession(
             multiline=True,
             history=_Kept(history),
             completer=_Completions(words),
             complete_while_typing=True,
-            lexer=PygmentsLexer(SqlLexer),
+            lexer=DynamicLexer(self._lexer),
             style=_STYLE,
             include_default_pygments_style=False,
             key_bindings=_keys(is_whole),
@@ -65,17 +65,38 @@ class Terminal:
             editing_mode=EditingMode.EMACS,
             enable_suspend=True,
         )
+        self._session.app.after_render += self._shown
 
     def read(self, sign: str) -> str:
         """What was typed, behind a sign. Raises EOFError and KeyboardInterrupt."""
         self._below = self._toolbar()  # once a statement: it may read the ledger's file
-        if not self._started:  # while the user reads what is shown
-            self._started = True
-            Thread(target=self._words.get_ready, daemon=True).start()
         return self._session.prompt([("class:prompt", sign)])
 
     def remember(self, statement: str) -> None:
         """The toolkit has seen to it."""
+
+    def _shown(self, app: Application[str]) -> None:
+        """The prompt stands: load what the first keys need while the user reads what is shown."""
+        app.after_render -= self._shown
+        Thread(target=self._get_ready, daemon=True).start()
+
+    def _get_ready(self) -> None:
+        self._colouring()
+        self._words.get_ready()
+
+    def _lexer(self) -> Lexer | None:
+        """None while nothing is typed: there is nothing to colour, and Pygments takes longer to load than to wait for."""
+        return self._colouring() if self._session.default_buffer.text else None
+
+    def _colouring(self) -> Lexer:
+        if self._colours is None:
+            try:
+                from pygments.lexers.sql import SqlLexer
+            except ImportError:  # not installed: no colours
+                self._colours = SimpleLexer()
+            else:
+                self._colours = PygmentsLexer(SqlLexer)
+        return self._colours
 
     def _before_line(self, _width: int, line: int, wrapped: int) -> StyleAndTextTuples:
         text = self._session.default_buffer.text
