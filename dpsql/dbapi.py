@@ -49,7 +49,9 @@ __all__ = [
     "threadsafety",
 ]
 
-apilevel, threadsafety, paramstyle = "2.0", 1, "named"
+apilevel: str = "2.0"
+threadsafety: int = 1
+paramstyle: str = "named"
 Warning = UserWarning  # noqa: A001 - the name is the standard's
 Error = DatabaseError = errors.DPSQLError
 InterfaceError = errors.InvalidArgument
@@ -161,7 +163,7 @@ class Cursor:
         self.result: Any = None
         """The whole answer, with intervals, cost and notes; what EXPLAIN PRIVACY gives is an explanation."""
         self.description: list[tuple[Any, ...]] | None = None
-        self.rowcount = -1
+        self.rowcount: int = -1
         self._rows: list[tuple[Any, ...]] | None = None
         self._next = 0
         self._closed = False

@@ -75,7 +75,7 @@ class DPSQLError(Exception):
         self.message = message
         self.span = span
         self.hint = hint
-        self.about = dict(about or {})
+        self.about: dict[str, str] = dict(about or {})
         super().__init__(message)
 
     def __str__(self) -> str:

@@ -24,6 +24,10 @@ session = dpsql.Session({"t": frame}, budget=dpsql.Budget(1))
 reveal_type(session.query("SELECT AVG(age) FROM t"))
 reveal_type(session.explain("SELECT AVG(age) FROM t"))
 reveal_type(dpsql.query(frame, "SELECT AVG(age) FROM t", epsilon=1)["age"])
+reveal_type(session.query("SELECT AVG(age) FROM t").to_polars())
+reveal_type(dpsql.declare(frame, bounds={"age": (0, 100)}))
+dpsql.query(session.query("SELECT AVG(age) FROM t").to_polars(), "SELECT COUNT(*) FROM t", epsilon=1)
+dpsql.query({"t": dpsql.declare(frame, bounds={"age": "auto"}, unit="age")}, "SELECT COUNT(*) FROM t", epsilon=1)
 dpsql.query(frame, 1)
 """
 
@@ -52,6 +56,8 @@ def test_the_readmes_code_passes_and_answers_are_results(tmp_path: Path) -> None
         "dpsql.answer.result.Result",
         "dpsql.answer.explain.Explanation",
         "pandas.core.series.Series",
+        "polars.dataframe.frame.DataFrame",
+        "pandas.core.frame.DataFrame",
     ], run.stdout
     errors = [line for line in run.stdout.splitlines() if ": error:" in line]
     assert len(errors) == 1, run.stdout  # the one that is planted: a number is no query
@@ -78,6 +84,7 @@ def test_pyright_sees_the_same(tmp_path: Path) -> None:
     )
     told = json.loads(run.stdout)["generalDiagnostics"]
     revealed = [each["message"] for each in told if each["severity"] == "information"]
-    assert [re.findall(r'is "([\w.]+)', each)[0] for each in revealed] == ["Result", "Result", "Explanation", "Series"]
+    kinds = ["Result", "Result", "Explanation", "Series", "DataFrame", "DataFrame"]
+    assert [re.findall(r'is "([\w.]+)', each)[0] for each in revealed] == kinds
     (error,) = [each["message"] for each in told if each["severity"] == "error"]
     assert '"Literal[1]" is not assignable to "str"' in error

@@ -194,7 +194,7 @@ class Result(Travelling):
         return ends
 
     def item(self) -> Any:
-        """The one value of a one-row, one-column answer; None for NULL."""
+        """The one value of a one-row, one-column answer, of the kind that its text asks for; None for NULL."""
         if len(self) != 1 or len(self._answer.names) != 1:
             raise InvalidArgument(
                 f"item() is for an answer of one row and one column; this has {len(self)} rows and "

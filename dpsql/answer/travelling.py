@@ -10,6 +10,8 @@ from dpsql.answer.html import html_table
 from dpsql.answer.render import Cells
 
 if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa  # type: ignore[import-untyped]
     from matplotlib.figure import Figure
 
     from dpsql.answer.forms import Column
@@ -93,18 +95,20 @@ class Travelling:
 
         return _saved(html_table(self.in_words(level), self.notes), path)
 
-    def to_arrow(self, *, intervals: bool = False, level: float = 0.95) -> Any:
+    def to_arrow(self, *, intervals: bool = False, level: float = 0.95) -> pa.Table:
         """A pyarrow Table; what was spent is in its metadata, under "dpsql". Raises InvalidArgument where pyarrow is
         not installed."""
         from dpsql.answer import forms
 
         return forms.as_arrow(self.travelling(level if intervals else None), {"dpsql": "\n".join(self.notes)})
 
-    def to_polars(self, *, intervals: bool = False, level: float = 0.95) -> Any:
+    def to_polars(self, *, intervals: bool = False, level: float = 0.95) -> pl.DataFrame:
         """A Polars DataFrame. Raises InvalidArgument where polars or pyarrow is not installed."""
         from dpsql.answer import forms
 
-        return forms.library("polars", "a Polars frame").from_arrow(self.to_arrow(intervals=intervals, level=level))
+        polars = forms.library("polars", "a Polars frame")
+        frame: pl.DataFrame = polars.from_arrow(self.to_arrow(intervals=intervals, level=level))
+        return frame
 
     def to_parquet(
         self, path: str | os.PathLike[str] | IO[bytes], *, intervals: bool = True, level: float = 0.95

@@ -17,9 +17,10 @@ from dpsql.schema.frozen import dataclass
 SMALLEST_EPSILON = Fraction(1, 10**9)
 """Below this the noise would be a billion times one person's weight; a lattice for it is not provided."""
 LARGEST_EPSILON = Fraction(10**9)
+_POSITIVE = "a finite number > 0"
 
 
-def exact(value: object, name: str) -> Fraction:
+def exact(value: object, name: str, wanted: str = "a finite number") -> Fraction:
     """The number `value` as a fraction; InvalidPrivacyParameter for anything that is not a finite real number."""
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise InvalidPrivacyParameter(
@@ -27,7 +28,7 @@ def exact(value: object, name: str) -> Fraction:
         )
     finite = value.is_finite() if isinstance(value, Decimal) else isinstance(value, Rational) or math.isfinite(value)
     if not finite:
-        raise InvalidPrivacyParameter(f"{name} must be a finite number, got {value}.")
+        raise InvalidPrivacyParameter(f"{name} must be {wanted}, got {value}.")
     if isinstance(value, Decimal) and abs(value.adjusted()) > 1_000:  # as a fraction it would fill the memory
         raise InvalidPrivacyParameter(f"{name} must be of a reasonable size, got {_brief(value)}.")
     if isinstance(value, Integral):
@@ -61,9 +62,9 @@ def as_epsilon(value: object, name: str = "epsilon") -> Fraction:
             hint=f"Add {name}=1, or less for stronger privacy.",
             about={"missing": name},
         )
-    number = exact(value, name)
+    number = exact(value, name, _POSITIVE)
     if number <= 0:
-        raise InvalidPrivacyParameter(f"{name} must be a finite number > 0, got {_brief(value)}.")
+        raise InvalidPrivacyParameter(f"{name} must be {_POSITIVE}, got {_brief(value)}.")
     if not SMALLEST_EPSILON <= number <= LARGEST_EPSILON:
         raise InvalidPrivacyParameter(f"{name} must lie between 1e-9 and 1e9, got {_brief(value)}.")
     return number
@@ -145,9 +146,9 @@ def root_below(square: Fraction) -> Fraction:
 
 def as_rho(value: object, name: str = "rho") -> Fraction:
     """A validated rho: finite, > 0, and of a size for which exact noise is provided."""
-    number = exact(value, name)
+    number = exact(value, name, _POSITIVE)
     if number <= 0:
-        raise InvalidPrivacyParameter(f"{name} must be a finite number > 0, got {_brief(value)}.")
+        raise InvalidPrivacyParameter(f"{name} must be {_POSITIVE}, got {_brief(value)}.")
     if not SMALLEST_EPSILON**2 <= number <= LARGEST_EPSILON:
         raise InvalidPrivacyParameter(f"{name} must lie between 1e-18 and 1e9, got {_brief(value)}.")
     return number

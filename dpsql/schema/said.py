@@ -20,10 +20,19 @@ class Framed(Protocol):
         """The frame."""
 
 
+class Exported(Protocol):
+    """A table of pyarrow or Polars, a relation of DuckDB: what gives Arrow's stream."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The capsule."""
+
+
 Scalars = Mapping[str, Word | Decimal | np.generic]
 """Values for `:name` in a text."""
 BoundWords = Mapping[str, Sequence[str | float | date | np.generic] | str] | str
 """column -> (lower, upper), "auto" or ("auto", lower, upper); or "auto" for all columns of numbers."""
+NumberBounds = Mapping[str, Sequence[float | date | np.generic]]
+"""column -> (lower, upper), none of them "auto": what a frame remembers."""
 KeyWords = Mapping[str, Iterable[Word | np.generic] | Framed]
 """column -> its values, or an earlier answer with a column of that name."""
 UniqueWords = Sequence[str | Sequence[str]]

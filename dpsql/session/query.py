@@ -8,8 +8,6 @@ import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-import pandas as pd
-
 from dpsql.answer.result import Result
 from dpsql.core.unit import Neighbours
 from dpsql.errors import NotComputed, UnknownGroups
@@ -25,16 +23,16 @@ from dpsql.session.prepare import Prepared, Terms, prepare
 from dpsql.session.public_tables import public_data, stores_of
 from dpsql.session.row_units import units_that_may_be_missing
 from dpsql.session.run import check_engine, finished, run
-from dpsql.session.table import Table
 from dpsql.sql.catalog import Catalog
 
 if TYPE_CHECKING:
     from dpsql.schema.said import BoundWords, KeyWords, Scalars
     from dpsql.session.program import PreparedProgram
+    from dpsql.session.table import Source
 
 
 def query(
-    data: pd.DataFrame | Table | Mapping[str, pd.DataFrame | Table],
+    data: Source | Mapping[str, Source],
     sql: str,
     *,
     epsilon: float | None = None,
@@ -59,7 +57,8 @@ def query(
 ) -> Result:
     """One private answer. Remembers nothing: epsilons add up over calls; `Session` keeps count and holds a budget.
 
-    data: a DataFrame (the query's one table name means it) or {"name": DataFrame or Table}; each row is one person's.
+    data: a DataFrame (the query's one table name means it), or another source that `Table` takes, or {"name": any of
+    these or a Table}; each row is one person's.
     epsilon: what the whole query costs; delta: needed for GROUP BY with unknown keys and for Gaussian noise, spent only
     there; what the text's own OPTIONS say may be less. rho: what it costs in zero-concentrated privacy, in place of
     epsilon. params: values for `:name` in the text. bounds: column ->

@@ -9,8 +9,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast
 
-import pandas as pd
-
 from dpsql.answer.result import Result
 from dpsql.core.conversion import rho_for
 from dpsql.core.ledger.account import Part
@@ -46,6 +44,7 @@ if TYPE_CHECKING:
     from dpsql.schema.said import Scalars
     from dpsql.session.earlier import Seen
     from dpsql.session.program import PreparedProgram
+    from dpsql.session.table import Source
 
 
 class Session(ProgramQuestions):
@@ -77,7 +76,7 @@ class Session(ProgramQuestions):
 
     def __init__(
         self,
-        tables: Mapping[str, pd.DataFrame | Table] | None = None,
+        tables: Mapping[str, Source] | None = None,
         *,
         schema: Schema | None = None,
         budget: Budget | None = None,
@@ -123,7 +122,7 @@ class Session(ProgramQuestions):
         at = self.budget.filter(self.accountant).conversion
         self._max_rho = rho_for(self._max_epsilon, at) if self._max_epsilon is not None and at else None
 
-    def add(self, name: str, source: pd.DataFrame | Table) -> None:
+    def add(self, name: str, source: Source) -> None:
         """One more table. A name is taken once: a table cannot be put in another's place. Raises InvalidSchema, or
         LedgerError where the ledger holds another privacy unit of it."""
         self._take({name: as_table(source)}, None, self._ledger)

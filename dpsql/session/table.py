@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import pandas as pd
 
@@ -18,7 +18,9 @@ from dpsql.schema.words import plain
 from dpsql.sources.arrow import framed
 
 if TYPE_CHECKING:
-    from dpsql.schema.said import BoundWords, KeyWords, UniqueWords
+    import os
+
+    from dpsql.schema.said import BoundWords, Exported, KeyWords, NumberBounds, UniqueWords
 
 REMEMBERED = "dpsql"
 """The key of a frame's `.attrs` under which `declare` writes."""
@@ -116,8 +118,39 @@ class Table:
         object.__setattr__(self, "origin", origin)
 
 
+if TYPE_CHECKING:
+    Source = pd.DataFrame | Table | Exported | str | os.PathLike[str]
+
+
+@overload
 def declare(
     frame: pd.DataFrame,
+    *,
+    bounds: NumberBounds | None = ...,
+    keys: KeyWords | None = ...,
+    types: Mapping[str, str] | None = ...,
+) -> pd.DataFrame: ...
+@overload
+def declare(
+    frame: object,
+    *,
+    bounds: BoundWords | None = ...,
+    keys: KeyWords | None = ...,
+    types: Mapping[str, str] | None = ...,
+    nullable: Mapping[str, bool] | None = ...,
+    unit: str | None = ...,
+    max_rows: int | None = ...,
+    max_groups: int | None = ...,
+    max_rows_per_group: int | None = ...,
+    public: bool | None = ...,
+    unique: UniqueWords | None = ...,
+    max_matches: Mapping[str, int] | None = ...,
+    partition: str | None = ...,
+    version: str | int | None = ...,
+    people: int | None = ...,
+) -> pd.DataFrame | Table: ...
+def declare(
+    frame: object,
     *,
     bounds: BoundWords | None = None,
     keys: KeyWords | None = None,
@@ -133,7 +166,7 @@ def declare(
     partition: str | None = None,
     version: str | int | None = None,
     people: int | None = None,
-) -> Any:
+) -> pd.DataFrame | Table:
     """The frame with declarations remembered in `.attrs`, or a `Table` when any word but bounds, keys and types is
     given. The words are those of `Table`.
 

@@ -85,7 +85,7 @@ class Terminal:
         self._words.get_ready()
 
     def _lexer(self) -> Lexer | None:
-        """None while nothing is typed: there is nothing to colour, and Pygments takes longer to load than to wait for."""
+        """None while nothing is typed: there is nothing to colour, and Pygments takes a while to load."""
         return self._colouring() if self._session.default_buffer.text else None
 
     def _colouring(self) -> Lexer:

@@ -216,7 +216,7 @@ def test_a_delta_lets_unlisted_groups_show(talk: Talks):
         (".schema peple", 'InvalidArgument: no table "peple". Did you mean "people"?'),
         (".epsilon much", "InvalidArgument: epsilon must be a number, got 'much'."),
         (".epsilon 0", "InvalidPrivacyParameter: epsilon must be a finite number > 0"),
-        (".epsilon nan", "InvalidPrivacyParameter: epsilon must be a finite number, got nan."),
+        (".epsilon nan", "InvalidPrivacyParameter: epsilon must be a finite number > 0, got nan."),
         (".delta 1", "InvalidPrivacyParameter: delta must be at least 0 and below 1"),
         (".explain", "InvalidArgument: explain what?"),
         (".explain SELECT age FROM people", "RawColumn: "),
