@@ -119,7 +119,23 @@ def _of_file(path: Path, folder: Path, name: str | None = None) -> str:
         columns = [(str(label), type_of_cells(frame[label])) for label in frame.columns]
         if named:
             return _NAMES_TOO + _section(name or stem_of(path), where, columns)
+        return _doubts(path.name, [label for label, _ in columns]) + _section(name or stem_of(path), where, columns)
     return _section(name or stem_of(path), where, columns)
+
+
+def _doubts(file: str, names: Sequence[str]) -> str:
+    """What is to be asked of a header. Raises InvalidSchema where each of its cells is a value, which an owner's file
+    must not hold: it is the first row."""
+    values = [name for name in names if type_of_cells(pd.Series([name])) is not Type.TEXT]
+    if len(values) == len(names):
+        raise InvalidSchema(
+            f"{file}: its first line holds numbers, dates or truth values alone, so it is a row and no header.",
+            hint='Put the names in front, or write the file by hand, with header = ["age", "city"].',
+        )
+    doubts = "# TODO some of these columns are named like values. Is the first line of the file a row, and no header?\n"
+    sign = next((sign for sign in ";\t|" if len(names) == 1 and sign in names[0]), None)
+    apart = f"# TODO the header is one name. Is this between columns? Then: delimiter = {_text(sign)}\n" if sign else ""
+    return (doubts if values else "") + apart
 
 
 def _of_database(path: Path, where: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,11 @@ def parse(
     arguments, unknown = parser.parse_known_intermixed_args(argv, Arguments())
     if unknown:
         parser.refuse(unknown[0])
+    for file in arguments.files:
+        if _STATEMENT.match(str(file)):
+            raise InvalidArgument(
+                "a statement stands behind -c; what stands by itself is a file.", hint="Write -c SQL."
+            )
     batches = [file for file in arguments.files if file.suffix.lower() == ".sql"]
     arguments.files = [file for file in arguments.files if file not in batches]
     arguments.inputs = [*batches, *arguments.inputs]
@@ -114,6 +120,7 @@ def parse(
     return arguments
 
 
+_STATEMENT = re.compile(r"\s*(select|with|explain)\b.*\bfrom\b|show\s+tables", re.IGNORECASE | re.DOTALL)
 _OWNERS = (
     "schema",
     "budget",

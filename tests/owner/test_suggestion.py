@@ -56,6 +56,24 @@ def test_files_of_the_same_types_give_the_same_file(tmp_path: Path):
     assert one != written(tmp_path, "c", "person_id,age,city\n1,30.5,x\n")
 
 
+def test_a_first_line_that_is_a_row_is_no_header(tmp_path: Path):
+    for number, line in enumerate(("1,2,3", "-4", "2020-01-01,true", "1.5,2020-01-01 10:00")):
+        with pytest.raises(InvalidSchema, match="it is a row and no header") as refusal:
+            written(tmp_path, str(number), f"{line}\n{line}\n")
+        assert line.split(",", maxsplit=1)[0] not in str(refusal.value)
+        assert not (tmp_path / str(number) / "people.toml").exists()
+    assert "named like values" in written(tmp_path, "some", "country,2019,2020\nx,1,2\n")
+    assert "named like values" not in written(tmp_path, "none", "country,a2019\nx,1\n")
+
+
+def test_a_header_of_one_name_may_have_another_delimiter(tmp_path: Path):
+    text = written(tmp_path, "a", "a;b\n1;2\n")
+    assert 'delimiter = ";"' in text
+    assert tomllib.loads(text)["tables"]["people"]["columns"] == {"a;b": {"type": "text"}}
+    assert "delimiter" not in written(tmp_path, "b", "a;b,c\n1,2\n")
+    assert 'delimiter = "\\t"' in written(tmp_path, "c", "a\tb\n1\t2\n")
+
+
 def test_nothing_of_the_rows_is_in_it(tmp_path: Path):
     text = written(tmp_path, "a", "person_id,age,city,born\n31337,4711,Zebulon,1999-12-31\n")
     assert not re.search("31337|4711|Zebulon|1999", text)
