@@ -81,6 +81,7 @@ class PublicData:
                 exact = aggregation.kind.of_cells
                 return exact([*map(str, cells)], kind) if cells and exact is not None else None
             found = aggregated(aggregation, rows, np.zeros(rows.rows, dtype=np.int64), 1, kind)
+            assert isinstance(found, Vector)  # texts are above
         return cells_of(found, kind)[0]
 
 

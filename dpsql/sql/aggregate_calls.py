@@ -20,6 +20,14 @@ COMPOSED_NODES: Mapping[type[exp.Expr], str] = {
 }
 COMPOSED = frozenset({*COMPOSED_NODES.values(), "KURTOSIS_POP", "GEOMEAN", "GEOMETRIC_MEAN", "HISTOGRAM"})
 """Statistics that are made of others (`composed`)."""
+BY_ANOTHER: Mapping[type[exp.Expr], bool] = {exp.ArgMin: False, exp.ArgMax: True}
+"""ARG_MIN and ARG_MAX, and whether the largest value decides."""
+BY_ORDER: Mapping[type[exp.Expr], bool] = {exp.First: False, exp.Last: True}
+"""FIRST and LAST, and whether the order is turned round."""
+CONDITIONS: Mapping[type[exp.Expr], str] = {exp.LogicalOr: "MAX", exp.LogicalAnd: "MIN"}
+"""BOOL_OR and BOOL_AND, and what they are of conditions."""
+INSIDE_A_PERSON = (*BY_ANOTHER, *BY_ORDER, *CONDITIONS)
+"""Aggregates that stand in a sub-query per person alone (`person_aggregates`)."""
 HALF = exp.Literal.number("0.5")
 
 

@@ -13,10 +13,12 @@ from dpsql.plan.expressions import Column, Expr, Literal, Report, Slot
 from dpsql.plan.options import AggregateOptions
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
-from dpsql.sql.aggregate_calls import Written, is_aggregate, name_of, name_of_composed, written
+from dpsql.sql.aggregate_calls import INSIDE_A_PERSON, Written, is_aggregate, name_of, name_of_composed, written
 from dpsql.sql.dialect_nodes import Named
 from dpsql.sql.options import read_aggregate_options
+from dpsql.sql.own_words import worded
 from dpsql.sql.parse import span_of
+from dpsql.sql.refusals import NAMED
 from dpsql.sql.scalars import ScalarBinder
 
 MOST_AGGREGATES = 100
@@ -51,6 +53,8 @@ class AggregateBinder:
     def aggregate(self, node: exp.Expr) -> Expr | None:
         """The slot of an aggregate, with its FILTER and named arguments; None for any other node."""
         inner, named = _without_options(node)
+        if type(inner) in INSIDE_A_PERSON:
+            raise UnsupportedSQL(worded(NAMED[type(inner)], inner, self.sql), span=span_of(self.sql, inner))
         if not is_aggregate(inner):
             if isinstance(node, exp.Filter | Named):
                 what = "FILTER" if isinstance(node, exp.Filter) else "a named argument"

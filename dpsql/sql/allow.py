@@ -60,7 +60,10 @@ def check_nodes(
 
 
 def _is_read_elsewhere(node: exp.Expr, argument: str) -> bool:
-    """Arguments that have a meaning in some places alone: joins in parentheses, UNION of constants."""
+    """Arguments that have a meaning in some places alone: joins in parentheses, UNION of constants, FIRST(x ORDER
+    BY y)."""
+    if type(node) is exp.Order:
+        return argument == "this" and isinstance(node.parent, exp.First | exp.Last)
     if type(node) is exp.Table:
         return argument == "joins" and in_parentheses(node)
     if type(node) is not exp.Union or argument != "distinct" or not node.args.get("distinct"):

@@ -146,6 +146,8 @@ CLAUSES: Mapping[tuple[type[exp.Expr], str], str] = {
     (exp.Union, "order"): "ORDER BY after UNION is not supported. Order the answer.",
     (exp.Union, "limit"): "LIMIT after UNION is not stable: one person could decide whose rows are left.",
     (exp.Count, "expressions"): "COUNT takes one argument.",
+    (exp.ArgMin, "count"): "ARG_MIN takes two arguments (x, y): of several rows it would be a list.",
+    (exp.ArgMax, "count"): "ARG_MAX takes two arguments (x, y): of several rows it would be a list.",
     (exp.Min, "count"): "MIN takes one argument.",
     (exp.Max, "count"): "MAX takes one argument.",
     (exp.Mode, "deterministic"): "MODE takes one argument.",

@@ -26,7 +26,7 @@ from dpsql.plan.expressions import (
 )
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Join, Mark, PerUnit, Scan, Source, Union, Windows, inputs_of, scan_of, scans_of
-from dpsql.schema.columns import EARLIER, ColumnSchema, TableSchema, value_range
+from dpsql.schema.columns import EARLIER, ColumnSchema, TableSchema, Type, value_range
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import EVERYTHING
 from dpsql.sql.scopes import Scope
@@ -168,6 +168,7 @@ def origins(source: Source) -> dict[Column, tuple[Expr, ...]]:
     copies: dict[Column, tuple[Expr, ...]] = {}
     if isinstance(source, PerUnit):
         copies.update({column: (key,) for column, key in zip(source.columns, source.keys, strict=False)})
+        copies.update(_of_texts(source))
     if isinstance(source, Union):
         lists = [branch.outputs for branch in source.branches]
         copies.update(dict(zip(source.columns, zip(*lists, strict=True), strict=True)))
@@ -177,6 +178,16 @@ def origins(source: Source) -> dict[Column, tuple[Expr, ...]]:
     for each in inputs_of(source):
         copies.update(origins(each))
     return copies
+
+
+def _of_texts(source: PerUnit) -> dict[Column, tuple[Expr, ...]]:
+    """The least and the largest text of a group are texts of its rows."""
+    made = zip(source.columns[len(source.keys) :], source.aggregations, strict=True)
+    return {
+        column: (each.argument,)
+        for column, each in made
+        if column.type is Type.TEXT and each.kind.ranked and each.argument is not None
+    }
 
 
 def beside_no_match(people: People, present: Column) -> Scope:

@@ -18,16 +18,20 @@ from dpsql.plan.expressions import Column, Expr, Fact, between_integers, rebuild
 from dpsql.plan.facts import Known, fact, known_of
 from dpsql.plan.nodes import Filter, PerUnit, Source
 from dpsql.schema.columns import Type
+from dpsql.sql.dialect_nodes import Named
 from dpsql.sql.joins import assembled
 from dpsql.sql.key_ranges import within_keys
 from dpsql.sql.marks import with_marks
 from dpsql.sql.parse import span_of
+from dpsql.sql.person_aggregates import Numbered, person_aggregate
 from dpsql.sql.row_wise import refuse_cutting
 from dpsql.sql.same_unit import OWN, Handle, Kind, People, Rows, Step, origins
 from dpsql.sql.scopes import Scope, Statementwide
 from dpsql.sql.select_list import aggregate_in, fresh, is_star, items_of
 from dpsql.sql.selects import SelectBinder
 from dpsql.sql.subqueries import Membership
+
+_CALLS = (exp.AggFunc, exp.Filter, exp.WithinGroup, Named)
 
 
 class UnitSelect(SelectBinder):
@@ -40,6 +44,7 @@ class UnitSelect(SelectBinder):
         super().__init__(whole, select, people.scope, member)
         self.people = people
         self.public = joined and all(step.rows.public for step in people.steps)
+        self.numbered = Numbered(self)
         self.rows = assembled(people, self.where()) if self._may_apply() else None
         if self.rows is not None:
             items = items_of(select)
@@ -62,6 +67,24 @@ class UnitSelect(SelectBinder):
             return False
         return self.public or any(column in self.keys for _, column in self.rows.handles)
 
+    @property
+    def alone(self) -> bool:
+        """Whether the unit is itself the only key."""
+        assert self.rows is not None  # as in `relation`
+        handles = self.rows.handles
+        return list(self.keys) == [column for kind, column in handles if kind == OWN and column in self.keys][:1]
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        """What divides the rows of a unit into groups."""
+        return () if self.alone else tuple(self.keys)
+
+    def aggregate(self, node: exp.Expr) -> Expr | None:
+        if not isinstance(node, _CALLS):  # most nodes are none
+            return super().aggregate(node)
+        made = person_aggregate(self, node)
+        return super().aggregate(node) if made is None else made
+
     def relation(self) -> People:
         rows = self.rows
         assert rows is not None  # asked by `applies`
@@ -71,14 +94,13 @@ class UnitSelect(SelectBinder):
         condition = None if having is None else self.condition(self.released(having.this), having.this, "HAVING")
         place = self.whole.place("(per unit)")
         self._check_distinct()
-        source = with_marks(rows, self.marks)
+        source = self.numbered.over(with_marks(rows, self.marks))
         domains = Domains(self.people.declared, known_of(source), origins(source))
         aggregations = tuple(within_keys(each, domains) for each in self.aggregations)
         columns = self._columns(aggregations, domains.known, place)
         slots: dict[Expr, Expr] = dict(zip([*self.keys.values(), *self.aggregations.values()], columns, strict=True))
         of_unit = frozenset((kind, slots[self.keys[column]]) for kind, column in rows.handles if column in self.keys)
-        alone = list(self.keys) == [column for kind, column in rows.handles if kind == OWN and column in self.keys][:1]
-        groups: Source = PerUnit(source, tuple(self.keys), aggregations, tuple(columns), alone)
+        groups: Source = PerUnit(source, tuple(self.keys), aggregations, tuple(columns), self.alone)
         if condition is not None:
             groups = Filter(groups, rebuild(condition, slots))
         unique = (frozenset(columns[: len(self.keys)]),) if self.keys else ()
@@ -125,7 +147,7 @@ class UnitSelect(SelectBinder):
         return columns
 
     def check_argument(self, kind: AggregateFunction, expr: Expr, node: exp.Expr) -> None:
-        if kind.ranked and expr.type in (Type.TEXT, Type.OTHER):
+        if kind.ranked and expr.type is Type.OTHER:
             raise self.unfit(kind, expr, node)
         super().check_argument(kind, expr, node)
 

@@ -1089,7 +1089,7 @@ OF_UNITS: list[tuple[type[DPSQLError], str | None, str]] = [
     (MissingBounds, 'score', 'SELECT STDDEV(score) FROM tests'),
     (UnknownGroups, 'code', 'SELECT MODE(code) FROM visits'),
     (UnsupportedSQL, 'CORR', 'SELECT COUNT(*) FROM (SELECT pid, CORR(cost, r) FROM visits GROUP BY pid)'),
-    (UnsupportedSQL, 'MODE', 'SELECT COUNT(*) FROM (SELECT pid, MODE(s) FROM visits GROUP BY pid)'),
+    (UnsupportedSQL, 'APPROX_TOP_K', 'SELECT COUNT(*) FROM (SELECT pid, APPROX_TOP_K(s, 2) FROM visits GROUP BY pid)'),
     (UnsupportedSQL, None, 'SELECT COUNT(*) FROM visits WHERE cost > (SELECT MEDIAN(n) FROM codes)'),
     (UnsupportedSQL, '(0, 1)', 'SELECT COUNT(DISTINCT pid, contribution_bounds_per_group => (0, 1)) FROM visits'),
     (UnsupportedSQL, '(0, 1)', 'SELECT COUNT(DISTINCT pid, contribution_bounds_per_row => (0, 1)) FROM visits'),
@@ -1101,10 +1101,10 @@ OF_UNITS: list[tuple[type[DPSQLError], str | None, str]] = [
     (MissingBounds, 'n', 'SELECT AVG(n) FROM (SELECT pid, COUNT(*) AS n FROM visits GROUP BY pid)'),
     (MissingBounds, 't', 'SELECT SUM(t) FROM (SELECT pid, SUM(cost) AS t FROM visits GROUP BY pid)'),
     (MissingBounds, 'm', 'SELECT AVG(m) FROM (SELECT pid, MAX(r) AS m FROM visits GROUP BY pid)'),
-    (TypeMismatch, 's', 'SELECT COUNT(*) FROM (SELECT pid, MAX(s) AS m FROM visits GROUP BY pid)'),
+    (TypeMismatch, 's', 'SELECT COUNT(*) FROM (SELECT pid, MEDIAN(s) AS m FROM visits GROUP BY pid)'),
     (SQLSyntaxError, 's', 'SELECT COUNT(*) FROM (SELECT pid, s, COUNT(*) FROM visits GROUP BY pid)'),
     (TypeMismatch, 's', 'SELECT COUNT(*) FROM (SELECT pid, SUM(s) FROM visits GROUP BY pid)'),
-    (UnsupportedSQL, 'MEDIAN', 'SELECT COUNT(*) FROM (SELECT pid, MEDIAN(cost) FROM visits GROUP BY pid)'),
+    (UnsupportedSQL, 'FIRST', 'SELECT COUNT(*) FROM (SELECT pid, FIRST(cost) FROM visits GROUP BY pid)'),
     (UnsupportedSQL, '5', 'SELECT COUNT(*) FROM (SELECT pid, COUNT(*) AS n FROM visits GROUP BY pid LIMIT 5)'),
     (UnsupportedSQL, 'n', 'SELECT COUNT(*) FROM (SELECT pid, COUNT(*) AS n FROM visits GROUP BY pid ORDER BY n)'),
     (UnsupportedSQL, 'COUNT',
@@ -2256,6 +2256,8 @@ TAKEN_OF_UNITS = [
     "SELECT COUNT(*) FROM visits WHERE NOT EXISTS (SELECT 1 FROM codes WHERE n > cost)",
     WINDOWS_OF_PLACES,
     WINDOWS_OF_VALUES,
+    """SELECT COUNT(*) FROM (SELECT pid, ARG_MIN(cost, vid), ARG_MAX(cost, vid), FIRST(cost ORDER BY vid),
+        LAST(cost ORDER BY vid DESC), BOOL_AND(cost > 1), BOOL_OR(cost > 1) FROM visits GROUP BY pid)""",
 ]
 NEVER_READ = {(exp.Join, "method")}
 """Arguments that are allowed so that the binder can refuse them by name: NATURAL, ASOF and POSITIONAL JOIN."""
@@ -2374,6 +2376,11 @@ class _Trees:
             return exp.Where(this=self.node(depth - 1))
         if kind is Named and name == "this":
             return self.rng.choice([exp.Count(this=exp.Star()), exp.Sum(this=exp.column("x")), self.node(depth - 1)])
+        return self.other(kind, name, depth)
+
+    def other(self, kind: type[exp.Expr], name: str, depth: int) -> Any:
+        if name == "unnest":  # of a list, as the parser makes it
+            return exp.Unnest(expressions=[self.node(depth - 1)])
         own = self.windowed(kind, name, depth) if kind in (exp.Window, exp.WindowSpec, exp.Select) else None
         return self.node(depth - 1) if own is None else own
 

@@ -13,7 +13,7 @@ from dpsql.executors.pandas.inner_aggregates import KERNELS, aggregate, aggregat
 from dpsql.executors.pandas.made import Made, MadeColumns, encoded_texts
 from dpsql.executors.pandas.relations import Part, Places, Relation
 from dpsql.plan.aggregates import Aggregation
-from dpsql.plan.expressions import Vector
+from dpsql.plan.expressions import Column, Expr, Vector
 from dpsql.plan.nodes import PerUnit
 from dpsql.plan.query import GroupKey
 from dpsql.schema.columns import Type
@@ -43,7 +43,7 @@ def _as_made(cells: Vector, kind: Type) -> Made:
     return encoded_texts(cells) if kind is Type.TEXT else cells
 
 
-def aggregated(each: Aggregation, rows: Relation, groups: Places, size: int, kind: Type) -> Vector:
+def aggregated(each: Aggregation, rows: Relation, groups: Places, size: int, kind: Type) -> Made:
     """One exact aggregate of each group inside a unit."""
     argument = each.argument
     if argument is None:
@@ -53,7 +53,20 @@ def aggregated(each: Aggregation, rows: Relation, groups: Places, size: int, kin
         codes = keys.read(0, rows.rows)
         valid = keys.values.where_valid()[codes]
         return aggregate("COUNT_DISTINCT", groups, size, Vector(codes, valid), kind)
+    if kind is Type.TEXT:
+        return _extreme_text(each, argument, rows, groups, size)
     vector = evaluated(argument, rows)
     if each.kind.counts or each.kind.name in KERNELS:
         return aggregate("COUNT" if each.kind.counts else each.kind.name, groups, size, vector, kind)
     return aggregate_cells(each.kind, groups, size, vector, kind)
+
+
+def _extreme_text(each: Aggregation, argument: Expr, rows: Relation, groups: Places, size: int) -> Made:
+    """The least or the largest text of each group, by code points."""
+    encoded = rows.encoded(argument) if isinstance(argument, Column) else encoded_texts(evaluated(argument, rows))
+    texts = sorted(set(encoded.dictionary.values.tolist()))
+    rank = {text: number for number, text in enumerate(texts)}
+    ranks = np.array([rank[text] for text in encoded.dictionary.values.tolist()], dtype=np.int64)
+    cells = Vector(ranks[encoded.codes], encoded.dictionary.where_valid()[encoded.codes])
+    found = aggregate(each.kind.name, groups, size, cells, Type.INTEGER)
+    return encoded_texts(Vector(np.array([*texts, ""], dtype=object)[found.values], found.valid))
