@@ -27,25 +27,58 @@ def windowed(node: Windows, rows: Rows, writer: Writer) -> Rows:
     rows, _ = writer.with_values(rows, [*exprs, *node.ties])
     rows, size = writer.with_column(rows, f"COUNT(*) OVER (PARTITION BY {rows.unit})", "w")
     rows = replace(rows, text=writer.select("*", rows.text, f" WHERE {size} <= {MOST_ROWS}"))
+    ties = [term for expr in node.ties for term in _tie(expr, rows, writer)]
+    if sum(map(_orders, node.calls)) > 1:
+        by = ", ".join(ties) or str(rows.unit)
+        rows, place = writer.with_column(rows, f"ROW_NUMBER() OVER (PARTITION BY {rows.unit} ORDER BY {by})", "w")
+        ties = [place]
     columns = dict(rows.columns)
     for call, column in zip(node.calls, node.columns, strict=True):
-        made = _Call(call, node.ties, rows, writer)
+        made = _Call(call, ties, rows, writer)
         text = made.text()
         rows, columns[column.table, column.name] = writer.with_column(made.rows, text, "w")
     return replace(rows, columns=columns)
 
 
+def _orders(call: WindowCall) -> int:
+    """How many windows of a call put rows in an order of their own. An engine puts rows that are alike in any order, in
+    each window in another: where there are several, rows are numbered once for all of them, since what two windows give
+    one row has to be of one place."""
+    if call.function.family == "place":
+        return int(not call.function.peers)
+    if call.frame is None or (call.function.family == "row" and call.frame.kind == "range"):
+        return 1
+    several = call.function.name in ("SUM", "AVG")
+    return (1 + several) if call.frame.kind == "rows" and call.frame != WHOLE else 0
+
+
+def _term(term: WindowOrder, rows: Rows, writer: Writer) -> str:
+    text = writer.text(term.expr, rows)
+    text = f"({text} + 0.0e0)" if term.expr.type is Type.REAL else text
+    return f"{text} {'DESC' if term.descending else 'ASC'} NULLS {'FIRST' if term.nulls_first else 'LAST'}"
+
+
+def _tie(expr: Expr, rows: Rows, writer: Writer) -> list[str]:
+    """Of reals -0.0 comes before 0.0, which are told apart where they are written out."""
+    terms = [_term(WindowOrder(expr, nulls_first=True), rows, writer)]
+    if expr.type is Type.REAL:
+        text = writer.text(expr, rows)
+        zero = f"{text} = 0.0e0 AND CAST({text} AS {writer.dialect.type_name(Type.TEXT)}) LIKE '-%'"
+        terms.append(f"CASE WHEN {zero} THEN 0 ELSE 1 END")
+    return terms
+
+
 class _Call:
     """Writes one call over rows; what it needs of columns of their own it adds to `rows`."""
 
-    def __init__(self, call: WindowCall, ties: Sequence[Expr], rows: Rows, writer: Writer) -> None:
+    def __init__(self, call: WindowCall, ties: Sequence[str], rows: Rows, writer: Writer) -> None:
         self.call = call
         self.rows = rows
         self.writer = writer
         self.dialect: Dialect = writer.dialect
         self.parts = ", ".join([str(rows.unit), *(writer.key_text(each, rows) for each in call.partition)])
-        self.order = [self._term(each) for each in call.order]
-        self.ties = [each for expr in ties for each in self._tie(expr)]
+        self.order = [_term(each, rows, writer) for each in call.order]
+        self.ties = ties
 
     def text(self) -> str:
         call, name = self.call, self.call.function.name
@@ -68,20 +101,6 @@ class _Call:
         return self.writer.text(expr, self.rows)
 
     # Windows.
-
-    def _term(self, term: WindowOrder) -> str:
-        text = self.writer.text(term.expr, self.rows)
-        text = f"({text} + 0.0e0)" if term.expr.type is Type.REAL else text
-        return f"{text} {'DESC' if term.descending else 'ASC'} NULLS {'FIRST' if term.nulls_first else 'LAST'}"
-
-    def _tie(self, expr: Expr) -> list[str]:
-        """Of reals -0.0 comes before 0.0, which are told apart where they are written out."""
-        terms = [self._term(WindowOrder(expr, nulls_first=True))]
-        if expr.type is Type.REAL:
-            text = self.writer.text(expr, self.rows)
-            zero = f"{text} = 0.0e0 AND CAST({text} AS {self.dialect.type_name(Type.TEXT)}) LIKE '-%'"
-            terms.append(f"CASE WHEN {zero} THEN 0 ELSE 1 END")
-        return terms
 
     def _over(self, frame: Frame | None = None, *, by_row: bool = False) -> str:
         """OVER (...). A frame of rows, or what is said of rows one by one, has the tie-breakers in its order."""
