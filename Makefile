@@ -56,6 +56,7 @@ bench: $(TEST_STAMP)
 	$(BIN)/python benchmarks/units.py
 	$(BIN)/python benchmarks/ledger.py
 	$(BIN)/python benchmarks/server.py
+	$(BIN)/python benchmarks/server_start.py
 	$(BIN)/python benchmarks/accounting.py
 
 look: $(TEST_STAMP)

@@ -84,7 +84,7 @@ def prompt() -> str:
 def errors() -> str:
     """The tree of errors: what each means, the command's exit code where a statement meets it, and what to do."""
     from dpsql.errors import DPSQLError
-    from dpsql.shell.cli import code_of
+    from dpsql.shell.batch import code_of
 
     def below(kind: type[DPSQLError]) -> list[type[DPSQLError]]:
         return [

@@ -14,7 +14,7 @@ from dpsql.core.exact import NO_KEY, ExactPlan, ExactTable
 from dpsql.errors import InvalidArgument, InvalidSchema, as_written, did_you_mean
 from dpsql.executors.duckdb.engine import DUCKDB
 from dpsql.executors.pandas.engine import PANDAS
-from dpsql.executors.resources import Resources
+from dpsql.executors.resources import AUTO, Resources
 from dpsql.executors.spark.engine import SPARK
 from dpsql.plan.functions.regular import Pattern, register
 from dpsql.schema.columns import TableSchema
@@ -76,8 +76,6 @@ class Engine(Protocol):
 
 
 ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in (PANDAS, DUCKDB, SPARK)}
-AUTO = "auto"
-"""The word for the engine of the kind of source."""
 MOST_PUBLIC = 10_000_000
 """Rows of a public table that an engine other than pandas' holds."""
 

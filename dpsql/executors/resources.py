@@ -9,6 +9,8 @@ from pathlib import Path
 from dpsql.errors import InvalidArgument, as_written
 from dpsql.schema.frozen import dataclass
 
+AUTO = "auto"
+"""The word for the engine of the kind of source."""
 _UNITS = {"B": 1, **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)}}
 _UNITS |= {f"{letter}IB": 1024**power for power, letter in enumerate("KMGT", 1)}
 LEAST_MEMORY = 100 * 1000**2

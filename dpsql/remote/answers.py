@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from dpsql.answer.forms import Column
 from dpsql.answer.html import html_table, html_text
@@ -22,8 +21,10 @@ from dpsql.errors import InvalidArgument, as_written, did_you_mean
 from dpsql.remote.facts import cost_of, number_of, remaining_of
 from dpsql.schema.columns import Type
 
+if TYPE_CHECKING:
+    import pandas as pd  # which pages of a server do without
+
 _MOST_ROWS_SHOWN = 60
-_TEXT: Any = pd.api.types.pandas_dtype("str")
 
 
 class RemoteExplanation(Telling):
@@ -93,6 +94,8 @@ class RemoteResult(Travelling):
     @property
     def df(self) -> pd.DataFrame:
         """The noisy values, a column for each output."""
+        import pandas as pd
+
         return pd.DataFrame({each.name: _series(each.kind, each.cells) for each in self._columns})
 
     @property
@@ -126,6 +129,8 @@ class RemoteResult(Travelling):
         return self._frame(keep=False)
 
     def _frame(self, *, keep: bool) -> pd.DataFrame:
+        import pandas as pd
+
         columns: dict[str, Any] = {}
         for each in self._columns:
             ends = self._ends.get(each.name)
@@ -228,9 +233,12 @@ def _real(cell: Any) -> float:
 
 def _series(kind: Type, cells: Any) -> Any:
     """A column of a frame, in the dtypes that a library's answer has."""
+    import pandas as pd
+
     missing = any(cell is None for cell in cells)
     if kind is Type.TEXT:
-        return pd.array(list(cells), dtype=_TEXT)
+        text: Any = pd.api.types.pandas_dtype("str")
+        return pd.array(list(cells), dtype=text)
     if kind.temporal:
         unit = "s" if kind is Type.DATE else "us"
         return np.array([np.datetime64("NaT") if cell is None else cell for cell in cells], dtype=f"datetime64[{unit}]")

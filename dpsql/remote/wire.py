@@ -28,7 +28,6 @@ from dpsql.errors import (
     Unavailable,
     as_written,
 )
-from dpsql.remote.answers import answers_of
 
 TOKEN = "DPSQL_TOKEN"
 ANCHOR, UNKNOWN, MISSED = "Ledger-Anchor", "unknown", "missed"
@@ -231,6 +230,8 @@ class Wire:
             sql = texts[int(place)] if place.isdecimal() and int(place) < len(texts) else ""
             error = kind(detail, span=_span(sql, problem.get("span")), hint=hint, about=about)
             if isinstance(error, errors.NotComputed):
+                from dpsql.remote.answers import answers_of  # with pandas, which a server loads elsewhere
+
                 with self.reading():
                     error.answers = answers_of(problem)
             return error

@@ -13,8 +13,7 @@ from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.filters import ACCOUNTANTS
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidSchema, as_written, did_you_mean
-from dpsql.executors.base import AUTO, checked_word
-from dpsql.executors.resources import ITSELF, Resources
+from dpsql.executors.resources import AUTO, ITSELF, Resources
 from dpsql.schema.declaration import Declaration
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.table_words import TABLE_WORDS
@@ -94,7 +93,11 @@ class Schema:
         if ledger is not None and (not isinstance(ledger, str) or not ledger):
             raise InvalidSchema("[budget] ledger must be the path of a file.")
         relation = _relation(content, _section("tables", content))
-        engine = checked_word(content.get("engine", AUTO))
+        engine = content.get("engine", AUTO)
+        if engine != AUTO:
+            from dpsql.executors.base import checked_word  # with pandas: a server reads this file, and no table
+
+            engine = checked_word(engine)
         file = None if ledger is None else folder / ledger
         said = {word: content.get(word) for word in _RESOURCES}
         if isinstance(said["spill"], str) and said["spill"]:

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from dpsql.errors import InvalidArgument, InvalidSchema, as_written
-from dpsql.executors.base import AUTO, checked_word
-from dpsql.executors.resources import Resources
+from dpsql.executors.base import checked_word
+from dpsql.executors.resources import AUTO, Resources
 from dpsql.schema.words import about
 from dpsql.session.owner_file import Schema
 from dpsql.session.table import Table, as_table

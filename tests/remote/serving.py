@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -114,12 +114,9 @@ class Server:
         return name, int(port)
 
     def workers(self) -> list[int]:
-        """The processes that it has started, but Python's own tracker."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        pids = [int(each) for each in children]
-        for thread in Path(f"/proc/{self.process.pid}/task").iterdir():
-            pids += [int(each) for each in (thread / "children").read_text().split()]
-        return sorted({pid for pid in pids if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()})
+        """The processes that hold tables; and that which they come from, first."""
+        first = sorted(pid for pid in _children(self.process.pid) if b"forkserver" in _command(pid))
+        return [*first, *sorted(child for pid in first for child in _children(pid))]
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
@@ -130,7 +127,20 @@ class Server:
         return self.process.wait(60)
 
     def events(self, kind: str) -> list[dict[str, Any]]:
-        return [each for each in map(json.loads, self.log) if each["event"] == kind]
+        return [each for each in (json.loads(line) for line in [*self.log] if line[:1] == "{") if each["event"] == kind]
+
+
+def _children(pid: int) -> set[int]:
+    with suppress(FileNotFoundError):  # it has ended
+        tasks = Path(f"/proc/{pid}/task").iterdir()
+        return {int(each) for task in tasks for each in (task / "children").read_text().split()}
+    return set()
+
+
+def _command(pid: int) -> bytes:
+    with suppress(FileNotFoundError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
 
 
 @contextmanager
@@ -153,7 +163,9 @@ def serving(schema: Path, *options: str) -> Iterator[Server]:
             raise AssertionError(first + process.stderr.read()) from None
         reading = threading.Thread(target=lambda: log.extend(process.stderr), daemon=True)  # type: ignore[arg-type]
         reading.start()
-        yield Server(schema, address, process, log)
+        server = Server(schema, address, process, log)
+        until(lambda: process.poll() is not None or server.events("ready"), 120)
+        yield server
     finally:
         if process.poll() is None:
             process.kill()

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.shell import cli
+from dpsql.shell import batch, cli
 from dpsql.shell.cli import Exit, main
 
 SECRET = "Zebulon"
@@ -309,7 +309,7 @@ def test_ctrl_c(ask: Runs, monkeypatch: pytest.MonkeyPatch):
     def interrupted(*_: object, **_more: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "run_batch", interrupted)
+    monkeypatch.setattr(batch, "run_batch", interrupted)
     done = ask("-c", COUNT)
     assert (done.code, done.err) == (Exit.INTERRUPTED, "\nInterrupted.\n")
 

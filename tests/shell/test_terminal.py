@@ -189,15 +189,15 @@ def test_no_color_means_none(terminal: Terminals):
 _SLOW = """
 import sys, time
 from dpsql.session.session import Session
-from dpsql.shell import cli
-load, ask = cli.open_session, Session.query
+from dpsql.shell import batch, cli
+load, ask = batch.open_session, Session.query
 def slow_load(opening):
     time.sleep(1.6)
     return load(opening)
 def slow_answer(*words, **more):
     time.sleep(1.6)
     return ask(*words, **more)
-cli.open_session, Session.query = slow_load, slow_answer
+batch.open_session, Session.query = slow_load, slow_answer
 sys.exit(cli.main())
 """
 

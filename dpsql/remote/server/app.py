@@ -123,7 +123,7 @@ def application(service: Service) -> Starlette:
     )
 
     async def alive(_request: Request) -> Response:
-        return in_json({"status": "halted" if service.crew.files.changed or service.watch.missed else "ok"})
+        return in_json({"status": service.state})
 
     async def described(_request: Request) -> Response:
         return in_json(document)

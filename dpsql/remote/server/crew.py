@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from dpsql.errors import DPSQLError, InvalidSchema, LedgerError
+from dpsql.remote.server.messages import OK, UNAVAILABLE, Config, Message, Reply
+from dpsql.remote.server.nursery import context, work
 from dpsql.remote.server.turns import Turns
-from dpsql.remote.server.worker import OK, UNAVAILABLE, Config, Message, Reply, main
 
 PLANNING = 5.0
 """Seconds that planning, which reads no row, may take."""
 _STARTING = 600.0
+_PATIENCE = 30.0
+"""Seconds that a request waits for processes that still load the tables."""
 FATAL, UNSENT = ("died", "deadline"), "unsent"
 """Why a worker ended over a message; and why where it never had it, so that nothing of it has run."""
 
@@ -66,16 +68,22 @@ class Worker:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._exchange, message, deadline)
 
     def stop(self) -> None:
+        process = self._process
+        if process is not None:
+            process.kill()  # whatever its thread waits for
         self._thread.submit(self._kill).result()
         self._thread.shutdown()
 
     def _started(self) -> None:
         if self._process is not None and self._process.is_alive():
             return
-        context = multiprocessing.get_context("spawn")
-        here, there = context.Pipe()
-        process = context.Process(target=main, args=(there, self._config), daemon=True)
-        process.start()
+        ours = context()
+        here, there = ours.Pipe()
+        process = ours.Process(target=work, args=(there, self._config), daemon=True)
+        try:
+            process.start()
+        except (OSError, EOFError):  # what it would come from ended at that moment
+            raise Ended(UNSENT) from None
         there.close()
         self._process, self._connection = process, here
         ready = self._received(_STARTING)
@@ -88,7 +96,7 @@ class Worker:
     def _exchange(self, message: Message, deadline: float) -> Reply:
         try:
             self._started()
-        except DPSQLError:
+        except (DPSQLError, Ended):  # whatever befell it, it did not have the message
             raise Ended(UNSENT) from None
         try:
             self._connection.send(message)
@@ -127,23 +135,29 @@ class Crew:
         self._idle: list[Worker] = []
         self._planning, self._running = Turns(1), Turns(runners)
         self._deadline = deadline
+        self._begun, self.ready = asyncio.Event(), False
 
     async def start(self) -> None:
-        """Raises DPSQLError."""
+        """Load the tables; what is asked meanwhile waits. Raises DPSQLError."""
         try:
             await asyncio.gather(*(each.start() for each in [self._planner, *self._runners]))
+            self._idle += self._runners
+            self.ready = True
         except Ended:
             raise LedgerError("a worker ended while it was loading the tables.") from None
-        self._idle += self._runners
+        finally:
+            self._begun.set()
 
     async def plan(self, message: Message) -> Reply:
         """What needs no row. Raises Ended, Halted."""
+        await self._loaded()
         async with self._planning.of(message["analyst"]):
             self._check_files()
             return await self._planner.call(message, PLANNING)
 
     async def run(self, message: Message) -> Reply:
         """What is paid for. Raises Ended, Halted."""
+        await self._loaded()
         async with self._runner(message) as runner:
             return await runner.call(message, self._deadline)
 
@@ -163,6 +177,14 @@ class Crew:
                 yield worker
             finally:
                 self._idle.append(worker)
+
+    async def _loaded(self) -> None:
+        """Raises Ended where the tables are not there in time."""
+        if not self._begun.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._begun.wait(), _PATIENCE)
+        if not self.ready:
+            raise Ended(UNSENT)
 
     def _check_files(self) -> None:
         if self.files.changed:

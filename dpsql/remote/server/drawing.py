@@ -6,17 +6,17 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import multiprocessing
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpsql.answer.forms import library
 from dpsql.errors import InvalidArgument
-from dpsql.remote.answers import RemoteResult
+from dpsql.remote.server.nursery import context, end_with_the_server
 from dpsql.remote.server.problems import Problem
-from dpsql.remote.server.worker import end_with_the_server
+
+if TYPE_CHECKING:
+    from dpsql.remote.answers import RemoteResult  # with pandas, which the server itself loads when it has begun
 
 MOST_PANELS = 6
 PATIENCE = 30.0
@@ -31,6 +31,7 @@ SVG = "image/svg+xml"
 
 def answer_of(said: Mapping[str, Any]) -> RemoteResult:
     """An answer as it travels; how it was made is asked elsewhere."""
+    from dpsql.remote.answers import RemoteResult
 
     def nowhere() -> Any:
         raise InvalidArgument("how it was made is asked of the planner.")
@@ -55,6 +56,8 @@ def written(content: bytes, form: str) -> bytes:
         answer.to_parquet(stream)
         return stream.getvalue()
     table = answer.to_arrow(intervals=True)
+    from dpsql.answer.forms import library
+
     ipc = library("pyarrow.ipc", "an Arrow stream")
     with ipc.new_stream(stream, table.schema) as writer:
         writer.write_table(table)
@@ -70,8 +73,7 @@ class Drawing:
     async def written(self, content: bytes, form: str) -> bytes:
         """As `written`. Raises InvalidArgument, and Problem where it came to nothing."""
         if self._pool is None:
-            context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=end_with_the_server)
+            self._pool = ProcessPoolExecutor(1, mp_context=context(), initializer=end_with_the_server)
         try:
             running = asyncio.get_running_loop().run_in_executor(self._pool, written, content, form)
             return await asyncio.wait_for(running, PATIENCE)

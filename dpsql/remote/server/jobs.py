@@ -20,8 +20,8 @@ from dpsql.errors import LedgerError
 from dpsql.owner.anchors import Anchors
 from dpsql.remote.server.crew import FATAL, Crew, Ended, Halted
 from dpsql.remote.server.journal import Journal
+from dpsql.remote.server.messages import FAILED, FINAL, HIDDEN, OK, REFUSED, Message, Reply
 from dpsql.remote.server.problems import CHARGED_FOR_GOOD, CHARGED_SO_FAR, Problem, problem
-from dpsql.remote.server.worker import FAILED, FINAL, HIDDEN, OK, REFUSED, Message, Reply
 
 AT_ONCE, WAITING = 2, 16
 """Queries of one analyst at work, and those that wait for that."""

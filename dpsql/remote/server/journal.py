@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from dpsql.core.ledger.clock import now, text_of
 
 
 def _to_stderr(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
+    with suppress(OSError):  # a log that nobody reads any more holds up no answer
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
 
 
 class Journal:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from dpsql.remote.server.messages import MOST_LISTED, MOST_PRICES
 from dpsql.remote.server.problems import STATUSES
 from dpsql.remote.server.requests import JSON, LONGEST_KEY, TERMS
-from dpsql.remote.server.worker import MOST_LISTED, MOST_PRICES
 from dpsql.version import __version__
 
 Route = tuple[str, str, str, str, tuple[int, ...], tuple[str, ...]]

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, NoReturn
 
+from dpsql.remote.server.messages import MOST_LISTED, MOST_PRICES
 from dpsql.remote.server.problems import Problem
-from dpsql.remote.server.worker import MOST_LISTED, MOST_PRICES
 
 _NUMBER, _TEXT, _FLAG = (int, float), (str,), (bool,)
 TERMS: dict[str, tuple[type, ...]] = {

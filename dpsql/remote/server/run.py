@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsql.core.samplers import fresh_key
-from dpsql.errors import InvalidArgument
+from dpsql.errors import DPSQLError, InvalidArgument
 from dpsql.owner.access import access_file, ledger_of
 from dpsql.owner.anchors import Anchors, file_of
 from dpsql.owner.backups import alone
@@ -79,6 +79,9 @@ def serve(serving: Serving, words: Mapping[str, str] | None = None) -> None:
     schema = replace(schema, server=replace(schema.server, **read))
     serving.check(schema.server)
     try:
+        from dpsql.remote.server import nursery
+
+        nursery.begin()  # as early as there is something to serve: it takes longer than all that follows
         import uvicorn  # an extra
 
         from dpsql.remote.server.protocol import LimitedProtocol
@@ -109,7 +112,7 @@ async def _serve(serving: Serving, schema: Schema, uvicorn: Any) -> None:
             raise InvalidArgument(f"{serving.host}:{serving.port} is taken or not of this machine.") from None
         port = listening.getsockname()[1]
         names = serving.names(port, schema.server)
-        async with _service(schema) as (app, journal, jobs):
+        async with _service(schema) as (app, journal, jobs, crew):
             config = uvicorn.Config(
                 Guard(app, names, serving.scheme, schema.server.trust_proxy.holds),
                 http=LimitedProtocol,
@@ -131,9 +134,23 @@ async def _serve(serving: Serving, schema: Schema, uvicorn: Any) -> None:
             _silence()
             for each in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them once more when it has ended by them
                 signal.signal(each, lambda *_: None)
-            await uvicorn.Server(config).serve([listening])
+            server = uvicorn.Server(config)
+            beginning = asyncio.create_task(_begin(crew, journal, server))
+            await server.serve([listening])
             await jobs.ended()
+            if not beginning.cancel():
+                beginning.result()
             journal.event("stopped")
+
+
+async def _begin(crew: Any, journal: Any, server: Any) -> None:
+    """Load the tables while pages are served already; where that fails, so does the server. Raises DPSQLError."""
+    try:
+        await crew.start()
+        journal.event("ready")
+    except DPSQLError:
+        server.should_exit = True
+        raise
 
 
 def _silence() -> None:
@@ -144,7 +161,7 @@ def _silence() -> None:
 
 
 @contextlib.asynccontextmanager
-async def _service(schema: Schema) -> AsyncIterator[tuple[Any, Any, Any]]:
+async def _service(schema: Schema) -> AsyncIterator[tuple[Any, Any, Any, Any]]:
     """The application with its workers and its ledger."""
     from dpsql.remote.server.app import application
     from dpsql.remote.server.crew import Crew
@@ -152,22 +169,21 @@ async def _service(schema: Schema) -> AsyncIterator[tuple[Any, Any, Any]]:
     from dpsql.remote.server.drawing import Drawing
     from dpsql.remote.server.jobs import Jobs
     from dpsql.remote.server.journal import Journal
+    from dpsql.remote.server.messages import Config
     from dpsql.remote.server.service import Service
     from dpsql.remote.server.watch import Watch
-    from dpsql.remote.server.worker import Config
 
     words, journal, run = schema.server, Journal(), fresh_key().hex()
     ledger, drawing = ledger_of(schema), Drawing()
     crew = Crew(Config(str(schema.file), run, words), runners=words.workers, deadline=words.deadline)
     try:
-        await crew.start()
         door = Door(access_file(schema), ledger, journal, words)
         anchors = Anchors(file_of(schema))
         watch = Watch(anchors, ledger, journal)
         how: dict[str, Any] = {"grid": words.grid, "limits": words.limits, "shared": words.share_answers}
         jobs = Jobs(crew, ledger, journal, anchors=anchors, **how)
         service = Service(door, crew, jobs, ledger, journal, ledger.content_key, run, Counter(), drawing, watch)
-        yield application(service), journal, jobs
+        yield application(service), journal, jobs, crew
     finally:
         drawing.stop()
         await asyncio.to_thread(crew.stop)

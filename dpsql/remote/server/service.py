@@ -20,9 +20,9 @@ from dpsql.remote.server.doors import Door
 from dpsql.remote.server.drawing import Drawing
 from dpsql.remote.server.jobs import Job, Jobs
 from dpsql.remote.server.journal import Journal
+from dpsql.remote.server.messages import FAILED, OK, REFUSED
 from dpsql.remote.server.problems import STOPPED, Problem
 from dpsql.remote.server.watch import Watch
-from dpsql.remote.server.worker import FAILED, OK, REFUSED
 from dpsql.schema.frozen import dataclass
 
 MOST_FREE = 8
@@ -43,6 +43,13 @@ class Service:
     free: Counter[str]
     drawing: Drawing
     watch: Watch
+
+    @property
+    def state(self) -> str:
+        """Whether it answers: "starting", "ok", or "halted"."""
+        if self.crew.files.changed or self.watch.missed:
+            return "halted"
+        return "ok" if self.crew.ready else "starting"
 
     def check_files(self) -> None:
         """Raises Problem where the data files are not those that serving began with, or the ledger went back."""

@@ -3,9 +3,6 @@ analyst who asked, or says that nothing may be shown."""
 
 from __future__ import annotations
 
-import ctypes
-import signal
-import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -13,10 +10,7 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
-import pandas as pd
-
 from dpsql.answer.result import Result
-from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.sharing import Request
 from dpsql.errors import (
     BudgetExceeded,
@@ -29,39 +23,30 @@ from dpsql.errors import (
     UnsupportedSQL,
 )
 from dpsql.owner.rehearsal import HEADING, rehearse
-from dpsql.remote.server import encoding
-from dpsql.schema.frozen import dataclass
+from dpsql.remote.server import (
+    encoding,
+    loaded,  # noqa: F401 - what a first question needs, where the process that this one comes from did not load it
+)
+from dpsql.remote.server.messages import (
+    FAILED,
+    FINAL,
+    HIDDEN,
+    MOST_LISTED,
+    OK,
+    REFUSED,
+    UNAVAILABLE,
+    Config,
+    Message,
+    Reply,
+)
 from dpsql.session.owner_file import Schema
 from dpsql.session.served import ServedSession
-from dpsql.session.server_words import ServerWords
-from dpsql.session.session import Session
 from dpsql.session.table import Table
 from dpsql.session.tables import all_tables
 from dpsql.session.vocabulary import as_identifier, words
 from dpsql.sources.stored import Origin, files_in, stamps_of
 
 _MOST_SESSIONS = 32
-_PR_SET_PDEATHSIG = 1
-MOST_PRICES, MOST_LISTED = 20, 1000
-"""Queries in one request for prices, entries in one answer."""
-
-OK, REFUSED, UNAVAILABLE, FAILED, HIDDEN = "ok", "refused", "unavailable", "failed", "hidden"
-"""An answer; the analyst's own mistake, in words; nothing happened, for a reason of the server's; a run that came to
-nothing; the question is at work or its answer not to be seen yet."""
-FINAL = "final"
-"""Answers that are paid for, and that the SQL over them failed on."""
-Reply = dict[str, Any]
-Message = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Config:
-    """What a worker is started with."""
-
-    schema: str
-    run: str
-    words: ServerWords | None = None
-    """Those of the schema, if left out."""
 
 
 class Work:
@@ -72,7 +57,6 @@ class Work:
         self._words = config.words or self._schema.server
         self._tables = all_tables({}, self._schema, ())
         self._sessions: OrderedDict[tuple[str, tuple[str, ...]], ServedSession] = OrderedDict()
-        _warm_up()
 
     @property
     def stamps(self) -> dict[str, Any]:
@@ -224,15 +208,6 @@ def _named(name: str) -> dict[str, Any]:
     return {"name": name, "text": as_identifier(name)}
 
 
-def _warm_up() -> None:
-    """Load what a first question loads, before anybody waits for it."""
-    frame = pd.DataFrame({"g": ["a", "b"], "x": [1.0, 2.0]})
-    with Session({"t": Table(frame, bounds={"x": (0, 1)}, keys={"g": ["a", "b"]})}, budget=Budget(1)) as session:
-        sql = "SELECT g, COUNT(*) AS n, AVG(x) AS x FROM t GROUP BY g"
-        encoding.explanation_in_json(session.explain(sql, epsilon=1))
-        encoding.result_in_json(session.query(sql, epsilon=1))
-
-
 def _asked_elsewhere() -> UnsupportedSQL:
     return UnsupportedSQL("EXPLAIN PRIVACY is asked elsewhere.", hint="POST /v1/explanations", about={"ask": "explain"})
 
@@ -295,19 +270,8 @@ def answered(work: Work, message: Message) -> Reply:
         return {"outcome": FAILED, "class": type(error).__name__}
 
 
-def end_with_the_server() -> None:
-    """On Linux a server that is killed takes its workers along; elsewhere they end with what they are at. An interrupt
-    is the server's to hear."""
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, signal.SIG_IGN)  # the server lets it end when it has no more to do
-    if sys.platform == "linux":
-        with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-
-
 def main(connection: Connection, config: Config) -> None:
     """The life of a worker: until the connection ends, which it does with the server."""
-    end_with_the_server()
     with suppress(EOFError, OSError):
         try:
             work = Work(config)

@@ -10,7 +10,7 @@ from dpsql.errors import InvalidArgument
 from dpsql.owner.costs import cost
 from dpsql.session.advice import Place, error_text
 from dpsql.shell.arguments import parse
-from dpsql.shell.cli import asked_of
+from dpsql.shell.batch import asked_of
 from dpsql.shell.opening import open_session
 from dpsql.shell.streams import say
 from dpsql.version import __version__

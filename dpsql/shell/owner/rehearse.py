@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dpsql.errors import InvalidArgument
 from dpsql.owner.rehearsal import HEADING, rehearse
 from dpsql.shell.arguments import parse
-from dpsql.shell.cli import asked_of, run_batch, shell_for
+from dpsql.shell.batch import asked_of, run_batch, shell_for
 from dpsql.shell.prompt import Prompt
 from dpsql.shell.streams import say
 from dpsql.version import __version__

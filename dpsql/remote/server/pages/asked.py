@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from dpsql.core.cost import Cost
@@ -17,8 +17,10 @@ from dpsql.errors import InvalidArgument
 from dpsql.remote.server import requests
 from dpsql.remote.server.problems import Problem
 from dpsql.schema.frozen import dataclass
-from dpsql.session.quote import Quote
 from dpsql.session.typed import parameter
+
+if TYPE_CHECKING:
+    from dpsql.session.quote import Quote
 
 FIELDS = ("sql", "epsilon", "delta", "rho", "error", "confidence", "mechanism", "params", "fresh")
 _NUMBERS = ("epsilon", "delta", "rho", "error", "confidence")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from dpsql.remote.server.service import Service
 
 FORM = "application/x-www-form-urlencoded"
 HERE = Path(__file__).parent
+VIEWS = "dpsql.remote.server.pages.views"
 POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 Act = Callable[["Pages", Request, Grant], Awaitable[Response]]
 
@@ -101,6 +104,7 @@ class Pages:
         """The form for a token. It leads on to the page that was asked for."""
         there = request.url.path if request.method == "GET" and request.url.path != "/sign-in" else "/"
         ended = cookie_name(request) in request.cookies and not wrong
+        asyncio.get_running_loop().run_in_executor(None, import_module, VIEWS)  # needed by whoever sees the form
         response = self.page("sign_in", status, there=there, wrong=wrong, ended=ended)
         if status == 401:
             response.headers["WWW-Authenticate"] = "Bearer"

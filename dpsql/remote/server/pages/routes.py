@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from importlib import import_module
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dpsql.remote.server.pages import views
-from dpsql.remote.server.pages.door import HERE, Pages, sign_in, sign_out
+from dpsql.owner.access import Grant
+from dpsql.remote.server.pages.door import HERE, VIEWS, Act, Pages, sign_in, sign_out
 
 _STATIC = {"dpsql.css": "text/css", "dpsql.js": "text/javascript", "dpsql.svg": "image/svg+xml"}
+
+
+def _view(name: str) -> Act:
+    """A page of one who is signed in. What shows answers is loaded with the first of them."""
+
+    async def act(pages: Pages, request: Request, grant: Grant) -> Response:
+        shown: Act = getattr(import_module(VIEWS), name)
+        return await shown(pages, request, grant)
+
+    return act
 
 
 def routes_of(pages: Pages) -> list[Route]:
     """Without a token there are the form for one, and files that say nothing of this server."""
     acts = {
-        ("GET", "/"): views.ask_page,
-        ("POST", "/price"): views.price_page,
-        ("POST", "/ask"): views.ask,
-        ("POST", "/rehearse"): views.rehearse,
-        ("GET", "/answers"): views.history,
-        ("GET", "/answers/{id:str}"): views.answer,
-        ("GET", "/answers/{id:str}/answer.{form:str}"): views.file_of,
-        ("GET", "/tables"): views.tables,
-        ("GET", "/budget"): views.budget,
-        ("GET", "/words"): views.words,
+        ("GET", "/"): "ask_page",
+        ("POST", "/price"): "price_page",
+        ("POST", "/ask"): "ask",
+        ("POST", "/rehearse"): "rehearse",
+        ("GET", "/answers"): "history",
+        ("GET", "/answers/{id:str}"): "answer",
+        ("GET", "/answers/{id:str}/answer.{form:str}"): "file_of",
+        ("GET", "/tables"): "tables",
+        ("GET", "/budget"): "budget",
+        ("GET", "/words"): "words",
     }
-    routes = [Route(path, pages.endpoint(act), methods=[method]) for (method, path), act in acts.items()]
+    routes = [Route(path, pages.endpoint(_view(act)), methods=[method]) for (method, path), act in acts.items()]
     files = {name: (HERE / "static" / name).read_bytes() for name in _STATIC}
 
     async def static(request: Request) -> Response:
