@@ -8,16 +8,15 @@ groups are those values, which are public by then; how many there can be is know
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 from dpsql.errors import UnsupportedSQL
 from dpsql.plan.earlier import is_shown
-from dpsql.plan.expressions import Column, Expr, conjuncts
-from dpsql.plan.nodes import Filter, Join, Mark, Scan, Source, scans_of
+from dpsql.plan.expressions import Column, Expr
+from dpsql.plan.nodes import Mark, Scan, Source, scans_of
 from dpsql.plan.query import MOST_DERIVED_CELLS, Shown
 from dpsql.schema.columns import Key, Type
 from dpsql.sql.joins import assembled
-from dpsql.sql.public_keys import public_parts, weakened
+from dpsql.sql.public_keys import fulfilled_marks, public_parts, weakened
 from dpsql.sql.same_unit import People, Rows, Step, all_of, equality, places_of
 from dpsql.sql.scopes import Scope
 
@@ -36,7 +35,7 @@ def shown_key(expr: Expr, source: Source) -> tuple[Shown, tuple[Key, ...]] | Non
         column = _equal_to(expr, term, shown)
         if column is not None:
             return _planned(_over(column, shown, terms, present=True), expr)
-    for mark in _fulfilled(source):
+    for mark in fulfilled_marks(source):
         if mark.condition is None and len(mark.keys) == 1 and mark.keys[0][0] == expr:
             listed = _listed_in(mark, expr)
             return None if listed is None else _planned(listed, expr)
@@ -84,17 +83,6 @@ def _over(expr: Expr, shown: dict[str, Rows], terms: list[Expr], *, present: boo
 
 def _rows_of(scans: list[Scan]) -> int:
     return math.prod(scan.table.rows or 0 for scan in scans)
-
-
-def _fulfilled(source: Source) -> Iterator[Mark]:
-    """The marks that are TRUE for every row above."""
-    asked: set[Expr] = set()
-    while isinstance(source, Filter | Mark | Join):
-        if isinstance(source, Filter):
-            asked.update(conjuncts(source.predicate))
-        elif isinstance(source, Mark) and source.column in asked:
-            yield source
-        source = source.left if isinstance(source, Join) else source.input
 
 
 def _planned(found: tuple[Shown, int], expr: Expr) -> tuple[Shown, tuple[Key, ...]] | None:

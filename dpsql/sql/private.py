@@ -27,7 +27,7 @@ from dpsql.sql.key_ranges import within_keys
 from dpsql.sql.last_bits import inexact_in, made_of
 from dpsql.sql.marks import with_marks
 from dpsql.sql.parse import span_of
-from dpsql.sql.public_keys import possible, public_values
+from dpsql.sql.public_keys import possible, public_values, values_by_equality
 from dpsql.sql.refusals import unlisted
 from dpsql.sql.same_unit import OWN, People, origins
 from dpsql.sql.scopes import Statementwide
@@ -115,6 +115,8 @@ class PrivateSelect(SelectBinder):
             return within_keys(each, domains)
         values = public_values(each.argument, source, self.whole.public)
         values = domains.of(each.argument) if values is None else values
+        if values is None:
+            values = values_by_equality(each.argument, source, self.whole.public)
         present = tuple(value for value in values or () if value is not None)
         if values == ():
             raise UnsupportedSQL(
@@ -146,6 +148,9 @@ class PrivateSelect(SelectBinder):
                 values = domains.of(expr)
                 if values is not None and listed and isinstance(expr, Column):
                     values = possible(expr, values, source)
+            if values is None:
+                values = values_by_equality(expr, source, self.whole.public)
+                listed = values is not None
             if values is None:
                 self._refuse_unit(expr, span)
                 self._refuse_last_bits(expr, span, source)

@@ -7,7 +7,7 @@ tables alone holds for its public part; its key is among the values of the publi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import numpy as np
@@ -16,9 +16,9 @@ from dpsql.errors import UnsupportedSQL
 from dpsql.plan.domains import vector_of
 from dpsql.plan.earlier import is_shown, reads_earlier
 from dpsql.plan.evaluation import evaluate
-from dpsql.plan.expressions import Call, Column, Expr, call, columns, conjuncts
+from dpsql.plan.expressions import Call, Column, Expr, call, columns, conjuncts, rebuild, walk
 from dpsql.plan.functions import FUNCTIONS
-from dpsql.plan.nodes import Filter, Join, Mark, Scan, Source, Windows, filters_of
+from dpsql.plan.nodes import Filter, Join, Mark, Scan, Source, Windows, filters_of, scans_of
 from dpsql.schema.columns import Key
 from dpsql.sql.catalog import PublicValues
 from dpsql.sql.joins import assembled
@@ -30,11 +30,70 @@ Read = TypeVar("Read")
 
 def public_values(expr: Expr, source: Source, values: PublicValues | None) -> tuple[Key, ...] | None:
     """The values of a key over public columns that rows of the source can have; None where it reads others."""
-    asked = places_of(expr)
-    if values is None or not asked:
+    return None if values is None else _values(expr, *public_parts(source), values)
+
+
+def values_by_equality(expr: Expr, source: Source, values: PublicValues | None) -> tuple[Key, ...] | None:
+    """The values of a key over columns that inner joins and filters make equal to public ones, of the same type, or
+    that stands in a list of public rows.
+
+    Every row that reaches the aggregate fulfils the equalities, so the key is there what it is of the public columns,
+    none of which is NULL; so its values are among those of the public rows."""
+    if values is None:
         return None
     public, terms = public_parts(source)
-    if not asked <= public.keys() or any(is_shown(public[place].table) for place in asked):
+    same = _equal_to_public(terms, frozenset(public))
+    over = rebuild(expr, same)
+    used = [other for one, other in same.items() if one in set(walk(expr))]
+    if not used:
+        return _listed(expr, source, values)
+    present = [call(FUNCTIONS["not"], nothing) for each in used if (nothing := call(FUNCTIONS["is_null"], each))]
+    return _values(over, public, [*terms, *(each for each in present if each is not None)], values)
+
+
+def fulfilled_marks(source: Source) -> Iterator[Mark]:
+    """The marks that are TRUE for every row above."""
+    asked: set[Expr] = set()
+    while isinstance(source, Filter | Mark | Join):
+        if isinstance(source, Filter):
+            asked.update(conjuncts(source.predicate))
+        elif isinstance(source, Mark) and source.column in asked:
+            yield source
+        source = source.left if isinstance(source, Join) else source.input
+
+
+def _equal_to_public(terms: list[Expr], public: frozenset[str]) -> dict[Expr, Expr]:
+    """What equalities say is equal to an expression over public columns, with that."""
+    pairs = [pair for term in terms if (pair := equality(term)) is not None and pair[0].type is pair[1].type]
+    sides = [*pairs, *(pair[::-1] for pair in pairs)]
+    same = {one: other for one, other in sides if _is_over(other, public) and not _is_over(one, public)}
+    while more := {one: same[other] for one, other in sides if other in same and one not in same}:
+        more = {one: other for one, other in more.items() if places_of(one) and not _is_over(one, public)}
+        if not more:
+            break
+        same |= more
+    return same
+
+
+def _listed(expr: Expr, source: Source, values: PublicValues) -> tuple[Key, ...] | None:
+    """The values of a list of public rows that a key is in, by IN (SELECT ...) or EXISTS; NULL is in none."""
+    for mark in fulfilled_marks(source):
+        inner = list(scans_of(mark.inner))
+        if mark.condition is None and len(mark.keys) == 1 and mark.keys[0][0] == expr:
+            listed = mark.keys[0][1]
+            if all(scan.table.public and not is_shown(scan.table) for scan in inner) and listed.type is expr.type:
+                found = values.of(mark.inner, listed)
+                return None if found is None else tuple(value for value in found if value is not None)
+    return None
+
+
+def _is_over(expr: Expr, public: frozenset[str]) -> bool:
+    return bool(places_of(expr)) and places_of(expr) <= public and not reads_earlier(expr)
+
+
+def _values(expr: Expr, public: dict[str, Rows], terms: list[Expr], values: PublicValues) -> tuple[Key, ...] | None:
+    asked = places_of(expr)
+    if not asked or not asked <= public.keys() or any(is_shown(public[place].table) for place in asked):
         return None
     for places in (_connected(asked, terms, frozenset(public)), asked):
         conditions = [weaker for term in terms if (weaker := weakened(term, places, places_of)) is not None]

@@ -389,7 +389,7 @@ REFUSED: list[tuple[type[DPSQLError], str, str]] = [
     (UnsupportedSQL, "is not stable", "(SELECT * FROM orders LIMIT 10) o JOIN customer ON o_custkey = c_custkey"),
     (UnsupportedSQL, "is not stable", "(SELECT o_custkey, COUNT(*) AS n FROM orders GROUP BY o_custkey LIMIT 3)"),
     (SQLSyntaxError, "GROUP BY: o_total", "(SELECT o_custkey, o_total FROM orders GROUP BY o_custkey)"),
-    (TypeMismatch, "o_code is text", "(SELECT o_custkey, MIN(o_code) AS n FROM orders GROUP BY o_custkey)"),
+    (TypeMismatch, '"o_code" is text', "(SELECT o_custkey, SUM(o_code) AS n FROM orders GROUP BY o_custkey)"),
 ]
 
 REFUSED_WHOLE: list[tuple[type[DPSQLError], str, str]] = [

@@ -1,0 +1,131 @@
+"""Keys over people's columns that an equality, or a list of public rows, makes public: the groups are the public ones,
+whatever people's rows hold, and the answers are DuckDB's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpsql
+from dpsql.errors import UnknownGroups
+from dpsql.plan.nodes import Join, Source
+from dpsql.sql import public_keys
+from tests.executors.contract import difference, session
+from tests.lies import Patch, assert_caught
+
+REGIONS = pd.DataFrame(
+    {
+        "region": ["n", "s", "e", "q", None],
+        "zone": ["A", "A", "B", "C", "D"],
+        "k": [1, 2, 3, 4, 5],
+        "r": [0.0, 1, 2, 3, 4],
+    }
+)
+ANSWERED: dict[str, list[Any]] = {
+    "SELECT region, COUNT(*) FROM orders JOIN regions USING (region) GROUP BY region": ["e", "n", "q", "s"],
+    "SELECT o.region, COUNT(*) FROM orders o, regions r WHERE r.region = o.region AND zone = 'A' GROUP BY 1": [
+        "n", "s"],
+    "SELECT UPPER(o.region) AS u, COUNT(*) FROM orders o, regions r WHERE o.region = r.region GROUP BY u": [
+        "E", "N", "Q", "S"],
+    "SELECT o.k, COUNT(*) FROM orders o JOIN regions r ON o.k = r.k AND o.region = r.region GROUP BY o.k": [
+        1, 2, 3, 4, 5],
+    "SELECT o.b, COUNT(*) FROM orders o JOIN regions r USING (region) WHERE o.b = o.region GROUP BY o.b": [
+        "e", "n", "q", "s"],
+    "SELECT x, COUNT(*) FROM (SELECT region AS x FROM orders), regions WHERE x = region GROUP BY x": [
+        "e", "n", "q", "s"],
+    "SELECT region, COUNT(*) FROM orders WHERE region IN (SELECT region FROM regions WHERE k < 3) GROUP BY region": [
+        "n", "s"],
+    "SELECT region, COUNT(*) FROM orders o WHERE EXISTS (FROM regions r WHERE r.region = o.region) GROUP BY 1": [
+        "e", "n", "q", "s"],
+    "SELECT LOWER(o.region || '!'), COUNT(*) FROM orders o JOIN regions r ON o.region || '!' = r.region GROUP BY 1": [
+        "e", "n", "q", "s"],
+    "SELECT b, COUNT(*) FROM orders JOIN (VALUES ('n'), ('w')) AS v(c) ON b = c GROUP BY b": ["n", "w"],
+}  # fmt: skip
+REFUSED = [
+    "SELECT o.region, COUNT(*) FROM orders o LEFT JOIN regions r ON o.region = r.region GROUP BY o.region",
+    "SELECT o.region, COUNT(*) FROM orders o JOIN regions r ON o.k = r.k GROUP BY o.region",
+    "SELECT o.region, COUNT(*) FROM orders o JOIN regions r ON o.region < r.region GROUP BY o.region",
+    "SELECT o.k, COUNT(*) FROM orders o JOIN regions r ON o.k = r.r GROUP BY o.k",
+    "SELECT region, COUNT(*) FROM orders WHERE region NOT IN (SELECT region FROM regions WHERE k < 4) GROUP BY region",
+    "SELECT region, COUNT(*) FROM orders WHERE region IN (SELECT region FROM regions) OR k > 2 GROUP BY region",
+    "SELECT o.region, COUNT(*) FROM orders o JOIN regions r ON o.region = r.region OR o.k = r.k GROUP BY o.region",
+]
+
+
+def orders(rows: int = 300) -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    regions = pd.Series(rng.choice(["n", "s", "e", "w", "zz"], rows), dtype="str")
+    return pd.DataFrame(
+        {
+            "pid": rng.integers(0, 50, rows),
+            "region": regions.where(rng.random(rows) > 0.1),
+            "b": pd.Series(rng.choice(["n", "s"], rows), dtype="str"),
+            "k": rng.integers(0, 9, rows),
+        }
+    )
+
+
+def tables(frame: pd.DataFrame) -> dict[str, dpsql.Table]:
+    said: dict[str, Any] = {"unique": ["region", "k"], "max_matches": {"r": 1}}
+    return {
+        "orders": dpsql.Table(frame, unit="pid", max_rows=30),
+        "regions": dpsql.Table(REGIONS, public=True, **said),
+    }
+
+
+def check_answers() -> None:
+    frame = orders()
+    held = session(tables(frame), "pandas")
+    with duckdb.connect() as connection:
+        connection.register("orders", frame)
+        connection.register("regions", REGIONS)
+        for sql, groups in ANSWERED.items():
+            found = [*held.query(sql, epsilon=1e6)]
+            assert [row[0] for row in found] == groups, sql
+            assert {row for row in found if row[1]} == {*connection.execute(sql).fetchall()}, sql
+
+
+def test_answers_are_those_of_duckdb():
+    check_answers()
+
+
+def test_groups_are_the_same_whoever_is_there():
+    """Of no people, of one, and of people with other values."""
+    frame = orders()
+    other = frame.assign(region="q", b="w", k=100)
+    for sql, groups in ANSWERED.items():
+        for each in (frame.iloc[:0], frame.iloc[:1], other):
+            assert [row[0] for row in dpsql.query(tables(each), sql, epsilon=1)] == groups, sql
+
+
+def test_what_makes_no_key_public_is_refused():
+    held = session(tables(orders(3)), "pandas")
+    for sql in REFUSED:
+        with pytest.raises(UnknownGroups):
+            held.query(sql, epsilon=1)
+
+
+def test_engines_have_equal_integers():
+    ours, other = (session(tables(orders()), engine) for engine in ("pandas", "duckdb"))
+    for sql in [*ANSWERED][:8:2]:
+        assert not difference(ours, other, sql), sql
+
+
+def test_a_lie_about_outer_joins_is_caught():
+    """That what an outer join compares holds of every row."""
+
+    def believe_outer_joins(patch: Patch) -> None:
+        honest = public_keys.public_parts
+
+        def parts(source: Source) -> Any:
+            from dataclasses import replace
+
+            return honest(replace(source, outer=False) if isinstance(source, Join) else source)
+
+        patch.setattr(public_keys, "public_parts", parts)
+
+    assert_caught(believe_outer_joins, test_what_makes_no_key_public_is_refused, by=pytest.fail.Exception)
