@@ -7,6 +7,8 @@ rows, where they are joined with others: what comes of SELECT DISTINCT region FR
 from __future__ import annotations
 
 import math
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -23,13 +25,15 @@ from dpsql.sql.joins import assembled
 from dpsql.sql.key_ranges import within_keys
 from dpsql.sql.marks import with_marks
 from dpsql.sql.parse import span_of
-from dpsql.sql.person_aggregates import Numbered, person_aggregate
 from dpsql.sql.row_wise import refuse_cutting
 from dpsql.sql.same_unit import OWN, Handle, Kind, People, Rows, Step, origins
 from dpsql.sql.scopes import Scope, Statementwide
 from dpsql.sql.select_list import aggregate_in, fresh, is_star, items_of
 from dpsql.sql.selects import SelectBinder
 from dpsql.sql.subqueries import Membership
+
+if TYPE_CHECKING:
+    from dpsql.sql.person_aggregates import Numbered
 
 _CALLS = (exp.AggFunc, exp.Filter, exp.WithinGroup, Named)
 
@@ -44,7 +48,6 @@ class UnitSelect(SelectBinder):
         super().__init__(whole, select, people.scope, member)
         self.people = people
         self.public = joined and all(step.rows.public for step in people.steps)
-        self.numbered = Numbered(self)
         self.rows = assembled(people, self.where()) if self._may_apply() else None
         if self.rows is not None:
             items = items_of(select)
@@ -74,6 +77,13 @@ class UnitSelect(SelectBinder):
         handles = self.rows.handles
         return list(self.keys) == [column for kind, column in handles if kind == OWN and column in self.keys][:1]
 
+    @cached_property
+    def numbered(self) -> Numbered:
+        """The windows that its aggregates are made of; most have none."""
+        from dpsql.sql.person_aggregates import Numbered  # as below
+
+        return Numbered(self)
+
     @property
     def parts(self) -> tuple[Expr, ...]:
         """What divides the rows of a unit into groups."""
@@ -82,6 +92,8 @@ class UnitSelect(SelectBinder):
     def aggregate(self, node: exp.Expr) -> Expr | None:
         if not isinstance(node, _CALLS):  # most nodes are none
             return super().aggregate(node)
+        from dpsql.sql.person_aggregates import person_aggregate  # loaded with the first sub-query per person
+
         made = person_aggregate(self, node)
         return super().aggregate(node) if made is None else made
 
@@ -94,7 +106,9 @@ class UnitSelect(SelectBinder):
         condition = None if having is None else self.condition(self.released(having.this), having.this, "HAVING")
         place = self.whole.place("(per unit)")
         self._check_distinct()
-        source = self.numbered.over(with_marks(rows, self.marks))
+        source = with_marks(rows, self.marks)
+        if "numbered" in self.__dict__:
+            source = self.numbered.over(source)
         domains = Domains(self.people.declared, known_of(source), origins(source))
         aggregations = tuple(within_keys(each, domains) for each in self.aggregations)
         columns = self._columns(aggregations, domains.known, place)
