@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpsql.errors import InternalError, NotComputed, SQLSyntaxError, UnsupportedSQL
 from dpsql.postprocess.check import OVER_ANSWERS, check
 from dpsql.postprocess.frames import SQL_TYPES, Frame, Header, array_of, in_order, type_of, vector_of_cells
 from dpsql.postprocess.single import check_single
+from dpsql.postprocess.watch import within
 from dpsql.postprocess.work import CELL, check_work
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
@@ -91,13 +91,17 @@ def run(statement: Statement, frames: Mapping[str, Frame], params: Params | None
     """The rows of a statement over the rows of its relations. Raises NotComputed, and UnsupportedSQL where there are
     more of them than its text allows."""
     given, sizes = dict(params or {}), {name.casefold(): len(frame) for name, frame in frames.items()}
+    handed = [each.name for each in statement.headers if _as_they_are(each, frames[each.name])]
 
     def of(connection: duckdb.DuckDBPyConnection) -> Frame:
         widest = max((each.widest() for each in frames.values()), default=0)
         if widest > CELL or any(sizes[each.name.casefold()] > each.most for each in statement.headers):
             check_work(tree_of(connection, statement.sql), sizes, widest)  # else it passed for more, when it was bound
         for header in statement.headers:
-            fill(connection, header, frames[header.name])
+            if header.name in handed:
+                connection.register(header.name, _arrays(header, frames[header.name]))
+            else:
+                fill(connection, header, frames[header.name])
         with interrupted(connection, SECONDS):
             rows = connection.execute(statement.sql, given).fetchall()
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(statement.names)
@@ -106,7 +110,7 @@ def run(statement: Statement, frames: Mapping[str, Frame], params: Params | None
 
     failed = ""
     try:
-        return with_connection(of)
+        return with_connection(of, handed)
     except UnsupportedSQL as refusal:
         failed = refusal.message
     except Exception as error:  # noqa: BLE001 - its own words could quote a cell
@@ -151,6 +155,9 @@ def fill(connection: duckdb.DuckDBPyConnection, header: Header, frame: Frame) ->
     if not len(frame):
         connection.execute(_created(header))
         return
+    if len(frame) == 1 and _all_plain(header):
+        connection.execute(f"CREATE TEMP VIEW {quoted(header.name)} AS SELECT {_constants(header, frame)}")
+        return
     arrays = {
         f"c{place}": array_of(kind, vector)
         for place, ((_, kind), vector) in enumerate(zip(header.columns, frame.vectors, strict=True))
@@ -159,16 +166,42 @@ def fill(connection: duckdb.DuckDBPyConnection, header: Header, frame: Frame) ->
         f"CAST({_READ.get(kind, '{}').format(f'c{place}')} AS {SQL_TYPES[kind]}) AS {quoted(name)}"
         for place, (name, kind) in enumerate(header.columns)
     ]
+    made = f"CREATE TEMP TABLE {quoted(header.name)} AS SELECT {', '.join(items)} FROM"
     order = "" if header.ordered or in_order(frame) else " ORDER BY ALL"
     connection.register(_HANDED, arrays)
     try:
-        select = f"SELECT {', '.join(items)} FROM {_HANDED}{order}"
-        connection.execute(f"CREATE TEMP TABLE {quoted(header.name)} AS {select}")
+        connection.execute(f"{made} {_HANDED}{order}")
     finally:
         connection.unregister(_HANDED)
 
 
 _HANDED = "__handed_in"
+_PLAIN = (Type.INTEGER, Type.REAL, Type.BOOLEAN)
+
+
+def _as_they_are(header: Header, frame: Frame) -> bool:
+    """Whether DuckDB reads the arrays of a frame as the columns that they are, in the order that they have: then no
+    table is made of them."""
+    return _all_plain(header) and len(frame) > 1 and (header.ordered or in_order(frame))
+
+
+def _all_plain(header: Header) -> bool:
+    return all(kind in _PLAIN for _, kind in header.columns)
+
+
+def _constants(header: Header, frame: Frame) -> str:
+    """One row of numbers, as text that says each exactly. It is faster made than a table, and read."""
+    items = []
+    for (name, kind), vector in zip(header.columns, frame.vectors, strict=True):
+        cell = array_of(kind, vector).tolist()[0]
+        text = "NULL" if cell is None else f"'{cell!r}'"
+        items.append(f"CAST({text} AS {SQL_TYPES[kind]}) AS {quoted(name)}")
+    return ", ".join(items)
+
+
+def _arrays(header: Header, frame: Frame) -> dict[str, Any]:
+    columns = zip(header.columns, frame.vectors, strict=True)
+    return {name: array_of(kind, vector) for (name, kind), vector in columns}
 
 
 def quoted(name: str) -> str:
@@ -194,9 +227,9 @@ _idle: dict[int, deque[duckdb.DuckDBPyConnection]] = {}
 """By process: a fork has none of its parent's. A deque needs no lock, which a fork could find held for ever."""
 
 
-def with_connection(work: Callable[[duckdb.DuckDBPyConnection], Made]) -> Made:
-    """Work on a connection of its own, in a transaction that is rolled back: so its relations are gone before the next.
-    The connection is kept if that could be done."""
+def with_connection(work: Callable[[duckdb.DuckDBPyConnection], Made], handed: Sequence[str] = ()) -> Made:
+    """Work on a connection of its own, in a transaction that is rolled back: so its relations are gone before the next,
+    and those that were `handed` in by name are taken out again. The connection is kept if that could be done."""
     idle = _idle.setdefault(os.getpid(), deque(maxlen=MOST_KEPT))
     try:
         connection = idle.pop()
@@ -208,19 +241,14 @@ def with_connection(work: Callable[[duckdb.DuckDBPyConnection], Made]) -> Made:
     finally:
         with suppress(Exception):  # whatever it is, another connection takes its place
             connection.execute("ROLLBACK")
+            for name in handed:
+                connection.unregister(name)
             idle.append(connection)
 
 
-@contextmanager
-def interrupted(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
+def interrupted(connection: duckdb.DuckDBPyConnection, seconds: float) -> AbstractContextManager[None]:
     """Stops what takes too long."""
-    timer = threading.Timer(seconds, connection.interrupt)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+    return within(seconds, connection.interrupt)
 
 
 @contextmanager

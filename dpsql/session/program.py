@@ -256,7 +256,7 @@ def result_of_program(
     for place, step, release in zip(prepared.places, prepared.program.steps, prepared.finishes, strict=True):
         settled = release.settled(released[place].bounds)
         answers.append(result_of(settled, released[place], footer, replayed=replayed))
-        drawn.append(Drawn(step, answers[-1], frame_of(step, settled, released[place])))
+        drawn.append(Drawn(step, answers[-1], frame_of(step, settled, released[place], answers[-1]._answer)))
     frames = {**prepared.public, **{each.step.relation: each.frame for each in drawn}}
     try:
         rows = run(prepared.statement, frames, handed(prepared.program.parameters))

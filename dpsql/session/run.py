@@ -26,10 +26,14 @@ if TYPE_CHECKING:
 
 def check_engine(release: Release, engine: Engine) -> None:
     """Raises UnsupportedSQL where the engine lacks what the release asks for, by its plans alone."""
-    for plan in release.plans:
-        lack = engine.lacks(tried_with(plan))
+    for plan in release.once(_tried_with):
+        lack = engine.lacks(plan)
         if lack is not None:
             raise UnsupportedSQL(f"the engine {engine.name}, which reads these tables, has no {lack}.")
+
+
+def _tried_with(release: Release) -> tuple[ExactPlan, ...]:
+    return tuple(map(tried_with, release.plans))
 
 
 def run(

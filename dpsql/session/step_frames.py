@@ -8,20 +8,22 @@ import numpy as np
 
 from dpsql.plan.program import Step
 from dpsql.postprocess.frames import Frame
-from dpsql.release.finish import Places, finish, slot_vectors
+from dpsql.release.finish import Answer, Places, finish, slot_vectors
 from dpsql.release.release import Release, Released
 
 
-def frame_of(step: Step, release: Release, released: Released) -> Frame:
-    """The rows of a release as SQL above reads them."""
-    return frame_and_groups(step, release, released)[0]
+def frame_of(step: Step, release: Release, released: Released, answer: Answer | None = None) -> Frame:
+    """The rows of a release as SQL above reads them. answer: what its finish has made, where that is known."""
+    return frame_and_groups(step, release, released, answer)[0]
 
 
-def frame_and_groups(step: Step, release: Release, released: Released) -> tuple[Frame, Places]:
+def frame_and_groups(
+    step: Step, release: Release, released: Released, answer: Answer | None = None
+) -> tuple[Frame, Places]:
     """The rows, and which released group each is."""
     with np.errstate(all="ignore"):
-        answer = finish(release, released)
-        slots = slot_vectors(release, released)
+        answer = finish(release, released) if answer is None else answer
+        slots = slot_vectors(release, released) if any(each.unrounded for each in step.columns) else ()
     vectors = []
     for column in step.columns:
         if column.unrounded:
