@@ -9,7 +9,7 @@ counted against those that the nodes account for, and one too many raises SQLSyn
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -97,6 +97,7 @@ def _words_of(node: exp.Expr, rule: Rule) -> Iterator[str]:
     kind = type(node)
     if _is_added(node):
         return
+    yield from node.meta.get("words", ())
     is_function = kind is exp.If and node.arg_key != "ifs"  # IF(...) is written without WHEN and THEN
     if not is_function and (kind is not exp.Column or node.args.get("table") is not None):
         yield from rule.words
@@ -151,10 +152,12 @@ def check_words(statement: Statement, words: Counter[str], free: frozenset[str] 
     nothing accounts for. Raises SQLSyntaxError."""
     tokens = statement.tokens
     opening = {before for before, token in enumerate(tokens[1:]) if token.token_type is TokenType.L_PAREN}
+    brackets = _brackets_after_in(tokens)
+    opening |= {place - 1 for place in brackets if tokens[place - 1].token_type is TokenType.IN}
     plain = [place for place in range(len(tokens)) if place not in opening]
     for place in (*plain, *sorted(opening)):
         token = tokens[place]
-        if token.text.upper() in free and token.token_type is not TokenType.STRING:
+        if place in brackets or (token.text.upper() in free and token.token_type is not TokenType.STRING):
             continue
         if not _is_known(statement, token, words, opens=place in opening):
             span = Span(statement.sql, token.start, token.end)
@@ -170,6 +173,18 @@ def check_words(statement: Statement, words: Counter[str], free: frozenset[str] 
     between = _token(statement, "BETWEEN")
     if words["AND"] > 0 and between is not None:  # the parser does not ask for it
         raise SQLSyntaxError("BETWEEN wants AND between its ends.", span=between)
+
+
+def _brackets_after_in(tokens: Sequence[Token]) -> frozenset[int]:
+    """The places of [ and ] around the list in x IN ['a', 'b'], which the parser reads as it does parentheses."""
+    found: set[int] = set()
+    for place, token in enumerate(tokens[1:], 1):
+        if token.token_type is not TokenType.L_BRACKET or tokens[place - 1].token_type is not TokenType.IN:
+            continue
+        kinds = [each.token_type for each in tokens[place:]]
+        if TokenType.R_BRACKET in kinds:
+            found |= {place, place + kinds.index(TokenType.R_BRACKET)}
+    return frozenset(found)
 
 
 def _is_known(statement: Statement, token: Token, words: Counter[str], *, opens: bool) -> bool:
@@ -245,6 +260,9 @@ _PLAIN_QUOTES = "Texts are written 'so', numbers in decimal digits."
 
 
 def _clause_refused(statement: Statement, node: exp.Expr, argument: str, value: object) -> UnsupportedSQL:
+    if "refused" in node.meta:  # it stands for another word of the text
+        own_name = str(node.meta["refused"])
+        return UnsupportedSQL(own_name, span=_token(statement, own_name.split(maxsplit=1)[0]))
     title = _title(node, statement.sql)
     word = argument.strip("_").replace("_", " ").upper()
     is_written = all(_token(statement, part) is not None for part in word.split())

@@ -23,7 +23,8 @@ _LONGEST_WORD = 40
 
 _DIALECT = Private()
 _EXPLAIN = re.compile(r"(?:\s++|--[^\n]*+\n|/\*.*?\*/)*+EXPLAIN\s+PRIVACY\b", re.IGNORECASE | re.DOTALL)
-_QUERIES = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN}
+_PIVOTS = {TokenType.PIVOT, TokenType.UNPIVOT}
+_QUERIES = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN, *_PIVOTS}
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _BRACKETS: dict[TokenType | None, TokenType] = {
     TokenType.L_PAREN: TokenType.R_PAREN,
@@ -200,6 +201,14 @@ def _select(sql: str, tokens: list[Token], *, several: bool) -> exp.Query:
         raise SQLSyntaxError("the text cannot be understood as a query.") from None
     _check_signs(sql, tokens)
     tree = trees[0] if len(trees) == 1 else None
+    pivot = next((token for token in tokens if token.token_type in _PIVOTS), None)
+    if pivot is not None:
+        from dpsql.sql.pivots import without_pivots  # most texts have none
+
+        try:
+            tree = without_pivots(tree, _at(sql, pivot))
+        except (AssertionError, AttributeError, IndexError, TypeError):  # a tree that no whole PIVOT makes
+            raise SQLSyntaxError("the PIVOT cannot be understood.", span=_at(sql, pivot)) from None
     if not isinstance(tree, exp.Select) and not (several and isinstance(tree, exp.Query)):
         raise _no_plain_select(sql, tokens, tree)
     return tree

@@ -129,10 +129,6 @@ CLAUSES: Mapping[tuple[type[exp.Expr], str], str] = {
     (exp.DataType, "kind"): "there is no type of that name.",
     (exp.DataType, "nested"): "lists and structures are no types here.",
     (exp.DataType, "values"): "types of listed values (ENUM) are not supported.",
-    (
-        exp.Table,
-        "pivots",
-    ): "PIVOT and UNPIVOT are not supported. Write COUNT(*) FILTER (WHERE x = 'a') for each value, or GROUP BY x.",
     (exp.Table, "when"): "a table has no versions here (FOR SYSTEM_TIME, AT).",
     (exp.Table, "version"): "a table has no versions here (FOR SYSTEM_TIME, AT).",
     (exp.Select, "connect"): "CONNECT BY is not supported.",

@@ -105,6 +105,8 @@ class Steps:
             self._expressions(query, names, ("order", "limit", "offset"))
             return query
         inside = self.kinds.within(query, names)
+        if isinstance(query, exp.Select):
+            self._check_qualified(query)
         query.set("with_", None)
         if isinstance(query, exp.SetOperation):
             query.set("this", self.query(query.this, inside))
@@ -127,6 +129,15 @@ class Steps:
             self._item(item, inside)
         self._expressions(query, inside, tuple(query.args))
         return query
+
+    def _check_qualified(self, select: exp.Select) -> None:
+        qualify = select.args.get("qualify")
+        if qualify is not None and not any(each.find(exp.Window) for each in (qualify, *select.expressions)):
+            raise UnsupportedSQL(
+                "QUALIFY is about window functions, and there is none in it or in the SELECT list.",
+                span=self._span(qualify),
+                hint="Write HAVING for conditions on aggregates, and WHERE for those on columns of an answer.",
+            )
 
     def _check_named(self, select: exp.Select) -> None:
         for node in select.walk(prune=lambda each: isinstance(each, exp.Query) and each is not select):

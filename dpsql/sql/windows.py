@@ -104,7 +104,9 @@ class WindowBinder:
             frame = frame_of(self.sql, node, order, self.binder.inner)
             return WindowCall(function, argument, partition, order, frame, ignore_nulls=ignore)
         offset = inner.args.get("offset")
-        number = 1 if offset is None else self._number(offset, function.name, 0, MOST_STEPS, inner)
+        number = 1 if offset is None else self._number(offset, function.name, -MOST_STEPS, MOST_STEPS, inner)
+        if number < 0:  # so many rows the other way
+            function, number = WINDOWS["LEAD" if function.name == "LAG" else "LAG"], -number
         if ignore and number == 0:
             raise SQLSyntaxError(f"{function} with IGNORE NULLS goes one row at least.", span=span_of(self.sql, inner))
         default = self._default(inner, argument)
