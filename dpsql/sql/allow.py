@@ -151,9 +151,7 @@ def check_words(statement: Statement, words: Counter[str], free: frozenset[str] 
     """Words before a bracket last: a call's name may be that of an alias too, as in COUNT(*) AS count. free: words that
     nothing accounts for. Raises SQLSyntaxError."""
     tokens = statement.tokens
-    opening = {before for before, token in enumerate(tokens[1:]) if token.token_type is TokenType.L_PAREN}
-    brackets = _brackets_after_in(tokens)
-    opening |= {place - 1 for place in brackets if tokens[place - 1].token_type is TokenType.IN}
+    opening, brackets = _openings(statement)
     plain = [place for place in range(len(tokens)) if place not in opening]
     for place in (*plain, *sorted(opening)):
         token = tokens[place]
@@ -175,16 +173,26 @@ def check_words(statement: Statement, words: Counter[str], free: frozenset[str] 
         raise SQLSyntaxError("BETWEEN wants AND between its ends.", span=between)
 
 
+def _openings(statement: Statement) -> tuple[set[int], frozenset[int]]:
+    """The places of words before a bracket, and of the brackets of x IN ['a', 'b']."""
+    tokens = statement.tokens
+    opening = {before for before, token in enumerate(tokens[1:]) if token.token_type is TokenType.L_PAREN}
+    if "[" not in statement.sql:
+        return opening, frozenset()
+    brackets = _brackets_after_in(tokens)
+    return opening | {place - 1 for place in brackets if tokens[place - 1].token_type is TokenType.IN}, brackets
+
+
 def _brackets_after_in(tokens: Sequence[Token]) -> frozenset[int]:
     """The places of [ and ] around the list in x IN ['a', 'b'], which the parser reads as it does parentheses."""
-    found: set[int] = set()
+    brackets: set[int] = set()
     for place, token in enumerate(tokens[1:], 1):
         if token.token_type is not TokenType.L_BRACKET or tokens[place - 1].token_type is not TokenType.IN:
             continue
         kinds = [each.token_type for each in tokens[place:]]
         if TokenType.R_BRACKET in kinds:
-            found |= {place, place + kinds.index(TokenType.R_BRACKET)}
-    return frozenset(found)
+            brackets |= {place, place + kinds.index(TokenType.R_BRACKET)}
+    return frozenset(brackets)
 
 
 def _is_known(statement: Statement, token: Token, words: Counter[str], *, opens: bool) -> bool:

@@ -201,17 +201,23 @@ def _select(sql: str, tokens: list[Token], *, several: bool) -> exp.Query:
         raise SQLSyntaxError("the text cannot be understood as a query.") from None
     _check_signs(sql, tokens)
     tree = trees[0] if len(trees) == 1 else None
-    pivot = next((token for token in tokens if token.token_type in _PIVOTS), None)
-    if pivot is not None:
-        from dpsql.sql.pivots import without_pivots  # most texts have none
-
-        try:
-            tree = without_pivots(tree, _at(sql, pivot))
-        except (AssertionError, AttributeError, IndexError, TypeError):  # a tree that no whole PIVOT makes
-            raise SQLSyntaxError("the PIVOT cannot be understood.", span=_at(sql, pivot)) from None
+    if "PIVOT" in sql.upper():
+        tree = _without_pivots(sql, tokens, tree)
     if not isinstance(tree, exp.Select) and not (several and isinstance(tree, exp.Query)):
         raise _no_plain_select(sql, tokens, tree)
     return tree
+
+
+def _without_pivots(sql: str, tokens: list[Token], tree: exp.Expr | None) -> exp.Expr | None:
+    pivot = next((token for token in tokens if token.token_type in _PIVOTS), None)
+    if pivot is None:
+        return tree
+    from dpsql.sql.pivots import without_pivots  # most texts have none
+
+    try:
+        return without_pivots(tree, _at(sql, pivot))
+    except (AssertionError, AttributeError, IndexError, TypeError):  # a tree that no whole PIVOT makes
+        raise SQLSyntaxError("the PIVOT cannot be understood.", span=_at(sql, pivot)) from None
 
 
 def _no_select(sql: str, token: Token) -> SQLSyntaxError | UnsupportedSQL:

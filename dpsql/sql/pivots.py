@@ -11,7 +11,6 @@ from sqlglot import exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.sql.dialect import Private
-from dpsql.sql.select_list import is_star, items_of
 
 MOST_VALUES = 99
 _DIALECT = Private()
@@ -57,16 +56,7 @@ def _in_place(pivot: exp.Pivot, around: exp.Expr | None, made: exp.Select, span:
 
 def _pivoted(pivot: exp.Pivot, source: exp.Expr, span: Span) -> exp.Select:
     """The groups beside each aggregate of the rows that hold each value."""
-    fields = pivot.args.get("fields") or pivot.expressions
-    if len(fields) != 1 or not isinstance(fields[0], exp.In) or not _is_listed(fields[0]):
-        one = fields[0] if fields else None
-        name = "x" if one is None else (one.this if isinstance(one, exp.In) else one).sql(dialect=_DIALECT)
-        raise UnsupportedSQL(
-            "PIVOT is of one column." if len(fields) > 1 else "PIVOT without a list would show which values occur.",
-            span=span,
-            hint=f"Write the values: PIVOT ... ON {name} IN ('a', 'b'), or FOR {name} IN ('a', 'b').",
-        )
-    column, listed = fields[0].this, fields[0].expressions
+    column, listed = _of_values(pivot, span)
     used = pivot.args.get("using") if not pivot.args.get("fields") else pivot.expressions
     aggregates = [*used] if isinstance(used, list) and used else [_COUNT]
     if len(listed) * len(aggregates) > MOST_VALUES:
@@ -87,6 +77,20 @@ def _pivoted(pivot: exp.Pivot, source: exp.Expr, span: Span) -> exp.Select:
     return select
 
 
+def _of_values(pivot: exp.Pivot, span: Span) -> tuple[exp.Expr, list[exp.Expr]]:
+    """The column that is turned, and its values."""
+    fields = pivot.args.get("fields") or pivot.expressions
+    if len(fields) != 1 or not isinstance(fields[0], exp.In) or not _is_listed(fields[0]):
+        one = fields[0] if fields else None
+        name = "x" if one is None else (one.this if isinstance(one, exp.In) else one).sql(dialect=_DIALECT)
+        raise UnsupportedSQL(
+            "PIVOT is of one column." if len(fields) > 1 else "PIVOT without a list would show which values occur.",
+            span=span,
+            hint=f"Write the values: PIVOT ... ON {name} IN ('a', 'b'), or FOR {name} IN ('a', 'b').",
+        )
+    return fields[0].this, fields[0].expressions
+
+
 def _is_listed(node: exp.In) -> bool:
     """Whether values stand in the text."""
     return bool(node.expressions) and not any(isinstance(each, exp.Query | exp.Column) for each in node.expressions)
@@ -98,14 +102,14 @@ def _groups(pivot: exp.Pivot, source: exp.Expr, reading: list[exp.Expr], span: S
     if group is not None:
         return list(group.expressions)
     inner = source.this if isinstance(source, exp.Subquery) else None
-    if not isinstance(inner, exp.Select) or any(is_star(node) for node, _ in items_of(inner)):
+    if not isinstance(inner, exp.Select) or any(each.is_star for each in inner.expressions):
         raise UnsupportedSQL(
             "PIVOT without GROUP BY groups by every other column.",
             span=span,
             hint="Write GROUP BY, or a sub-query whose SELECT list names the columns.",
         )
     read = {each.name.casefold() for node in reading for each in node.find_all(exp.Column)}
-    names = [alias or node.name for node, alias in items_of(inner)]
+    names = [each.alias_or_name for each in inner.expressions]
     return [exp.column(exp.to_identifier(name, quoted=True)) for name in names if name.casefold() not in read]
 
 
@@ -149,7 +153,7 @@ def _unpivoted(pivot: exp.Pivot, source: exp.Expr, span: Span) -> exp.Select:
         raise UnsupportedSQL(
             "UNPIVOT is of columns by name, into one value.", span=span, hint="Write UNPIVOT (v FOR k IN (a, b))."
         )
-    made: exp.Query | None = None
+    query: exp.Query | None = None
     for each in columns:
         rest = exp.Star(except_=[exp.to_identifier(one.name) for one in columns])
         rest.meta["refused"] = "UNPIVOT is supported of answers. Write UNION ALL of one SELECT for each column."
@@ -158,10 +162,10 @@ def _unpivoted(pivot: exp.Pivot, source: exp.Expr, span: Span) -> exp.Select:
         select = exp.Select(expressions=[rest, named, held], from_=exp.From(this=source.copy()))
         if not pivot.args.get("include_nulls"):
             select.set("where", exp.Where(this=exp.Not(this=exp.Is(this=each.copy(), expression=exp.Null()))))
-        made = select if made is None else exp.Union(this=made, expression=select, distinct=False)
-    assert made is not None  # there are columns
+        query = select if query is None else exp.Union(this=query, expression=select, distinct=False)
+    assert query is not None  # there are columns
     alias = exp.TableAlias(this=exp.to_identifier("unpivoted"))
-    whole = exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Subquery(this=made, alias=alias)))
+    whole = exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Subquery(this=query, alias=alias)))
     if pivot.args.get("with_") is not None:
         whole.set("with_", pivot.args["with_"].copy())
     whole.meta["words"] = list(_OF_UNPIVOT)

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from dpsql.errors import UnsupportedSQL
 from dpsql.sql.allow import check_nodes, check_words
 from dpsql.sql.grammar import RULES, Rule
-from dpsql.sql.parse import Statement
+from dpsql.sql.parse import Statement, span_of
 from dpsql.sql.refusals import NAMED
 
 FREE = frozenset({"(", ")", ",", ";", "+", "ALL", "[", "]", "{", "}", ":", "ORDER BY"})
@@ -100,3 +101,14 @@ def _whole(node: exp.Expr) -> int | None:
     if not isinstance(inner, exp.Literal) or inner.args.get("is_string") or not str(inner.this).isdecimal():
         return None
     return -int(str(inner.this)) if inner is not node else int(str(inner.this))
+
+
+def check_qualified(select: exp.Select, sql: str) -> None:
+    """Refuse a QUALIFY that no window function is about. Raises UnsupportedSQL."""
+    qualify = select.args.get("qualify")
+    if qualify is not None and not any(each.find(exp.Window) for each in (qualify, *select.expressions)):
+        raise UnsupportedSQL(
+            "QUALIFY is about window functions, and there is none in it or in the SELECT list.",
+            span=span_of(sql, qualify),
+            hint="Write HAVING for conditions on aggregates, and WHERE for those on columns of an answer.",
+        )

@@ -30,7 +30,7 @@ from dpsql.sql.pasted import with_calendars
 from dpsql.sql.select_list import is_star, only_filters
 from dpsql.sql.split import Split, is_release, needs_split
 from dpsql.sql.step_columns import step_columns
-from dpsql.sql.step_grammar import check_steps
+from dpsql.sql.step_grammar import check_qualified, check_steps
 from dpsql.sql.step_kinds import Common, Kinds
 from dpsql.sql.step_names import unshared, unwritten
 from dpsql.sql.step_text import meant, printed
@@ -106,7 +106,7 @@ class Steps:
             return query
         inside = self.kinds.within(query, names)
         if isinstance(query, exp.Select):
-            self._check_qualified(query)
+            check_qualified(query, self.sql)
         query.set("with_", None)
         if isinstance(query, exp.SetOperation):
             query.set("this", self.query(query.this, inside))
@@ -129,15 +129,6 @@ class Steps:
             self._item(item, inside)
         self._expressions(query, inside, tuple(query.args))
         return query
-
-    def _check_qualified(self, select: exp.Select) -> None:
-        qualify = select.args.get("qualify")
-        if qualify is not None and not any(each.find(exp.Window) for each in (qualify, *select.expressions)):
-            raise UnsupportedSQL(
-                "QUALIFY is about window functions, and there is none in it or in the SELECT list.",
-                span=self._span(qualify),
-                hint="Write HAVING for conditions on aggregates, and WHERE for those on columns of an answer.",
-            )
 
     def _check_named(self, select: exp.Select) -> None:
         for node in select.walk(prune=lambda each: isinstance(each, exp.Query) and each is not select):

@@ -105,8 +105,7 @@ class WindowBinder:
             return WindowCall(function, argument, partition, order, frame, ignore_nulls=ignore)
         offset = inner.args.get("offset")
         number = 1 if offset is None else self._number(offset, function.name, -MOST_STEPS, MOST_STEPS, inner)
-        if number < 0:  # so many rows the other way
-            function, number = WINDOWS["LEAD" if function.name == "LAG" else "LAG"], -number
+        function, number = _other_way(function, number)
         if ignore and number == 0:
             raise SQLSyntaxError(f"{function} with IGNORE NULLS goes one row at least.", span=span_of(self.sql, inner))
         default = self._default(inner, argument)
@@ -272,3 +271,8 @@ class WindowBinder:
                 hint="CAST one of them.",
             )
         return default
+
+
+def _other_way(function: WindowFunction, number: int) -> tuple[WindowFunction, int]:
+    """LAG and LEAD by a number of rows below 0: so many the other way."""
+    return (function, number) if number >= 0 else (WINDOWS["LEAD" if function.name == "LAG" else "LAG"], -number)

@@ -36,7 +36,14 @@ FACTS: dict[str, Any] = {
     "max_rows": 5,
 }
 PLACES = ["ROW_NUMBER()", "RANK()", "DENSE_RANK()", "NTILE(3)", "PERCENT_RANK()", "CUME_DIST()"]
-ROWS = ["LAG({0})", "LEAD({0}, 2)", "LAG({0}, 3 IGNORE NULLS)", "LEAD({0} IGNORE NULLS)", "LAG({0}, 1, {1})"]
+ROWS = [
+    "LAG({0})",
+    "LEAD({0}, 2)",
+    "LEAD({0}, -1)",
+    "LAG({0}, 3 IGNORE NULLS)",
+    "LEAD({0} IGNORE NULLS)",
+    "LAG({0}, 1, {1})",
+]
 ENDS = ["FIRST_VALUE({0})", "LAST_VALUE({0})", "FIRST_VALUE({0} IGNORE NULLS)", "LAST_VALUE({0} IGNORE NULLS)"]
 FRAMED = ["COUNT(*)", "COUNT({0})", "MIN({0})", "MAX({0})", "SUM(x)", "AVG(x)", "SUM(x) FILTER (WHERE x > 2)"]
 DEFAULTS = {"x": "7", "r": "0.5", "s": "'a'", "day": "DATE '2024-01-02'", "t": "TIMESTAMP '2024-01-01 00:00:00'"}
