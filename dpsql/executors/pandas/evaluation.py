@@ -37,7 +37,7 @@ class Evaluation:
         if isinstance(expr, Column):  # nothing to be looked up
             cells = self.rows.reader(expr)
             return lambda start, stop: evaluate(expr, lambda _column: cells(start, stop), stop - start)
-        lifted: dict[Expr, Expr] = {part: self._lift(part) for part in _liftable(expr)}
+        lifted: dict[Expr, Expr] = {part: self._lift(part) for part in _liftable(expr) if self._are_few(part)}
         plain = rebuild(expr, lifted) if lifted else expr
         readers = {each: self.lifted.get(each.name) or self.rows.reader(each) for each in columns(plain)}
 
@@ -48,6 +48,10 @@ class Evaluation:
             return evaluate(plain, read, stop - start)
 
         return _in_pieces(run) if _makes_texts(plain) else run
+
+    def _are_few(self, expr: Expr) -> bool:
+        """Whether the distinct values of an expression's text column are not many more than the rows."""
+        return len(self.rows.encoded(columns(expr)[0]).dictionary) <= 2 * self.rows.rows + PIECE
 
     def _lift(self, expr: Call) -> Column:
         column = columns(expr)[0]

@@ -29,7 +29,7 @@ from dpsql.plan.expressions import Expr
 from dpsql.plan.nodes import Scan, Source, inputs_of, scans_of
 from dpsql.schema.frozen import dataclass
 
-MOST_HELD = 1 << 20
+MOST_HELD = 1 << 21
 """So many rows a join makes at once."""
 Places = NDArray[np.signedinteger[Any]]
 

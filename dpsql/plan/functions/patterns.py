@@ -14,7 +14,7 @@ from operator import methodcaller
 from typing import NamedTuple
 
 from dpsql.plan.expressions import Fact, Function, Vector
-from dpsql.plan.functions.by_cell import by_cell
+from dpsql.plan.functions.by_cell import by_cell, is_constant
 from dpsql.plan.functions.letters import lower
 from dpsql.plan.functions.rules import any_nullable
 from dpsql.plan.functions.text import once, typed
@@ -59,7 +59,9 @@ def matcher(pattern: str, escape: str = "") -> Test | None:
     if len(pieces) == 1:
         return partial(_is_whole, _piece(pieces[0]))
     first, *middles, last = map(_piece, pieces)
-    return partial(_holds_in_order, first, middles, last)
+    test = partial(_holds_in_order, first, middles, last)
+    literal = max(map(_longest_literal, pieces), key=len)
+    return (lambda text: literal in text and test(text)) if literal else test
 
 
 def fits_as_escape(sign: str) -> bool:
@@ -98,6 +100,11 @@ def _piece(signs: list[str | None]) -> _Piece:
     return _Piece(len(signs), find)
 
 
+def _longest_literal(signs: list[str | None]) -> str:
+    """The longest run of characters in a piece: a text without it does not match, which is quicker to see."""
+    return max("".join("\0" if sign is None else sign for sign in signs).split("\0"), key=len)
+
+
 def _is_whole(piece: _Piece, text: str) -> bool:
     return len(text) == piece.size and piece.find(text, 0, piece.size) == 0
 
@@ -115,6 +122,11 @@ def _holds_in_order(first: _Piece, middles: list[_Piece], last: _Piece, text: st
 
 
 def _like(_kind: Type, vectors: Sequence[Vector]) -> Vector:
+    texts, *pattern = vectors
+    if len(texts) and all(is_constant(each) and each.where_valid()[0] for each in pattern):
+        test = matcher(*(each.values[0] for each in pattern))
+        if test is not None:
+            return by_cell(test)(Type.BOOLEAN, [texts])
     test_of = lru_cache(MOST_PATTERNS)(matcher)
 
     def like(text: str, *how: str) -> bool | None:
