@@ -11,9 +11,11 @@ import numpy as np
 from dpsql.errors import InternalError
 from dpsql.executors.pandas.asked_about import AskedAbout
 from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.early import Early
 from dpsql.executors.pandas.encoding import Encoded
 from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.executors.pandas.exact_values import ranks
+from dpsql.executors.pandas.gathering import Places
 from dpsql.executors.pandas.joining import KeyColumn, lookup
 from dpsql.executors.pandas.made import Made, MadeColumns, encoded_texts, joined_texts
 from dpsql.executors.pandas.pairing import (
@@ -28,7 +30,6 @@ from dpsql.executors.pandas.pairing import (
 )
 from dpsql.executors.pandas.relations import (
     Part,
-    Places,
     Relation,
     Units,
     merged_units,
@@ -47,8 +48,9 @@ class Database:
     """Column stores by table name, and the relations that sources make of them.
 
     `source`: what is to be run, from which it follows how many rows public tables make of each above a join. `most`: a
-    join of people's rows that would make more rows raises TooManyRows. `given`: relations that stand for nodes, by
-    their identity. `predicates`: those above the source; rows for which they are not TRUE count for nothing."""
+    join of people's rows that would make more rows raises TooManyRows, unless they are no more than its sides have
+    together and than `most_alike`. `given`: relations that stand for nodes, by their identity. `predicates`: those
+    above the source; rows for which they are not TRUE count for nothing."""
 
     def __init__(
         self,
@@ -58,16 +60,17 @@ class Database:
         predicates: Sequence[Expr] = (),
     ) -> None:
         self.stores = {name.casefold(): store for name, store in stores.items()}
-        self.most = most
+        self.most, self.most_alike = most, 0
         self.given: dict[int, Relation] = {}
         self._fan_out: dict[int, int] = {} if source is None else fan_outs_above(source)
         self._asked_about = AskedAbout(source, predicates)
+        self.early = Early(source, predicates)
         self._led_places: dict[tuple[ColumnStore, str, str, str], Places] = {}
 
     def relation(self, source: Source) -> Relation:
-        """The rows of a source."""
+        """The rows of a source; without those that fail some predicate (see `early`)."""
         given = self.given.get(id(source))
-        return self._made(source) if given is None else given
+        return self.early.after(source, self._made(source) if given is None else given)
 
     @singledispatchmethod
     def _made(self, source: Source) -> Relation:
@@ -91,7 +94,10 @@ class Database:
         found = self.looked_up(node, left, right)
         if found is not None:
             return found
-        return multiplied(node, left if node.outer else left.settled(), right, self.fan_out(node), self.most)
+        if node.matches == 1 and self.early.give_up():  # all of a unit's rows decide whether its pairs are too many
+            left = self.relation(node.left)
+        most = None if self.most is None else max(self.most, min(left.rows + right.rows, self.most_alike))
+        return multiplied(node, left if node.outer else left.settled(), right, self.fan_out(node), most)
 
     @_made.register
     def _(self, node: Mark) -> Relation:

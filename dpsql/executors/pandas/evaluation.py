@@ -7,6 +7,7 @@ from dataclasses import field
 
 import numpy as np
 
+from dpsql.executors.pandas.gathering import one_after_the_other
 from dpsql.executors.pandas.relations import Columns, Relation
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Call, Column, Expr, Fact, Vector, columns, rebuild, walk
@@ -67,12 +68,7 @@ def evaluated(expr: Expr, rows: Relation) -> Vector:
     """The expression over all rows, block by block."""
     read = evaluator(expr, rows)
     blocks = [read(start, min(start + BLOCK, rows.rows)) for start in range(0, rows.rows, BLOCK)] or [read(0, 0)]
-    if len(blocks) == 1:
-        return blocks[0]
-    values = np.concatenate([block.values for block in blocks])
-    if all(block.valid is None for block in blocks):
-        return Vector(values)
-    return Vector(values, np.concatenate([block.where_valid() for block in blocks]))
+    return one_after_the_other(blocks)
 
 
 def text_column(expr: Expr) -> Column | None:
@@ -115,10 +111,7 @@ def _makes_texts(expr: Expr) -> bool:
 def _in_pieces(run: Evaluator) -> Evaluator:
     def whole(start: int, stop: int) -> Vector:
         pieces = [run(first, min(first + PIECE, stop)) for first in range(start, stop, PIECE)] or [run(start, stop)]
-        values = np.concatenate([piece.values for piece in pieces])
-        if all(piece.valid is None for piece in pieces):
-            return Vector(values)
-        return Vector(values, np.concatenate([piece.where_valid() for piece in pieces]))
+        return one_after_the_other(pieces)
 
     return whole
 

@@ -93,7 +93,7 @@ def add_unit(totals: Totals, work: Work, most: int) -> None:
     """Add what the one unit comes to whose rows the database gives; at most `most` rows are made at once, unless a
     single row makes more."""
     plan, database = work.plan, work.database
-    database.most = MOST_WHOLE
+    database.most, database.most_alike = MOST_WHOLE, 0
     try:
         hold(database, work.source)
     except TooManyRows:

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from dpsql.executors.pandas.evaluation import evaluated
+from dpsql.executors.pandas.gathering import Places
 from dpsql.executors.pandas.joining import KeyColumn, Runs, key_of, lookup, match_codes, matched
 from dpsql.executors.pandas.made import MadeColumns, encoded_texts
 from dpsql.executors.pandas.ranking import Numbers, dense_ranks
-from dpsql.executors.pandas.relations import Part, Places, Relation
+from dpsql.executors.pandas.relations import Part, Relation
 from dpsql.plan.expressions import Bools, Column, Expr, Vector
 from dpsql.plan.nodes import Join, Mark
 from dpsql.schema.columns import Type

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from dpsql.executors.pandas.blocks import Reader
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.encoding import Encoded
-from dpsql.plan.expressions import DTYPES, Array, Bools, Column, Vector, blank
+from dpsql.executors.pandas.gathering import Places, gathered, gathered_codes, some_of, with_null
+from dpsql.plan.expressions import Bools, Column, Vector
 from dpsql.plan.nodes import Scan, Source
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from dpsql.executors.keyed_hash import HashKey
     from dpsql.executors.pandas.hashing import Hashed
     from dpsql.executors.pandas.joining import KeyColumn
-
-Places = NDArray[np.signedinteger[Any]]
 
 
 class Columns(Protocol):
@@ -94,7 +93,7 @@ class Units:
         if self.values is None:  # positions depend on other rows, so all of these units choose alike
             return start
         if self.kind is Type.TEXT:
-            own = hash_coded(key, codes, _with_null(self.values, self.kind), limbs_of(self.kind))
+            own = hash_coded(key, codes, with_null(self.values, self.kind), limbs_of(self.kind))
         else:
             own = hash_units(key, codes, self.values.values)
         return combine(key, [start, own])
@@ -157,9 +156,12 @@ class Relation:
         if column.type is Type.TEXT:
             encoded = self.encoded(column)
             return lambda start, stop: encoded.dictionary.at(encoded.codes[start:stop])
-        whole, places = self._all_of(column), part.places
+        places = part.places
+        if len(places) and places[0] >= 0 and 2 * self.rows <= part.columns.rows and (places[1:] >= places[:-1]).all():
+            return some_of(part.columns.reader(column.name), places)
+        whole = self._all_of(column)
         missing = places.min(initial=0) < 0
-        return lambda start, stop: _gathered(whole, places[start:stop], missing=missing)
+        return lambda start, stop: gathered(whole, places[start:stop], missing=missing)
 
     def encoded(self, column: Column) -> Encoded:
         """A column of texts as codes, for each row of the relation."""
@@ -167,7 +169,7 @@ class Relation:
         if part.places is None:
             return part.columns.encoded(column.name)
         if column not in self._encoded:
-            self._encoded[column] = _gathered_codes(part.columns.encoded(column.name), part.places)
+            self._encoded[column] = gathered_codes(part.columns.encoded(column.name), part.places)
         return self._encoded[column]
 
     def numbered(self, column: Column) -> tuple[NDArray[np.int32], Vector]:
@@ -179,7 +181,7 @@ class Relation:
         if part.places.min(initial=0) >= 0:
             return codes[part.places], values
         if values.valid is None or values.valid[-1]:
-            values = _with_null(values, column.type)
+            values = with_null(values, column.type)
         return np.append(codes, np.int32(len(values) - 1))[part.places], values
 
     def is_bare(self, column: Column) -> bool:
@@ -211,32 +213,6 @@ class Relation:
             columns = self.parts[column.table].columns
             self._whole[column] = columns.reader(column.name)(0, columns.rows)
         return self._whole[column]
-
-
-def _gathered(whole: Vector, places: Places, *, missing: bool) -> Vector:
-    if not missing:
-        return whole.at(places)
-    present = places >= 0
-    if len(whole) == 0:
-        return Vector(np.zeros(len(places), dtype=whole.values.dtype), present)
-    found = whole.at(places)
-    return Vector(found.values, present if found.valid is None else found.valid & present)
-
-
-def _gathered_codes(encoded: Encoded, places: Places) -> Encoded:
-    if places.min(initial=0) >= 0:
-        return Encoded(encoded.codes[places], encoded.dictionary, encoded.nulls)
-    # What is missing is NULL, even in a column that is declared never to be: that one's own -1 is a value.
-    dictionary = encoded.dictionary
-    codes = np.where(encoded.codes < 0, np.int32(len(dictionary) - 1), encoded.codes).astype(np.int32)
-    return Encoded(np.append(codes, np.int32(-1))[places], _with_null(dictionary, Type.TEXT), nulls=True)
-
-
-def _with_null(values: Vector, kind: Type) -> Vector:
-    """The values with one more at the end, which is NULL."""
-    last: Array = np.empty(1, dtype=DTYPES[kind])
-    last[0] = blank(kind)
-    return Vector(np.concatenate([values.values, last]), np.append(values.where_valid(), False))
 
 
 def rows_alone(source: Source, stores: Mapping[str, ColumnStore]) -> Relation | None:

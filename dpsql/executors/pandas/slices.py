@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.exact import ExactPlan, ExactTable
+from dpsql.executors.pandas import large_units
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.database import Database
 from dpsql.executors.pandas.large_units import Engine, Work, add_unit
@@ -29,8 +30,8 @@ from dpsql.plan.expressions import Expr
 from dpsql.plan.nodes import Scan, Source, inputs_of, scans_of
 from dpsql.schema.frozen import dataclass
 
-MOST_HELD = 1 << 21
-"""So many rows a join makes at once."""
+MOST_HELD = 1 << 20
+"""So many rows a join makes at once, or no more than its sides have together."""
 Places = NDArray[np.signedinteger[Any]]
 
 
@@ -62,15 +63,17 @@ def run(
 ) -> ExactTable:
     """The exact answer to a plan over any source, below its filters: at once where its rows may be held so."""
     database = Database(stores, source, MOST_HELD, predicates)
+    database.most_alike = large_units.MOST_WHOLE
     try:
         rows = database.relation(source)
     except TooManyRows:
         return run_in_slices(Work(plan, source, predicates, key, engine, database))
-    return engine(plan, rows, predicates, key).table()
+    return engine(plan, rows, database.early.still_to_pass(), key).table()
 
 
 def run_in_slices(work: Work) -> ExactTable:
     """The exact answer to a plan. What the work's database is given, and its limit, are set here."""
+    work.database.early.give_up()
     scans, units = _by_unit(work.database, work.source)
     public = {id(node): work.database.relation(node) for node in _public_nodes(work.source)}
     totals = Totals(work.plan)
@@ -78,7 +81,7 @@ def run_in_slices(work: Work) -> ExactTable:
     def answer(first: int, last: int) -> Partial:
         """That over the rows of the units first..last."""
         work.database.given = {**public, **{id(each.scan): each.of(first, last) for each in scans}}
-        work.database.most = MOST_HELD
+        work.database.most, work.database.most_alike = MOST_HELD, large_units.MOST_WHOLE
         return work.run(work.plan, work.database.relation(work.source), work.predicates).partial()
 
     totals.add(answer(0, 0))  # public groups are there without rows too

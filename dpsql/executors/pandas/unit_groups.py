@@ -8,10 +8,11 @@ from functools import partial
 import numpy as np
 
 from dpsql.executors.pandas.evaluation import evaluated
+from dpsql.executors.pandas.gathering import Places
 from dpsql.executors.pandas.groups import key_codes
 from dpsql.executors.pandas.inner_aggregates import KERNELS, aggregate, aggregate_cells, renumber
 from dpsql.executors.pandas.made import Made, MadeColumns, encoded_texts
-from dpsql.executors.pandas.relations import Part, Places, Relation
+from dpsql.executors.pandas.relations import Part, Relation
 from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Column, Expr, Vector
 from dpsql.plan.nodes import PerUnit
