@@ -54,7 +54,10 @@ def keep_rows(
     earlier = [] if groups is None else [(keep_groups, bound.groups), (_keep_in_groups, bound.per_group)]
     kept: Bools | None = None
     for step, most in [*(each for each in earlier if each[1] < bound.rows), last]:
-        rows = np.arange(len(units)) if kept is None else np.flatnonzero(kept)
+        if kept is None:
+            kept = step(units, groups, most, hashes, n_units)
+            continue
+        rows = np.flatnonzero(kept)
         left = step(units[rows], None if groups is None else groups[rows], most, _asked_of(hashes, rows), n_units)
         if left is not None:
             kept = _among(rows, left, len(units), others=False)
@@ -68,24 +71,28 @@ def keep_groups(units: Codes, groups: Codes | None, most: int, hashes: AskHashes
     A unit's pairs (unit, group) are a function of its rows; each stands by its first row, and of equal hashes the one
     that comes first stays. So the groups kept, and with them the rows, are a function of the unit's rows alone.
     """
-    if groups is None:
+    if groups is None or _are_few(groups, most):
         return None
     units, n_units = renumbered(units, n_units)
     rows = _rows_over(units, most, n_units)
     if not len(rows):
         return None
     pairs, size = pair_codes(units[rows], n_units, groups[rows])
-    first = np.full(size, len(rows))
-    np.minimum.at(first, pairs, np.arange(len(rows)))
-    stands = np.zeros(len(rows), dtype=bool)
-    stands[first[first < len(rows)]] = True
-    standing = np.flatnonzero(stands)
+    first = np.full(size, -1)
+    first[pairs[::-1]] = np.arange(len(rows) - 1, -1, -1)  # of several assignments to one place the last holds
+    standing = np.sort(first[first >= 0])
     kept = _keep_smallest(units[rows[standing]], most, n_units, lambda places: hashes(rows[standing[places]])[1])
     if kept is None:
         return None
     kept_pairs = np.ones(size, dtype=bool)
     kept_pairs[pairs[standing]] = kept
     return _among(rows, kept_pairs[pairs], len(units), others=True)
+
+
+def _are_few(groups: Codes, most: int) -> bool:
+    """Whether no more than `most` groups have rows: then no unit is in more."""
+    cells = int(groups.max(initial=0)) + 1
+    return cells <= most or (cells <= _SMALL_TABLE and int(np.count_nonzero(np.bincount(groups))) <= most)
 
 
 def distinct_pairs(units: Codes, groups: Codes | None, cells: int) -> Codes:

@@ -6,6 +6,7 @@ bounds is clipped, a NULL where the owner says there is none becomes the column'
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import Lock
 from typing import Any, cast
 
@@ -41,6 +42,8 @@ class ColumnStore:
         self._numbered: dict[str, tuple[Codes, Vector]] = {}
         self._inside: dict[str, bool] = {}
         self._identified: dict[str, tuple[Codes, Vector]] = {}
+        self.led: dict[tuple[str, str, str], tuple[list[Callable[[], ColumnStore | None]], NDArray[Any]]] = {}
+        """Of a column, a table and its key: which of that table's rows each row leads to (see `Database`)."""
 
     @property
     def source(self) -> pd.DataFrame:
@@ -262,8 +265,12 @@ def lattice_steps(part: LatticeSum, vector: Vector) -> NDArray[np.int64]:
         held = part.least <= part.lower - part.origin and part.upper - part.origin <= part.most
         return np.asarray(steps if held else clip(steps, part.least, part.most), dtype=np.int64)
     clipped = clip(values.astype(np.float64, copy=False), part.lower, part.upper)
-    steps = np.rint((clipped - part.origin) * part.steps_per_unit)
-    return np.clip(np.where(np.isfinite(steps), steps, 0), part.least, part.most).astype(np.int64)
+    steps = clipped - part.origin
+    steps *= part.steps_per_unit
+    np.rint(steps, out=steps)
+    if not (len(steps) and steps.min() >= part.least and steps.max() <= part.most):  # NaN is neither
+        steps = np.clip(np.where(np.isfinite(steps), steps, 0), part.least, part.most)
+    return steps.astype(np.int64)
 
 
 # Whether two columns are the same cells: by where they lie in memory, without a look at them.

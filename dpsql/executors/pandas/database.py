@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial, singledispatchmethod
+from weakref import ref
 
 import numpy as np
 
@@ -65,7 +66,6 @@ class Database:
         self._fan_out: dict[int, int] = {} if source is None else fan_outs_above(source)
         self._asked_about = AskedAbout(source, predicates)
         self.early = Early(source, predicates)
-        self._led_places: dict[tuple[ColumnStore, str, str, str], Places] = {}
 
     def relation(self, source: Source) -> Relation:
         """The rows of a source; without those that fail some predicate (see `early`)."""
@@ -145,7 +145,8 @@ class Database:
             places = self._led(table.unit.column, store, first.table, first.key)
             units = self._units(Scan(there.schema), there)
             units = units.at(places) if there.rows else Units(np.full(store.rows, -1), 0, units.values, units.kind)
-            units = replace(units, codes=np.where(places < 0, -1, units.numbers()))
+            if places.min(initial=0) < 0:
+                units = replace(units, codes=np.where(places < 0, -1, units.numbers()))
         return replace(units, handles=frozenset(handles))
 
     def _of_column(self, table: TableSchema, name: str, store: ColumnStore) -> Units:
@@ -154,8 +155,22 @@ class Database:
 
     def _led(self, name: str, store: ColumnStore, other: str, key: str) -> Places:
         """For each row of a table the row of another one that its column leads to, by a key that is declared unique:
-        where it is not, the row of the smallest unit; rows of nobody are none."""
+        where it is not, the row of the smallest unit; rows of nobody are none. Remembered with the table, as long as
+        the tables that the path goes on through are the same."""
         there = self.stores[other]
+        along = self._along(there)
+        known = store.led.get((name, other, key))
+        if known is None or [each() for each in known[0]] != along:
+            known = [ref(each) for each in along], self._lead(name, store, there, key)
+            store.led[name, other, key] = known
+        return known[1]
+
+    def _along(self, store: ColumnStore) -> list[ColumnStore]:
+        """A table and those that its unit's path leads through."""
+        unit = store.schema.unit
+        return [store, *(self._along(self.stores[unit.steps[0].table]) if unit is not None and unit.steps else ())]
+
+    def _lead(self, name: str, store: ColumnStore, there: ColumnStore, key: str) -> Places:
         left, right = _exact_key(store, name), _exact_key(there, key)
         units = self._units(Scan(there.schema), there)
         assert units.values is not None  # a path ends in a declared unit
@@ -210,10 +225,7 @@ class Database:
         step = schema.unit.steps[0]
         if (step.table, step.key) != (table.name.casefold(), key):
             return None
-        path = (part.columns, name, step.table, step.key)
-        if path not in self._led_places:
-            self._led_places[path] = self._led(name, part.columns, step.table, step.key)
-        places = self._led_places[path]
+        places = self._led(name, part.columns, step.table, step.key)
         return places if part.places is None else np.append(places, -1)[part.places]
 
 

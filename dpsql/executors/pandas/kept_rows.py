@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.exact import Edges, ExactPlan, LatticeSum, Leading, of_units
+from dpsql.core.exact import Edges, ExactPlan, LatticeSum, Leading, UnitMean, UnitTotal, of_units
 from dpsql.executors.keyed_hash import HashKey, Reading, contributed, limbs_of_key
 from dpsql.executors.pandas.bounding import keep_groups, keep_rows
 from dpsql.executors.pandas.columns import lattice_steps
@@ -17,6 +17,7 @@ from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.executors.pandas.groups import Groups
 from dpsql.executors.pandas.hashing import Hashed, combine, hash_key, hash_vector, numbers_of
 from dpsql.executors.pandas.relations import Relation
+from dpsql.executors.pandas.unit_totals import UnitPairs
 from dpsql.plan.domains import cells_of, vector_of
 from dpsql.plan.expressions import Vector
 from dpsql.plan.query import GroupKey
@@ -34,6 +35,15 @@ class Chosen:
     units: NDArray[Any]
     groups: Numbers
     rows: Numbers
+    by_pairs: bool = False
+    """Whether some part adds values up inside units."""
+    found: dict[str, UnitPairs] = field(default_factory=dict)
+
+    def pairs(self) -> UnitPairs:
+        """The pairs of units and groups, found once for all parts of a plan."""
+        if "pairs" not in self.found:
+            self.found["pairs"] = UnitPairs.of(self.units, self.groups)
+        return self.found["pairs"]
 
 
 def choose_rows(plan: ExactPlan, rows: Relation, codes: Numbers, groups: Groups | None, key: bytes) -> Chosen:
@@ -66,7 +76,8 @@ def choose_rows(plan: ExactPlan, rows: Relation, codes: Numbers, groups: Groups 
             by_row = by_group.copy()
             by_row[places[~kept]] = cells
     counted = by_group if any(map(of_units, plan.parts)) else by_row
-    return Chosen(units, counted, by_row)
+    by_pairs = any(isinstance(part, UnitTotal | UnitMean) for part in plan.parts)
+    return Chosen(units, counted, by_row, by_pairs)
 
 
 def _at(units: NDArray[Any], places: Numbers) -> Numbers:

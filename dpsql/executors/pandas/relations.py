@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from dpsql.executors.pandas.hashing import Hashed
     from dpsql.executors.pandas.joining import KeyColumn
 
+_MOST_REMEMBERED = 1 << 16
+
 
 class Columns(Protocol):
     """A table of columns, by name: a ColumnStore, or what a query makes."""
@@ -125,6 +127,7 @@ class Relation:
         self.kept = kept
         self._whole: dict[Column, Vector] = {}
         self._encoded: dict[Column, Encoded] = {}
+        self._readers: dict[Column, Reader] = {}
 
     @classmethod
     def of(cls, columns: Columns | Relation) -> Relation:
@@ -150,6 +153,13 @@ class Relation:
         return somebody if self.kept is None else self.kept & somebody
 
     def reader(self, column: Column) -> Reader:
+        """A function (start, stop) -> the block of those rows, which is read once for all expressions of a block."""
+        found = self._readers.get(column)
+        if found is None:
+            found = self._readers[column] = _remembering(self._reader(column))
+        return found
+
+    def _reader(self, column: Column) -> Reader:
         part = self.parts[column.table]
         if part.places is None:
             return part.columns.reader(column.name)
@@ -213,6 +223,22 @@ class Relation:
             columns = self.parts[column.table].columns
             self._whole[column] = columns.reader(column.name)(0, columns.rows)
         return self._whole[column]
+
+
+def _remembering(read: Reader) -> Reader:
+    """The reader, which remembers the last block."""
+    last: dict[tuple[int, int], Vector] = {}
+
+    def remembering(start: int, stop: int) -> Vector:
+        found = last.get((start, stop))
+        if found is None:
+            found = read(start, stop)
+            if stop - start <= _MOST_REMEMBERED:
+                last.clear()
+                last[start, stop] = found
+        return found
+
+    return remembering
 
 
 def rows_alone(source: Source, stores: Mapping[str, ColumnStore]) -> Relation | None:

@@ -31,7 +31,7 @@ from dpsql.plan.nodes import Scan, Source, inputs_of, scans_of
 from dpsql.schema.frozen import dataclass
 
 MOST_HELD = 1 << 20
-"""So many rows a join makes at once, or no more than its sides have together."""
+"""So many rows a join makes at once; twice as many, before there are slices, where its sides have as many together."""
 Places = NDArray[np.signedinteger[Any]]
 
 
@@ -63,7 +63,7 @@ def run(
 ) -> ExactTable:
     """The exact answer to a plan over any source, below its filters: at once where its rows may be held so."""
     database = Database(stores, source, MOST_HELD, predicates)
-    database.most_alike = large_units.MOST_WHOLE
+    database.most_alike = min(2 * MOST_HELD, large_units.MOST_WHOLE)
     try:
         rows = database.relation(source)
     except TooManyRows:
@@ -81,7 +81,7 @@ def run_in_slices(work: Work) -> ExactTable:
     def answer(first: int, last: int) -> Partial:
         """That over the rows of the units first..last."""
         work.database.given = {**public, **{id(each.scan): each.of(first, last) for each in scans}}
-        work.database.most, work.database.most_alike = MOST_HELD, large_units.MOST_WHOLE
+        work.database.most, work.database.most_alike = MOST_HELD, 0
         return work.run(work.plan, work.database.relation(work.source), work.predicates).partial()
 
     totals.add(answer(0, 0))  # public groups are there without rows too

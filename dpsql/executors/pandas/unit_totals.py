@@ -6,8 +6,8 @@ and moves only groups that it has rows in. Sums of integers know no order: the r
 rows, bit for bit.
 
 Rows are arrays in step: `units` and `groups` int64 codes from 0, shape (rows,), all in group 0 where `groups` is None;
-`steps` int64 below 2^45 in size; at most 2^30 rows. Results have shape (cells,), int64 or, where 64 bits could be too
-few, Python integers. A group without rows has 0.
+`steps` int64 below 2^45 in size, or sums of all rows of a unit in a group, one for both, up to 2^62; at most 2^30 rows.
+Results have shape (cells,), int64 or, where 64 bits could be too few, Python integers. A group without rows has 0.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpsql.core.exact import weight_of
 from dpsql.executors.pandas.bounding import Codes, pair_codes
+from dpsql.schema.frozen import dataclass
 
 _ROOM = 2**62
 _LIMB = 32
@@ -39,15 +40,22 @@ def unit_totals(
 
 
 def unit_means(
-    units: Codes, groups: Codes | None, cells: int, steps: NDArray[np.int64], *, least: int, most: int
+    units: Codes,
+    groups: Codes | None,
+    cells: int,
+    steps: NDArray[np.int64],
+    *,
+    least: int,
+    most: int,
+    counts: NDArray[np.int64] | None = None,
 ) -> NDArray[Any]:
     """The sum over units of clip(mean, least, most), the mean of the unit's steps in the group rounded to the nearest
-    integer, halves to the even one.
+    integer, halves to the even one. `counts`: how many rows each stands for, whose sum its steps are; None: itself.
 
     Long division: high = a n + r, and (r 2^32 + low) = b n + s with r 2^32 + low < 2^62, so the sum is
     (a 2^32 + b) n + s with 0 <= s < n, for negative sums as well.
     """
-    high, low, rows, places = _pairs(units, groups, steps)
+    high, low, rows, places = _pairs(units, groups, steps, counts)
     upper, left = np.divmod(high, rows)
     lower, left = np.divmod(left * 2**_LIMB + low, rows)
     means = upper * 2**_LIMB + lower
@@ -70,7 +78,7 @@ def unit_weights(units: Codes, groups: Codes | None, cells: int, scale: int) -> 
 
 
 def _pairs(
-    units: Codes, groups: Codes | None, steps: NDArray[np.int64]
+    units: Codes, groups: Codes | None, steps: NDArray[np.int64], counts: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Codes]:
     """For each (unit, group) that has rows: the sum of its steps as high 2^32 + low with 0 <= low < 2^32, how many rows
     it has, and its group.
@@ -78,7 +86,7 @@ def _pairs(
     Halves of the steps are added apart, below 2^32 in size: of 2^30 rows their sums are below 2^62.
     """
     codes, size = pair_codes(units, int(units.max(initial=-1)) + 1, groups)
-    rows = np.bincount(codes, minlength=size)
+    rows = np.bincount(codes, minlength=size) if counts is None else _added(codes, counts, size)
     places = np.zeros(size, dtype=np.int64)
     if groups is not None:
         places[codes] = groups  # of the rows of a pair all say the same
@@ -87,6 +95,26 @@ def _pairs(
     low &= _LOW
     present = np.flatnonzero(rows)
     return high[present], low[present], rows[present], places[present]
+
+
+@dataclass(frozen=True, repr=False)
+class UnitPairs:
+    """Which pair of a unit and a group each row is of: `codes` of all rows, and each pair's unit, group and number of
+    rows. Rows that are left out have the group `cells`, and so have their pairs."""
+
+    codes: Codes
+    units: Codes
+    groups: Codes
+    rows: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, units: NDArray[Any], groups: Codes) -> UnitPairs:
+        """`units` of all rows: -1, nobody's, are left out."""
+        whose = np.maximum(units, 0).astype(np.int64, copy=False)
+        codes, size = pair_codes(whose, int(whose.max(initial=0)) + 1, groups)
+        of_unit, of_group = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+        of_unit[codes], of_group[codes] = whose, groups  # of the rows of a pair all say the same
+        return cls(codes, of_unit, of_group, np.bincount(codes, minlength=size))
 
 
 def _clipped(values: NDArray[Any], least: int, most: int) -> NDArray[Any]:
