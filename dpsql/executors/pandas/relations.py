@@ -230,13 +230,13 @@ def _remembering(read: Reader) -> Reader:
     last: dict[tuple[int, int], Vector] = {}
 
     def remembering(start: int, stop: int) -> Vector:
-        found = last.get((start, stop))
-        if found is None:
-            found = read(start, stop)
+        block = last.get((start, stop))
+        if block is None:
+            block = read(start, stop)
             if stop - start <= _MOST_REMEMBERED:
                 last.clear()
-                last[start, stop] = found
-        return found
+                last[start, stop] = block
+        return block
 
     return remembering
 
