@@ -17,7 +17,7 @@ from dpsql.schema.frozen import dataclass
 SMALLEST_EPSILON = Fraction(1, 10**9)
 """Below this the noise would be a billion times one person's weight; a lattice for it is not provided."""
 LARGEST_EPSILON = Fraction(10**9)
-_POSITIVE = "a finite number > 0"
+POSITIVE = "a finite number > 0"
 
 
 def exact(value: object, name: str, wanted: str = "a finite number") -> Fraction:
@@ -62,9 +62,9 @@ def as_epsilon(value: object, name: str = "epsilon") -> Fraction:
             hint=f"Add {name}=1, or less for stronger privacy.",
             about={"missing": name},
         )
-    number = exact(value, name, _POSITIVE)
+    number = exact(value, name, POSITIVE)
     if number <= 0:
-        raise InvalidPrivacyParameter(f"{name} must be {_POSITIVE}, got {_brief(value)}.")
+        raise InvalidPrivacyParameter(f"{name} must be {POSITIVE}, got {_brief(value)}.")
     if not SMALLEST_EPSILON <= number <= LARGEST_EPSILON:
         raise InvalidPrivacyParameter(f"{name} must lie between 1e-9 and 1e9, got {_brief(value)}.")
     return number
@@ -146,9 +146,9 @@ def root_below(square: Fraction) -> Fraction:
 
 def as_rho(value: object, name: str = "rho") -> Fraction:
     """A validated rho: finite, > 0, and of a size for which exact noise is provided."""
-    number = exact(value, name, _POSITIVE)
+    number = exact(value, name, POSITIVE)
     if number <= 0:
-        raise InvalidPrivacyParameter(f"{name} must be {_POSITIVE}, got {_brief(value)}.")
+        raise InvalidPrivacyParameter(f"{name} must be {POSITIVE}, got {_brief(value)}.")
     if not SMALLEST_EPSILON**2 <= number <= LARGEST_EPSILON:
         raise InvalidPrivacyParameter(f"{name} must lie between 1e-18 and 1e9, got {_brief(value)}.")
     return number

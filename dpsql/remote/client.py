@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.filters import Remaining, Spent
 from dpsql.core.ledger.lines import Entry
-from dpsql.core.loss import exact
+from dpsql.core.loss import POSITIVE, exact
 from dpsql.core.samplers import fresh_key
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidArgument, InvalidParameter, Unavailable, UnsupportedSQL, as_written
@@ -295,7 +295,7 @@ def _body(sql: object, numbers: Mapping[str, object], params: object, **words: o
 
 def _decimal(number: object, name: str) -> float | int:
     """The number, where JSON's decimals are exactly that."""
-    told = exact(number, name)
+    told = exact(number, name, POSITIVE) if name in ("epsilon", "rho") else exact(number, name)
     if told.denominator == 1 and abs(told) < 2**53:
         return int(told)
     if Fraction(repr(float(told))) != told:
