@@ -67,6 +67,11 @@ QUESTIONS: list[tuple[str, dict[str, Any]]] = [
         {"params": {"day": date(2026, 1, 3)}},
     ),
     ("SELECT MIN(day) AS first FROM orders", {}),
+    ("SELECT COUNT(*) AS n FROM customers WHERE age > (SELECT AVG(age) FROM customers)", {}),
+    (
+        "SELECT (SELECT COUNT(*) FROM visits WHERE seconds > 50) / (SELECT COUNT(*) FROM visits) AS share",
+        {"epsilon": 1},
+    ),
     (
         "SELECT country, SUM(total) AS s FROM orders JOIN customers ON customer = id GROUP BY ROLLUP (country)",
         {},

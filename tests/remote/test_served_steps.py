@@ -176,6 +176,40 @@ def test_a_run_that_died_between_two_draws_goes_on_with_the_second(desk: Desk, m
     assert slots == [(charge, 0), (charge, 1)]
 
 
+LATER = "SELECT COUNT(*) AS n FROM customers WHERE age > (SELECT AVG(age) FROM customers)"
+OF_THE_TOP = (
+    "SELECT country, AVG(age) AS a FROM customers WHERE country IN "
+    "(SELECT country FROM customers GROUP BY country ORDER BY COUNT(*) DESC LIMIT 2) GROUP BY country"
+)
+
+
+def test_values_that_are_asked_about_again_are_drawn_once(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+    """A run that dies between the two goes on with the later one, which reads what was kept."""
+    for number, sql in enumerate((LATER, OF_THE_TOP)):
+        key, draws, run = "12"[number], [], program_questions.run
+
+        def dying(release: Any, *rest: Any, run: Any = run, draws: list[Any] = draws) -> Any:
+            draws.append(rest)
+            if len(draws) == 2:
+                raise MemoryError
+            return run(release, *rest)
+
+        planned = desk.send("plan", key, sql)
+        desk.send("charge", key, sql, planned["before"])
+        with monkeypatch.context() as patch:
+            patch.setattr(program_questions, "run", dying)
+            assert desk.send("query", key, sql, planned["before"])["outcome"] == "failed"
+        desk.restarted()
+        first = desk.ask(key, sql)
+        assert len(values(first)[0]) == (1, 2)[number]
+        assert len(first["body"]["answers"]) == 2
+        assert [desk.ask(other, sql)["replayed"] for other in (key, "34"[number])] == [True, True]
+        assert values(desk.ask("56"[number], sql)) == values(first)
+        slots = [line["slot"] for line in desk.lines("answer")]
+        assert slots == [0, 1] * (number + 1)
+    assert desk.spent == 1
+
+
 def test_half_an_answer_can_come_to_nothing(desk: Desk, monkeypatch: pytest.MonkeyPatch):
     planned = desk.send("plan", "1", BOTH)
     desk.send("charge", "1", BOTH, planned["before"])

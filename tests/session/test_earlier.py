@@ -198,6 +198,28 @@ def test_hidden_groups_share_delta_too():
     assert len([*asked.query(listed, epsilon=4, delta=1e-5)]) == 3
 
 
+SEARCHED: list[tuple[str, float, float]] = [
+    (ABOVE, float((PEOPLE["pay"] > PEOPLE["pay"].mean()).sum()), 20.0),
+    ("SELECT AVG(pay) AS a FROM people WHERE pay > (SELECT AVG(pay) FROM people)", 75.6, 8.0),
+]
+
+
+def test_bounds_are_searched_for_either_release():
+    """Those of a later release over the rows that it is left with by what was shown; all in one charge."""
+    searched = dpsql.Table(PEOPLE, keys={"sex": ["F", "M"]}, bounds={"pay": "auto"}, types={"pay": "integer"})
+    asked = dpsql.Session({"people": searched}, budget=dpsql.Budget(1_000))
+    for number, (sql, expected, off) in enumerate(SEARCHED, start=1):
+        result = asked.query(sql, epsilon=50 * number)
+        assert isinstance(result, ProgramResult)
+        ((value,),) = result
+        assert abs(value - expected) < off
+        assert "pay" in result.bounds
+        spent = asked.spent.epsilon
+        assert [*asked.query(sql, epsilon=50 * number)] == [*result]
+        assert asked.spent.epsilon == spent
+    assert [entry.cost.epsilon for entry in asked.ledger()] == [50, 100]
+
+
 # What is refused.
 
 MODE, MEAN = "(SELECT MODE(sex) FROM people)", "(SELECT AVG(pay) FROM people)"
