@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -82,3 +83,10 @@ def test_every_error_has_a_remedy_of_its_own() -> None:
     remedies = [vars(kind)["remedy"] for kind in kinds]
     assert len(set(remedies)) == len(kinds)
     assert all(len(remedy.split()) > 4 and remedy.endswith(".") for remedy in remedies)
+
+
+def test_links_to_files_beside_the_site_are_words_there() -> None:
+    hooks = runpy.run_path(str(DOCS / "reference" / "hooks.py"))
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="owners/begin.md"))
+    text = "[a](../../SECURITY.md) [b](../sql.md#x) ![c](../../x.png) [d](bounds.md)"
+    assert hooks["on_page_markdown"](text, page=page) == "a [b](../sql.md#x) ![c](../../x.png) [d](bounds.md)"

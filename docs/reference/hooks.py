@@ -13,22 +13,33 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
 _FENCE = re.compile(r"^```(\w+) [^\n`]*$", re.MULTILINE)
+_LINK = re.compile(r"(?<!!)\[([^\[\]]+)\]\((\.\./[^()\s]+)\)")
 _COLOURS = re.compile(r"\x1b\[[\d;]*m")
 _MARK = re.compile(r"<!-- made by code: (\w+) -->")
 
 
-def on_page_markdown(markdown: str, **_page: Any) -> str:
+def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
     """A page with its marks filled in, and its blocks of code with the language alone behind their fences: what tests
-    read there, such as `sql refused`, MkDocs does not."""
+    read there, such as `sql refused`, MkDocs does not. Links to files beside the site are their words."""
     markdown = _FENCE.sub(r"```\1", markdown)
+    if page is not None:
+        folder = (DOCS / page.file.src_uri).parent
+        markdown = _LINK.sub(lambda link: link[0] if within(folder / link[2]) else link[1], markdown)
     return _MARK.sub(lambda mark: MADE[mark[1]](), markdown)
+
+
+def within(target: Path) -> bool:
+    """Whether a file is of the site."""
+    return Path(os.path.normpath(target)).is_relative_to(DOCS)
 
 
 GROUPS = {
     "Tutorial": ("tutorial.md",),
-    "Asking": ("shell.md", "notebook.md", "results.md", "sql.md", "cookbook.md"),
-    "Owning": ("owners", "units.md", "text-files.md", "engines.md", "accounting.md"),
+    "Asking": ("shell.md", "notebook.md", "results.md", "sql.md", "cookbook.md", "client.md"),
+    "Owning": ("owners", "units.md", "text-files.md", "server.md", "accounting.md"),
+    "Engines": ("engines.md", "spark.md", "scale.md", "tpch.md"),
     "Privacy": ("privacy",),
     "Accuracy": ("accuracy", "k-norm.md"),
     "Proofs": ("proofs",),

@@ -13,6 +13,8 @@ class Target:
     """A file to write to, over what is there. Raises InvalidArgument where it cannot be written."""
 
     def __init__(self, path: str | Path) -> None:
+        if str(path).endswith("/"):  # a Path would drop it, and write a file of the folder's name
+            raise InvalidArgument(f"{path} cannot be written: it names a folder.")
         self.path = Path(path).expanduser()
         self.answers = 0
         try:

@@ -117,7 +117,7 @@ def test_answers_stand_apart_where_a_mode_needs_it(answer: Result):
 
 
 def test_what_cannot_be_written_is_refused_before_it_is_paid_for(shell: Shell, tmp_path: Path):
-    for path in (tmp_path, tmp_path / "nowhere" / "a.csv"):
+    for path in (tmp_path, tmp_path / "nowhere" / "a.csv", f"{tmp_path}/nowhere/"):
         with pytest.raises(InvalidArgument, match="cannot be written"):
             shell.write_to(path)
         with pytest.raises(InvalidArgument, match="cannot be written"):
