@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -39,11 +39,11 @@ _STEP = 0.6180339887498949
 class Rehearsal(Session):
     """A session over made-up rows. Each answer is headed MADE-UP ROWS in every form that it is written or drawn in."""
 
-    def query(self, sql: str, **how: Any) -> Any:
+    def query(self, sql: str, **how: Any) -> Result:
         """As `Session.query`, at no cost."""
         answer: Result | Explanation = super().query(sql, **how)
         if not isinstance(answer, Result):
-            return answer
+            return cast("Result", answer)  # as Session.query says of EXPLAIN PRIVACY
         footer = f"{HEADING}: nothing was spent; over the data it is {answer.loss}"
         return replace(answer, heading=HEADING, footer=footer)
 

@@ -86,11 +86,11 @@ def _chosen(shell: Shell, name: str) -> list[TableSchema]:
 
 
 def _budget(shell: Shell, _argument: str) -> str:
-    return list_budget(shell.asker.session)
+    return shell.unpaid or list_budget(shell.asker.session)
 
 
 def _ledger(shell: Shell, _argument: str) -> str:
-    return list_ledger(shell.asker.session)
+    return shell.unpaid or list_ledger(shell.asker.session)
 
 
 def _fresh(shell: Shell, argument: str) -> str:

@@ -18,11 +18,12 @@ def tables_of(session: Session | RemoteSession) -> list[TableSchema]:
     return list(session.catalog.tables.values())
 
 
-def banner(session: Session | RemoteSession, version: str) -> str:
-    """One line for a start: what can be asked, what is protected, what may be spent."""
+def banner(session: Session | RemoteSession, version: str, unpaid: str = "") -> str:
+    """One line for a start: what can be asked, what is protected, what may be spent, or why nothing is."""
     names = [printable(name) for name in session.tables]
     tables = f"{'table' if len(names) == 1 else 'tables'} {', '.join(names)}"
-    return " | ".join([f"dpsql {version}", tables, protects(session), f"budget {session.budget.loss}", ".help"])
+    budget = unpaid or f"budget {session.budget.loss}"
+    return " | ".join([f"dpsql {version}", tables, protects(session), budget, ".help"])
 
 
 def protects(session: Session | RemoteSession) -> str:

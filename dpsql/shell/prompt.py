@@ -45,7 +45,7 @@ class Prompt:
 
     def run(self) -> int:
         """Until the end; returns the exit code 0."""
-        say(folded(banner(self._shell.asker.session, self._version), sys.stdout))
+        say(folded(banner(self._shell.asker.session, self._version, self._shell.unpaid), sys.stdout))
         typed: list[str] = []
         while True:
             try:
@@ -80,7 +80,7 @@ def reader_for(shell: Shell, dialogue: Dialogue) -> Reader:
             from dpsql.shell.terminal import Terminal
         except ImportError:
             return Plain(history, words)
-        return Terminal(history, words, dialogue.is_whole, sign_of, lambda: toolbar(session, shell.mode))
+        return Terminal(history, words, dialogue.is_whole, sign_of, lambda: toolbar(session, shell.mode, shell.unpaid))
     return Plain(history, words)
 
 
@@ -92,8 +92,10 @@ def sign_of(typed: str) -> str:
     return f"{'...' + opened:>6}> " if opened else MORE
 
 
-def toolbar(session: Session | RemoteSession, mode: str) -> str:
+def toolbar(session: Session | RemoteSession, mode: str, unpaid: str) -> str:
     """The line below the prompt: what is left."""
+    if unpaid:
+        return f"{unpaid} · mode {mode} · .help"
     left, whole = session.remaining, session.budget.loss
     delta = f" · delta {show(left.delta)} left of {show(whole.delta)}" if whole.delta else ""
     return f"epsilon {show(left.epsilon)} left of {show(whole.epsilon)}{delta} · mode {mode} · .help"

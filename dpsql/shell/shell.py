@@ -29,7 +29,7 @@ class Shell:
 
     interactive: what an answer cost stands below it, where it is shown to a person; else on standard error. most_rows:
     of an interactive box, None for all. dry_run: statements are explained, and not asked. timer: how long loading and
-    planning took is told. last: what was shown last.
+    planning took is told. last: what was shown last. unpaid: where nothing is spent, why; no budget is told then.
     """
 
     asker: Asker
@@ -40,6 +40,7 @@ class Shell:
     timer: bool = False
     loading: float = 0.0
     last: Shown | None = None
+    unpaid: str = ""
     pager: Pager = field(default_factory=Pager)
     _output: Target | None = None
     _once: Target | None = None

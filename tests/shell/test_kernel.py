@@ -77,10 +77,26 @@ def test_a_large_spend_needs_a_word_and_a_new_kernel_finds_what_was_spent(folder
 
     second = ran(
         folder,
-        [OPEN, "%dpsql budget", f"%dpsql --epsilon 2 {COUNT}", f"%dpsql --epsilon 1 {COUNT} WHERE city = 'Lyon'"],
+        [
+            OPEN,
+            "%dpsql budget",
+            f"%dpsql --epsilon 2 {COUNT}",
+            f"%dpsql --epsilon 1 {COUNT} WHERE city = 'Lyon'",
+            "evil, many = \"x' OR 1 = 1 --\", ['Lyon']",
+            f"kept = %dpsql --epsilon 0.01 {COUNT} WHERE city = :evil\nprint(abs(kept.item()) < 4000)",
+            f"%dpsql --dry-run {COUNT} WHERE city IN :many",
+            f"%dpsql --dry-run {COUNT} WHERE city = {{evil}}",
+            "session.query('SELECT 1 +', epsilon=1)",
+        ],
     )
     assert "left    epsilon 0.1" in second[1]
     assert "answered before: spent nothing · left epsilon 0.1 of 3" in second[2]
     assert second[2].splitlines()[:4] == first[4].splitlines()[:4]
     assert second[3].startswith("BudgetExceeded: this query costs epsilon 1 but 0.1 is left")
-    assert len(read_ledger(folder / "people.ledger")) == 2
+    assert second[5] == "True\n"  # as a constant, of which there is no row
+    assert second[6].startswith("InvalidParameter: :many cannot be a list.")
+    assert second[7].startswith("UnsupportedSQL: structures ({...})")  # a variable is never pasted into the text
+    assert second[8].startswith("SQLSyntaxError: ")
+    assert "at line 1: session.query('SELECT 1 +', epsilon=1)" in second[8]
+    assert "Traceback" not in second[8]
+    assert [entry.label for entry in read_ledger(folder / "people.ledger")][2:] == [f"{COUNT} WHERE city = :evil"]

@@ -230,3 +230,15 @@ def test_a_long_answer_goes_through_the_pager_and_a_short_one_does_not(terminal:
     one.type(".pager off\r", "pager off")
     shown = one.type(".last\r", "100 |")
     assert "PAGED" not in shown
+
+
+def test_a_rehearsal_at_a_terminal_tells_no_budget(terminal: Terminals, folder: Path):
+    one = terminal(program=("-m", "dpsql", "rehearse"))
+    assert "| MADE-UP ROWS: nothing is spent |" in one.until("dpsql>")
+    one.type("SELECT city, COUNT(*) AS n FROM people GROUP BY city;\r", "MADE-UP ROWS: nothing was spent")
+    one.type(".plot\r", "95 % intervals, MADE-UP ROWS")
+    one.type(".budget\r", "MADE-UP ROWS: nothing is spent\r\n")
+    one.type(".quit\r", ".quit")
+    assert one.end() == 0
+    assert "left of" not in one.shown
+    assert not list(folder.glob("*.ledger"))

@@ -37,6 +37,7 @@ def run(argv: Sequence[str]) -> int:
     with rehearse(schema, epsilon=arguments.epsilon, delta=arguments.delta) as session:
         arguments.yes = True  # nothing is spent
         shell = shell_for(arguments, session, asked)
+        shell.unpaid = f"{HEADING}: nothing is spent"
         say(f"note: {HEADING}: the rows follow from {schema.name} alone; nothing is spent.", sys.stderr)
         if asked is None:
             return Prompt(shell, __version__).run()
