@@ -79,6 +79,7 @@ class DuckDBDialect:
 
     wide = "HUGEINT"
     counts_first = True
+    sound_text = None
 
     def total(self, text: str, most: int, where: str = "") -> str:  # noqa: ARG002
         """SUM of BIGINT is a HUGEINT."""
@@ -116,6 +117,9 @@ class DuckDBDialect:
 
     def of_pass(self, unit: str) -> str | None:
         return None if self.passes == 1 else f"hash({unit}) % {self.passes} = {self.of}"
+
+    def place_in(self, values: Sequence[Key], kind: Type, value: str) -> None:  # noqa: ARG002 - a join takes no longer
+        return None
 
     def greatest_below(self, rows: str, edges: str, value: str, edge: str) -> str:
         return f"{rows} ASOF LEFT JOIN {edges} ON {value} > {edge}"

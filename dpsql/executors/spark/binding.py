@@ -71,7 +71,7 @@ def _lacking(plan: ExactPlan) -> str | None:
         return f"public tables of more than {MOST_PUBLIC:,} rows, which would be brought to it"
     tables = {name: EmptyTable(number) for number, name in enumerate(sorted(tables_read(plan)))}
     try:
-        statement = compile_plan(plan, NO_KEY, SPARK_SQL, tables)
+        statement = compile_plan(plan, NO_KEY, SPARK_SQL, tables, early=True)
     except Lacking as lack:
         return str(lack)
     if "AS HUGEINT)" in statement.text:

@@ -15,6 +15,7 @@ _DOUBLES = frozenset({"float", "double"})
 _TIMES = frozenset({"timestamp", "timestamp_ntz"})
 _LARGEST = 2**62
 _INFINITE = "CAST('inf' AS DOUBLE)"
+SOUND_TEXT = "TRY_VALIDATE_UTF8({0})"
 _MOST_PLACES = 6
 """A DECIMAL of more places after the point is written with an exponent where it is small."""
 
@@ -84,10 +85,9 @@ def _boolean(text: str, kind: str) -> str | None:
 
 
 def _text(text: str, kind: str) -> str | None:
-    """Compared by its bytes, whatever collation it has; bytes that are no text are none."""
-    if kind not in ("string", "char", "varchar"):
-        return None
-    return f"TRY_VALIDATE_UTF8(CAST({text} AS STRING COLLATE UTF8_BINARY))"
+    """Compared by its bytes, whatever collation it has; bytes that are no text are made none by a scan
+    (`Dialect.sound_text`)."""
+    return f"CAST({text} AS STRING COLLATE UTF8_BINARY)" if kind in ("string", "char", "varchar") else None
 
 
 def _held(text: str, least: float, most: float) -> str:
@@ -133,7 +133,7 @@ def identity_text(name: str, stored: str, wanted: Type) -> str:
     cell = cell_text(name, stored, wanted)
     assert cell is not None  # as the store saw
     if wanted is Type.TEXT:
-        return cell
+        return SOUND_TEXT.format(cell)
     if wanted is Type.BOOLEAN or (wanted is Type.DATE and kind != "date"):
         return f"CAST({cell} AS BIGINT)"
     if kind in _WHOLE or kind == "boolean":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dpsql.executors.spark.cells import SOUND_TEXT
 from dpsql.executors.spark.functions import template_of
 from dpsql.executors.spark.literals import NAN, literal, type_name
 from dpsql.executors.sql.dialect import Lacking
@@ -13,6 +14,7 @@ from dpsql.schema.columns import Key, Type
 LIMB = 27
 """Bits of a limb of a sum: 2^36 rows of them are below 2^63."""
 _MARK = "\0{}\0"
+_MOST_LOOKED_THROUGH = 1_000
 _CHUNK = 64
 """Edges are found among the first ones of chunks, and then in one of these."""
 
@@ -20,6 +22,7 @@ _CHUNK = 64
 class SparkDialect:
     name = "spark"
     counts_first = False
+    sound_text = SOUND_TEXT
     wide = "DECIMAL(38, 0)"
 
     def type_name(self, kind: Type) -> str:
@@ -96,6 +99,13 @@ class SparkDialect:
         listed = f"element_at(array({', '.join(map(_array, chunks))}), {of_chunks})"
         inside = f"({of_chunks} - 1) * {_CHUNK} + size(filter({listed}, each -> each < {number}))"
         return f"CASE WHEN {of_chunks} = 0 THEN 0 ELSE {inside} END"
+
+    def place_in(self, values: Sequence[Key], kind: Type, value: str) -> str | None:
+        """To join a list takes a job of its own."""
+        if len(values) > _MOST_LOOKED_THROUGH or not (kind is Type.TEXT or kind.discrete):
+            return None
+        listed = ", ".join(literal(each, kind) for each in values)
+        return f"NULLIF(array_position(array({listed}), {value}), CAST(0 AS BIGINT)) - CAST(1 AS BIGINT)"
 
     def of_pass(self, unit: str) -> None:  # noqa: ARG002
         return None

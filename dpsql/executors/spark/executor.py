@@ -14,6 +14,7 @@ from dpsql.executors.spark.session import borrowed
 from dpsql.executors.spark.stores import BroughtStore, BroughtTable, SparkStore, SparkTable
 from dpsql.executors.sql.answer import exact_table
 from dpsql.executors.sql.compile import compile_plan
+from dpsql.executors.sql.early_groups import GROUPED
 from dpsql.executors.sql.scans import tables_read
 from dpsql.executors.sql.statement import Statement
 from dpsql.plan.domains import vector_of
@@ -38,7 +39,7 @@ class SparkExecutor:
             for number, (name, store) in enumerate(self.stores.items())
             if name in read
         }
-        statement = compile_plan(plan, key, SPARK_SQL, tables)
+        statement = compile_plan(plan, key, SPARK_SQL, tables, early=True)
         stored = [each for each in tables.values() if isinstance(each, SparkTable)]
         before = [each.store.stamps() for each in stored]
         first = next(iter([*stored, *tables.values()]))
@@ -73,6 +74,9 @@ class _Run:
         for name, (kind, values) in self.statement.lists.items():
             self._hold(name, self.session.createDataFrame(_list_table(kind, values)))
         for place, (name, text) in enumerate(self.statement.named.items()):
+            if name == GROUPED:  # read once, as it stands
+                self.heads[name] = text
+                continue
             frame = self.session.sql(self._with(text))
             wanted = _words(texts[place + 1 :])
             kept = [column for column in frame.columns if column in wanted] or frame.columns[:1]

@@ -80,9 +80,14 @@ class _Compiler:
         rows_of, sums = self._summed(rows_of, columns)
         texts = [sums.text(part, []) for part in self.plan.parts]
         self.sources.named[GROUPED] = by_stored_keys(stored, rows_of, texts)
+        self.lists.few = True
         groups, keys = keyed(self.plan, of_stored_keys(stored, rows, self.names), self.writer, self.lists)
         listed = ", ".join([*keys, *(f"SUM(n{place}) AS n{place}" for place in range(len(texts)))])
-        text = f"SELECT {listed} FROM {groups.text} GROUP BY {', '.join(keys)}"
+        inside = [
+            f"COUNT({name}) > 0" for name, key in zip(keys, self.plan.keys, strict=True) if key.values is not None
+        ]
+        having = f" HAVING {' AND '.join(inside)}" if inside else ""
+        text = f"SELECT {listed} FROM {groups.text} GROUP BY {', '.join(keys)}{having}"
         return self._statement([(text, len(texts))], keys, (Section(tuple(range(len(texts)))),), self.sources.named)
 
     def statement(self) -> Statement:

@@ -88,6 +88,14 @@ class Dialect(Protocol):
     def counts_first(self) -> bool:
         """Whether rows of units are counted before they are hashed and sorted, which reads them twice."""
 
+    @property
+    def sound_text(self) -> str | None:
+        """A template: a stored text, NULL where its bytes are none; None where an engine's texts all are."""
+
+    def place_in(self, values: Sequence[Key], kind: Type, value: str) -> str | None:
+        """The place of a value, which is a column, in a list that is looked through, from 0 on, NULL for none; None
+        where lists are joined."""
+
     def greatest_below(self, rows: str, edges: str, value: str, edge: str) -> str:
         """Rows, each beside the row of `edges` whose edge is the greatest that is less than its value; beside none
         where there is none, or the value is NULL."""

@@ -19,7 +19,8 @@ GROUPED = "grouped"
 
 def stored_keys(plan: ExactPlan, rows: Rows) -> dict[str, tuple[str, str]] | None:
     """For each column that is a key, the one to group by and what it is made of it; None where rows are not to be
-    grouped by these first. A list that is not the owner's may leave most values out, which would be many groups."""
+    grouped by these first. A list that is not the owner's may leave most values out, which would be many groups. A text
+    that has to be looked at is so once a group where it has public values."""
     if not plan.keys or plan.limits is not None or plan.groups is not None or plan.grids:
         return None
     if any(of_units(part) or isinstance(part, CountDistinct) for part in plan.parts):
@@ -29,7 +30,8 @@ def stored_keys(plan: ExactPlan, rows: Rows) -> dict[str, tuple[str, str]] | Non
         if not isinstance(key.expr, Column) or (key.values is not None and not key.listed):
             return None
         name = rows.columns[key.expr.table, key.expr.name]
-        stored[name] = rows.raw.get(name, (name, name))
+        cell = rows.raw.get(name, (name, name))
+        stored[name] = cell if key.values is None else rows.unread.get(name, cell)
     worth = any(key.values is not None for key in plan.keys) or any(name != raw for name, (raw, _) in stored.items())
     return stored if worth else None
 

@@ -20,13 +20,14 @@ from dpsql.sql.last_bits import inexact_in, made_of
 
 
 def keyed(plan: ExactPlan, rows: Rows, writer: Writer, lists: Lists) -> tuple[Rows, list[str]]:
-    """The rows that are in a group, with a column for each key, and the names of these."""
+    """The rows that are in a group, with a column for each key, and the names of these; where rows are groups already,
+    all of them: an engine would ask of each row what is asked before groups are made of groups."""
     names: list[str] = []
     for key in plan.keys:
         rows, name = _key(key, plan.source, rows, writer, lists)
         names.append(name)
     listed = [name for name, key in zip(names, plan.keys, strict=True) if key.values is not None]
-    if listed:
+    if listed and not lists.few:
         inside = " AND ".join(f"{name} IS NOT NULL" for name in listed)
         rows = replace(rows, text=writer.select("*", rows.text, f" WHERE {inside}"))
     return rows, names

@@ -199,6 +199,8 @@ class Lists:
 
     def __init__(self) -> None:
         self.found: dict[str, tuple[Type, tuple[Key, ...]]] = {}
+        self.few = False
+        """Whether what is looked up are groups, not rows."""
 
     def named(self, name: str, kind: Type, values: tuple[Key, ...]) -> str:
         self.found[name] = (kind, values)
@@ -216,15 +218,21 @@ def with_code(key: GroupKey, rows: Rows, writer: Writer, lists: Lists) -> tuple[
     values = key.values or ()
     null = values.index(None) if None in values else None
     present = tuple(each for each in values if each is not None)
-    name, listed, place = writer.names.fresh("list"), writer.names.fresh("v"), writer.names.fresh("p")
-    lists.named(name, key.expr.type, present)
+    place = writer.names.fresh("p")
     places = "p" if null is None or null == len(present) else f"p + CAST(p >= {null} AS BIGINT)"
-    of_list = writer.select(f"v AS {listed}, {places} AS {place}", name)
+    looked = dialect.place_in(present, key.expr.type, value) if lists.few else None
+    if looked is not None:
+        text = writer.select(f"*, {looked} AS p", rows.text)
+        join, extra = writer.select(f"{dialect.all_but(['p'])}, {places} AS {place}", text), [place]
+    else:
+        name, listed = writer.names.fresh("list"), writer.names.fresh("v")
+        lists.named(name, key.expr.type, present)
+        of_list = writer.select(f"v AS {listed}, {places} AS {place}", name)
+        join, extra = f"{rows.text} LEFT JOIN {of_list} ON {value} = {listed}", [listed, place]
     outside = f"{big(null)}" if key.listed and null is not None else "NULL"
     of_null = "NULL" if null is None else big(null)
     made = f"CASE WHEN {value} IS NULL THEN {of_null} ELSE COALESCE({place}, {outside}) END"
-    join = f"{rows.text} LEFT JOIN {of_list} ON {value} = {listed}"
-    return replace(rows, text=writer.select(f"{dialect.all_but([listed, place])}, {made} AS {code}", join)), code
+    return replace(rows, text=writer.select(f"{dialect.all_but(extra)}, {made} AS {code}", join)), code
 
 
 def with_place(of: Edges | Leading, value: str, rows: Rows, writer: Writer, lists: Lists) -> tuple[Rows, str]:

@@ -35,6 +35,8 @@ class Rows:
     """Columns of integers that were held between two: no other value is in them, whatever is stored."""
     raw: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Of columns that are a stored one with facts enforced: that one, and the text of them over it."""
+    unread: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Of columns of texts: the stored one, whatever its bytes, and the text of them over it."""
     clipped: Mapping[str, Interval] = field(default_factory=dict)
     """Those of them that are the stored one held between two ends, and of NULL NULL, or a default."""
     defaults: Mapping[str, Number] = field(default_factory=dict)

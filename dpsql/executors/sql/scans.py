@@ -51,14 +51,14 @@ class Scans:
         stored = self.tables[scan.table.name.casefold()]
         wanted = [column for column in scan.table.columns if (scan.name, column.name) in self.read]
         named = {(scan.name, column.name): self.names.fresh("c") for column in wanted}
-        first = [(named[scan.name, column.name], stored.cell(column)) for column in wanted]
+        first, unread = self._cells(stored, {named[scan.name, column.name]: column for column in wanted})
         unit, kind, unit_text, source = None, None, "", stored.rows()
         if self._needs_unit(scan.table) and id(scan) not in self.bare:
             unit = self.names.fresh("u")
             kind, unit_text, source = self._unit(scan.table, stored)
             first.append((unit, unit_text))
         listed = ", ".join(f"{text} AS {name}" for name, text in first) or "1 AS nothing"
-        rows = Rows(self.writer.select(listed, source), named, unit, kind)
+        rows = Rows(self.writer.select(listed, source), named, unit, kind, unread=unread)
         if not stored.enforced:
             rows = self._enforced(rows, scan, wanted)
         conditions = [f"{unit} IS NOT NULL"] if unit is not None and scan.table.unit is not None else []
@@ -67,6 +67,22 @@ class Scans:
         if conditions:
             rows = replace(rows, text=self.writer.select("*", rows.text, f" WHERE {' AND '.join(conditions)}"))
         return rows
+
+    def _cells(
+        self, stored: StoredTable, wanted: Mapping[str, ColumnSchema]
+    ) -> tuple[list[tuple[str, str]], dict[str, tuple[str, str]]]:
+        """The names and texts of cells, and of those that are texts and have to be looked at, of what they are made."""
+        made: list[tuple[str, str]] = []
+        unread: dict[str, tuple[str, str]] = {}
+        for name, column in wanted.items():
+            text = stored.cell(column)
+            if column.type is Type.TEXT and self.dialect.sound_text is not None and not stored.enforced:
+                bare = self.names.fresh("t")
+                made.append((bare, text))
+                unread[name] = bare, self.dialect.sound_text.format(bare)
+                text = self.dialect.sound_text.format(text)
+            made.append((name, text))
+        return made, unread
 
     def _needs_unit(self, table: TableSchema) -> bool:
         """Rows of nobody are left out, whoever asks; rows that are units of themselves are somebody's."""
