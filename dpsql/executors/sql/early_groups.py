@@ -30,10 +30,15 @@ def stored_keys(plan: ExactPlan, rows: Rows) -> dict[str, tuple[str, str]] | Non
         if not isinstance(key.expr, Column) or (key.values is not None and not key.listed):
             return None
         name = rows.columns[key.expr.table, key.expr.name]
-        cell = rows.raw.get(name, (name, name))
-        stored[name] = cell if key.values is None else rows.unread.get(name, cell)
+        stored[name] = _stored(name, rows, listed=key.values is not None)
     worth = any(key.values is not None for key in plan.keys) or any(name != raw for name, (raw, _) in stored.items())
     return stored if worth else None
+
+
+def _stored(name: str, rows: Rows, *, listed: bool) -> tuple[str, str]:
+    """The column to group by in place of another, and what that is made of it."""
+    cell = rows.raw.get(name, (name, name))
+    return rows.unread.get(name, cell) if listed else cell
 
 
 def by_stored_keys(keys: dict[str, tuple[str, str]], rows: Rows, sums: Sequence[str]) -> str:

@@ -72,17 +72,17 @@ class Scans:
         self, stored: StoredTable, wanted: Mapping[str, ColumnSchema]
     ) -> tuple[list[tuple[str, str]], dict[str, tuple[str, str]]]:
         """The names and texts of cells, and of those that are texts and have to be looked at, of what they are made."""
-        made: list[tuple[str, str]] = []
+        cells: list[tuple[str, str]] = []
         unread: dict[str, tuple[str, str]] = {}
         for name, column in wanted.items():
             text = stored.cell(column)
             if column.type is Type.TEXT and self.dialect.sound_text is not None and not stored.enforced:
                 bare = self.names.fresh("t")
-                made.append((bare, text))
+                cells.append((bare, text))
                 unread[name] = bare, self.dialect.sound_text.format(bare)
                 text = self.dialect.sound_text.format(text)
-            made.append((name, text))
-        return made, unread
+            cells.append((name, text))
+        return cells, unread
 
     def _needs_unit(self, table: TableSchema) -> bool:
         """Rows of nobody are left out, whoever asks; rows that are units of themselves are somebody's."""
