@@ -104,7 +104,7 @@ async def _serve(serving: Serving, schema: Schema, uvicorn: Any) -> None:
     from dpsql.remote.server.protocol import LimitedProtocol
 
     family = socket.AF_INET6 if ":" in serving.host else socket.AF_INET
-    with socket.socket(family) as listening:
+    with socket.socket(family, proto=socket.IPPROTO_TCP) as listening:  # so named, or asyncio sets no TCP_NODELAY
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((serving.host, serving.port))
