@@ -98,10 +98,10 @@ def check_kills(folder: Path, servers: int, workers: int, seed: int) -> int:
                     killed += 1
             time.sleep(chance.uniform(0.3, 1.2))
             _allow(schema, analysts)
-            workers = server.workers()
+            running = server.workers()
             server.kill()
             killed += 1
-            until(lambda workers=workers: not any(_runs(pid) for pid in workers))
+            until(lambda pids=running: not any(_runs(pid) for pid in pids))
             for each in analysts:
                 each.server = None
     for each in analysts:
