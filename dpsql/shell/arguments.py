@@ -56,7 +56,7 @@ class Arguments(argparse.Namespace):
     spill: Path | None
     fresh: bool
     mode: str | None
-    output: Path | None
+    output: str | None
     mechanism: str
     error: float | None
     params: list[str]
@@ -190,7 +190,7 @@ def _add_spending(add: _Add) -> None:
 def _add_output(add: _Add) -> None:
     """In what form answers are written, and where."""
     add("--mode", metavar="WORD", help="box, csv, json, jsonl, line, markdown, tsv, html or parquet")
-    add("--output", type=Path, metavar="FILE", help="where answers go, in place of standard output")
+    add("--output", metavar="FILE", help="where answers go, in place of standard output")
 
 
 def _add_connection(add: _Add) -> None:

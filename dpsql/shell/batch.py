@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from dpsql.core.loss import as_epsilon
@@ -33,6 +34,8 @@ def run(argv: Sequence[str]) -> int:
     arguments = demo_arguments(argv[1:]) if argv[:1] == [DEMO] else parse(argv, __version__)
     opening = arguments.opening if arguments.connect is None else None
     asked = asked_of(arguments.inputs)
+    if opening is not None and asked is not None and arguments.dry_run:
+        opening = replace(opening, look=True)  # nothing is paid: no ledger is made, and none has to be written
     session, notes, seconds = opened(arguments, opening)
     shell = shell_for(arguments, session, asked)
     for note in notes:

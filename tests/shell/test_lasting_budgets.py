@@ -112,6 +112,11 @@ def test_a_folder_that_cannot_be_written_is_refused(run: Runs, folder: Path):
         folder.chmod(0o700)
 
 
+def test_a_dry_run_makes_no_ledger_and_needs_none(run: Runs, folder: Path):
+    assert run("--dry-run", "-c", COUNT)[0] == Exit.OK
+    assert not list(folder.glob("*.ledger"))
+
+
 def test_a_schema_of_a_dict_has_no_default(folder: Path):
     content = {"budget": {"epsilon": 3}, "tables": {"people": {"path": "people.csv"}}}
     with dpsql.Session(schema=dpsql.Schema.from_dict(content)) as session:

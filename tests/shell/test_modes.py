@@ -315,6 +315,7 @@ def test_the_command_line_takes_modes_files_and_parameters(run: Runs, tmp_path: 
 def test_the_command_line_refuses_what_it_cannot_write_before_it_asks(run: Runs):
     for argv, message in (
         (("--output", "no/where.csv"), "cannot be written"),
+        (("--output", "nowhere/"), "it names a folder"),
         (("--mode", "xml"), 'no mode "xml"'),
         (("--mode", "parquet", "-c", COUNT), "a Parquet file holds one answer, and there are 2 statements"),
         (("--mechanism", "x"), 'no mechanism "x"'),
