@@ -197,12 +197,24 @@ def seen_of(
     return told
 
 
-def bound(points: Points | npt.NDArray[np.int64]) -> float:
+def bound(points: Points) -> float:
     """The upper bound of the difference in these pairs."""
+    first_later, second_later = _later(points)
+    return _largest(first_later.sum(0), second_later.sum(0), len(points))
+
+
+def _later(points: Points) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Of each pair, and each observer and point, 1 where the first table alone was seen after it; and the second."""
     later = np.greater.outer(np.asarray(points), POINTS)  # pair, table, observer, point
-    first, second = later[:, 0], later[:, 1]
-    plus, minus = (first & ~second).sum(0).ravel(), (second & ~first).sum(0).ravel()
-    high, low = _clopper_pearson(len(points), 0.05 / plus.size / 2)
+    first, second = (later[:, table].reshape(len(points), -1) for table in (0, 1))
+    return (first & ~second).astype(float), (second & ~first).astype(float)
+
+
+def _largest(plus: npt.NDArray[np.float64], minus: npt.NDArray[np.float64], count: int) -> float:
+    """The largest upper bound of a difference, by how often of so many pairs either table alone was seen later; the
+    last axis is of observers and points."""
+    high, low = _clopper_pearson(count, 0.05 / plus.shape[-1] / 2)
+    plus, minus = plus.astype(int), minus.astype(int)
     return float(np.maximum(high[plus] - low[minus], high[minus] - low[plus]).max())
 
 
@@ -217,9 +229,12 @@ def _clopper_pearson(count: int, level: float) -> tuple[npt.NDArray[np.float64],
 
 def of_equal_tables(points: Points, seed: int = 0) -> float:
     """The largest bound of runs of two equal tables, as these pairs tell it."""
-    chance, told = np.random.default_rng(seed), np.asarray(points)
-    turned = (chance.random((TURNS, len(points))) < 0.5)[:, :, None, None]
-    return max(bound(np.where(each, told[:, ::-1], told)) for each in turned)
+    first_later, second_later = _later(points)
+    turned = (np.random.default_rng(seed).random((TURNS, len(points))) < 0.5).astype(float)
+    plus, minus = (
+        turned @ other + (1 - turned) @ one for one, other in ((first_later, second_later), (second_later, first_later))
+    )  # whole numbers, exactly
+    return _largest(plus, minus, len(points))
 
 
 def differs(points: Points) -> bool:
