@@ -89,6 +89,16 @@ def test_the_sample(run: Runs, sample: Path):
     assert len(re.findall("^spent epsilon 1 ", done.err, re.MULTILINE)) == 2
 
 
+@pytest.mark.parametrize("command", ["init", "check", "cost", "explain", "rehearse", "ledger", "serve", "access"])
+def test_a_command_is_a_command_and_a_path_is_a_file(command: str, run: Runs):
+    done = run(command, "--help")
+    assert done.code == 0
+    assert done.out.startswith(f"usage: dpsql {command} ")
+    done = run(f"./{command}", "--budget", "1", "-c", COUNT)
+    assert done.code == Exit.USAGE
+    assert done.err.startswith(f"InvalidSchema: {command}: only files named .csv")
+
+
 def test_a_file_takes_the_place_of_the_schemas_path(ask: Runs, run: Runs):
     assert ask("-c", "SELECT COUNT(*) FROM people").code == 0  # elsewhere.csv, which does not exist, is not read
     done = run("--schema", "people.toml", "--epsilon", "1", "-c", COUNT)
