@@ -88,7 +88,7 @@ def _cells(plan: ExactPlan, answer: Answer) -> NDArray[np.int64]:
     """Where rows stand among all combinations of public values; rows of all groups anywhere."""
     place = np.zeros(len(answer.sections), dtype=np.int64)
     for key, (cells, _) in zip(plan.keys, answer.keys, strict=True):
-        place = place * len(key.values or ()) + cells
+        place = place * len(key.values or ()) + cells.astype(np.int64)  # of no rows an engine may not say what they are
     return place
 
 
