@@ -89,6 +89,7 @@ def test_one_laplace(epsilon, delta):
     close(pld([Laplace(Fraction(1) / Fraction(str(epsilon)))], delta), max(0.0, epsilon + 2 * math.log1p(-delta)))
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("delta", [0.3, *DELTAS])
 @pytest.mark.parametrize(
     "epsilons", [(0.1, 0.2, 0.7), (1.0, 1.0, 0.37, 2.1), tuple(0.05 + 0.013 * i for i in range(12)), (3.0, 0.01)]

@@ -165,6 +165,7 @@ CONVOLVED: list[tuple[str, int, list[float], Terms]] = [
 ]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("law", "dimension", "weights", "terms"), CONVOLVED)
 def test_widths_are_those_of_convolutions(law: str, dimension: int, weights: list[float], terms: Terms) -> None:
     exact = convolved_widths(terms, law, dimension, np.array(weights), LEVELS)

@@ -125,6 +125,7 @@ def audited(
     return certified_epsilon(*looked_at, delta=delta)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("sql", "relation", "first", "second", "options"), [each[1:] for each in AUDITS], ids=[each[0] for each in AUDITS]
 )

@@ -451,6 +451,7 @@ def by_rho_cases() -> list[Any]:
     return found
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("sql", "limits", "how", "relation"), by_rho_cases())
 def test_no_noise_is_worth_more_than_the_rho_it_is_charged(
     sql: str, limits: dict[str, int], how: dict[str, Any], relation: str

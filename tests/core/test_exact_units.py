@@ -298,6 +298,7 @@ NUMBERS = [
 ]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("one", NUMBERS, ids=repr)
 def test_numbers_are_numbered_and_hashed_by_value(one: Any):
     for other in NUMBERS:

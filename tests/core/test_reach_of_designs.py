@@ -202,6 +202,7 @@ def _released(check: Callable[[], Any], wrong: Callable[[Patch], None] = lambda 
     return found
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("wrong", "check"), WRONG, ids=lambda each: getattr(each, "__name__", ""))
 def test_a_wrong_design_is_paid_for(wrong: Callable[[Patch], None], check: Callable[[], Any]) -> None:
     """The check of all neighbours holds, of other combinations than the honest ones."""

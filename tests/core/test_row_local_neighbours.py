@@ -25,6 +25,7 @@ COMMON = ("stride -1", "nullable")
 SEED = 20_260_838
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("layout", COMMON)
 @pytest.mark.parametrize("path", PATHS)
 def test_a_table_is_the_sum_of_its_rows(path: str, layout: str):

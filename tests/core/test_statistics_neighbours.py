@@ -237,6 +237,7 @@ HOWS: tuple[dict[str, Any], ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("tail", "more"), TAILS, ids=[tail for tail, _ in TAILS])
 def test_every_statistic_in_every_place(tail: str, more: dict[str, Any]):
     turn = [place for place, _ in TAILS].index(tail)

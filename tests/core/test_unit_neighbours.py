@@ -79,6 +79,7 @@ def test_many_random_questions(part: int):
 # Limits
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     "sql",
     [

@@ -90,7 +90,7 @@ def _told_by_one(columns: Sequence[tuple[Numbers, int]], rows: int, valid: Bools
         told = np.zeros(size, dtype=other.dtype)
         cells = other[rows:] if valid is None else other[rows:][valid[rows:]]
         told[right] = cells
-        if not np.array_equal(told[right], cells):
+        if (told[right] != cells).any():
             return None
         alike &= told[codes[:rows]] == other[:rows]
     return np.concatenate([np.where(alike, codes[:rows], -1), codes[rows:]])

@@ -132,6 +132,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "p.parquet"
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("unit", [None, "u", "h", "x", "m", "ns", "z", "s", "d"])
 def test_odd_cells_are_answered(odd: Path, unit: str | None):
     """No cell makes a statement fail, whatever tells units apart."""

@@ -115,6 +115,7 @@ def of_units(kind: str, engine: str, **more: Any) -> dpsql.Session:
     return session({"t": dpsql.Table(rows_of(values), **{**FACTS, **said, **more})}, engine)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("kind", UNITS)
 def test_whatever_tells_units_apart(kind: str):
     one, other = of_units(kind, "duckdb"), of_units(kind, "pandas")

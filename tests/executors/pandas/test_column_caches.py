@@ -124,6 +124,7 @@ def test_a_cell_changed_in_place_is_seen_by_query_and_not_by_a_session(
     assert ask(data, sql, **said) == before
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("change", [_by_loc, _by_iat, _by_mask])
 @pytest.mark.parametrize(("make", "two", "kind"), CASES)
 def test_a_session_answers_of_the_frame_that_it_was_given(
