@@ -17,11 +17,10 @@ from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Expr, IntervalEnd, Literal, Report, Slot, call, conjuncts, rebuild, walk
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Filter, Source
-from dpsql.plan.query import Aggregate, Finish, Order, Output, Query
+from dpsql.plan.query import MOST_AGGREGATES, Aggregate, Finish, Order, Output, Query
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 
-MOST_AGGREGATES = 100
 _ONE = Literal(1, Type.INTEGER)
 
 

@@ -17,6 +17,8 @@ from dpsql.schema.frozen import dataclass
 
 MOST_DERIVED_CELLS = 10_000
 """Public groups that nobody listed (booleans, bounded integers) are all shown only up to so many."""
+MOST_AGGREGATES = 100
+"""Different ones of one query, which share its epsilon."""
 
 
 @dataclass(frozen=True, slots=True)

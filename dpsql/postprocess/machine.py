@@ -166,11 +166,11 @@ def fill(connection: duckdb.DuckDBPyConnection, header: Header, frame: Frame) ->
         f"CAST({_READ.get(kind, '{}').format(f'c{place}')} AS {SQL_TYPES[kind]}) AS {quoted(name)}"
         for place, (name, kind) in enumerate(header.columns)
     ]
-    create = f"CREATE TEMP TABLE {quoted(header.name)} AS SELECT {', '.join(items)} FROM"
     order = "" if header.ordered or in_order(frame) else " ORDER BY ALL"
     connection.register(_HANDED, arrays)
     try:
-        connection.execute(f"{create} {_HANDED}{order}")
+        select = f"SELECT {', '.join(items)} FROM {_HANDED}{order}"
+        connection.execute(f"CREATE TEMP TABLE {quoted(header.name)} AS {select}")
     finally:
         connection.unregister(_HANDED)
 

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 Interrupt = Callable[[], None]
 
@@ -39,7 +39,8 @@ class _Watch:
                 for statement, (deadline, interrupt) in list(self._running.items()):
                     if deadline <= now:
                         del self._running[statement]
-                        interrupt()  # while nobody can end it, so that it is this statement that is stopped
+                        with suppress(Exception):  # the limits of all others depend on this thread
+                            interrupt()  # while nobody can end it, so that it is this statement that is stopped
                 self._wakes = min((deadline for deadline, _ in self._running.values()), default=float("inf"))
                 left = self._wakes - time.monotonic()
                 self._change.wait(None if self._wakes == float("inf") else max(left, 0.0))

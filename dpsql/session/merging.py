@@ -25,8 +25,8 @@ from dpsql.schema.frozen import dataclass
 
 Planned = Callable[[Step, Allowance], Release]
 
-_TIE = 0.001
-"""Errors that differ by less than that part are alike."""
+_TIE = 1e-9
+"""Errors that differ by less than that part are alike: doubles say no more."""
 _WORTH = 0.005
 """What is gained by less than that part keeps its releases, and their keys in ledgers."""
 

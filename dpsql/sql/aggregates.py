@@ -11,6 +11,7 @@ from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.expressions import Column, Expr, Literal, Report, Slot
 from dpsql.plan.options import AggregateOptions
+from dpsql.plan.query import MOST_AGGREGATES
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
 from dpsql.sql.aggregate_calls import INSIDE_A_PERSON, Written, is_aggregate, name_of, name_of_composed, written
@@ -21,7 +22,6 @@ from dpsql.sql.parse import span_of
 from dpsql.sql.refusals import NAMED
 from dpsql.sql.scalars import ScalarBinder
 
-MOST_AGGREGATES = 100
 REPORT_LEVEL = 0.95
 PARTS = 10**6
 """Quantiles are read to the nearest millionth. With one denominator for all of them the integers that ranks are

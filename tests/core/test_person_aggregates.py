@@ -8,7 +8,7 @@ import pytest
 
 from tests.core import unit_checks
 from tests.core.test_windows import window_over_everybody
-from tests.core.unit_checks import R2, R3, Question
+from tests.core.unit_checks import R3, Question
 from tests.lies import Lie, Patch, assert_caught
 
 SEED = 20_261_124
@@ -28,20 +28,14 @@ def statement(rng: random.Random) -> str:
     return f"SELECT {'k, ' if key else ''}COUNT(*), SUM({value}), COUNT(w) FROM ({inner}){where}{by}"
 
 
-def ask(seed: int, questions: int, databases: int) -> None:
-    rng = random.Random(seed)
-    for _ in range(questions):
-        unit_checks.check_question(Question(statement(rng), rng.choice([R2, R3])), seed, databases, changes=1)
-
-
 def test_aggregates_of_neighbours():
-    ask(SEED, 10, databases=1)
+    unit_checks.check_statements(statement, SEED, 10, databases=1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(1, 11))
 def test_aggregates_of_many_neighbours(part: int):
-    ask(SEED + part, 60, databases=4)
+    unit_checks.check_statements(statement, SEED + part, 60, databases=4)
 
 
 def forget_what_divides(patch: Patch) -> None:

@@ -21,7 +21,7 @@ from dpsql.plan.windows import WindowCall
 from dpsql.session.canonical import explain
 from tests.core import unit_checks
 from tests.core.checks import U
-from tests.core.unit_checks import R2, R3, Question, asking_of
+from tests.core.unit_checks import R3, Question, asking_of
 from tests.lies import Lie, Patch, assert_caught
 
 SEED = 20_260_717
@@ -57,21 +57,14 @@ def statement(rng: random.Random) -> str:
     return f"SELECT {shown}COUNT(*), SUM(CLAMP(w, -2, 3)), COUNT(w) FROM ({rows}){where}{by}"
 
 
-def ask(seed: int, questions: int, databases: int) -> None:
-    rng = random.Random(seed)
-    for _ in range(questions):
-        asked = Question(statement(rng), rng.choice([R2, R3]))
-        unit_checks.check_question(asked, seed, databases, changes=1)
-
-
 def test_windows_of_neighbours():
-    ask(SEED, 12, databases=1)
+    unit_checks.check_statements(statement, SEED, 12, databases=1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(1, 21))
 def test_windows_of_many_neighbours(part: int):
-    ask(SEED + part, 60, databases=4)
+    unit_checks.check_statements(statement, SEED + part, 60, databases=4)
 
 
 FIRST = "QUALIFY ROW_NUMBER() OVER (PARTITION BY pid ORDER BY y) = 1"

@@ -849,6 +849,13 @@ def check_question(asked: Question, seed: int, databases: int, changes: int = 2)
         check_order(unbounded, data, rng)
 
 
+def check_statements(statement: Callable[[random.Random], str], seed: int, questions: int, databases: int) -> None:
+    """All that must hold of so many random statements, with two limits of rows."""
+    rng = random.Random(seed)
+    for _ in range(questions):
+        check_question(Question(statement(rng), rng.choice([R2, R3])), seed, databases, changes=1)
+
+
 # Checks by name, which some planted lie fails each
 
 SEED = 20_260_301

@@ -42,3 +42,16 @@ def test_many_at_once_are_each_stopped_at_their_time():
     for each in threads:
         each.join()
     assert sorted(stopped) == [0.02 * number for number in range(1, 9)]
+
+
+def test_an_interrupt_that_fails_is_not_the_last():
+    def fail() -> None:
+        failed.set()
+        raise RuntimeError
+
+    failed, stopped = threading.Event(), threading.Event()
+    with within(0.01, fail):
+        assert failed.wait(30)
+    with within(0.01, stopped.set):
+        assert stopped.wait(30)
+    assert len(limits()) == 1

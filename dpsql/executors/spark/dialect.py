@@ -102,7 +102,7 @@ class SparkDialect:
 
     def place_in(self, values: Sequence[Key], kind: Type, value: str) -> str | None:
         """To join a list takes a job of its own."""
-        if len(values) > _MOST_LOOKED_THROUGH or not (kind is Type.TEXT or kind.discrete):
+        if not 0 < len(values) <= _MOST_LOOKED_THROUGH or not (kind is Type.TEXT or kind.discrete):
             return None
         listed = ", ".join(literal(each, kind) for each in values)
         return f"NULLIF(array_position(array({listed}), {value}), CAST(0 AS BIGINT)) - CAST(1 AS BIGINT)"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsql.core.samplers import fresh_key
-from dpsql.errors import DPSQLError, InvalidArgument
+from dpsql.errors import InvalidArgument
 from dpsql.owner.access import access_file, ledger_of
 from dpsql.owner.anchors import Anchors, file_of
 from dpsql.owner.backups import alone
@@ -144,11 +144,11 @@ async def _serve(serving: Serving, schema: Schema, uvicorn: Any) -> None:
 
 
 async def _begin(crew: Any, journal: Any, server: Any) -> None:
-    """Load the tables while pages are served already; where that fails, so does the server. Raises DPSQLError."""
+    """Load the tables while pages are served already; where that fails, however it does, so does the server."""
     try:
         await crew.start()
         journal.event("ready")
-    except DPSQLError:
+    except Exception:
         server.should_exit = True
         raise
 
