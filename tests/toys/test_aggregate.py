@@ -1,8 +1,8 @@
 """A new aggregate is one record, in a file of dpsql/plan/aggregates/: here two toy ones, asked for in queries.
 
 REGR_AVGX(y, x), the average of x over the rows where neither is NULL, is of the family of pairs: it follows from noisy
-sums. BOOL_OR(c), whether a condition is true of any row, is of the family of ranks: the largest value, chosen by its
-rank among people's rows and found where rows are exact.
+sums. BIT_OR(c) of a condition, whether it is true of any row, is of the family of ranks: the largest value, chosen by
+its rank among people's rows and found where rows are exact.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ AVGX = AggregateFunction(
     without_interval="it is a toy",
 )
 ANY = AggregateFunction(
-    "BOOL_OR",
+    "BIT_OR",
     "any",
-    ("LogicalOr(this)",),
+    ("BitwiseOrAgg(this)",),
     lambda kind: kind,
     lambda kind: kind is Type.BOOLEAN,
     lambda kind: kind is Type.BOOLEAN,
@@ -83,10 +83,10 @@ QUERIES = [
     ("SELECT g, REGR_AVGX(y, x) AS v FROM t GROUP BY g ORDER BY g", [2.0, 8.0]),
     ("SELECT REGR_AVGX(y, x) AS v FROM t WHERE x > 5", [8.0]),
     ("SELECT REGR_AVGX(y, x, epsilon => 1000) AS v, COUNT(*) AS n FROM t", [5.0]),
-    ("SELECT BOOL_OR(x > 5) AS v FROM t", [True]),
-    ("SELECT g, BOOL_OR(x > 2) AS v, COUNT(*) AS n FROM t GROUP BY g ORDER BY g", [False, True]),
-    ("SELECT BOOL_OR(n > 100) AS v FROM (SELECT g, COUNT(*) AS n FROM t GROUP BY g)", [False]),
-    ("SELECT COUNT(*) AS v FROM (SELECT p, BOOL_OR(x > 8) AS v FROM t GROUP BY p) WHERE v", [25]),
+    ("SELECT BIT_OR(x > 5) AS v FROM t", [True]),
+    ("SELECT g, BIT_OR(x > 2) AS v, COUNT(*) AS n FROM t GROUP BY g ORDER BY g", [False, True]),
+    ("SELECT BIT_OR(n > 100) AS v FROM (SELECT g, COUNT(*) AS n FROM t GROUP BY g)", [False]),
+    ("SELECT COUNT(*) AS v FROM (SELECT p, BIT_OR(x > 8) AS v FROM t GROUP BY p) WHERE v", [25]),
 ]
 
 
@@ -99,7 +99,7 @@ def test_a_query_uses_it_from_text_to_answer(sql: str, expected: list[float]):
 @pytest.mark.usefixtures("records")
 def test_it_has_noise():
     assert insecure_draws(session(), SQL, 20, epsilon=1)["v"].nunique() > 1
-    assert insecure_draws(session(), "SELECT BOOL_OR(x > 5) AS v FROM t", 40, epsilon=0.01)["v"].nunique() == 2
+    assert insecure_draws(session(), "SELECT BIT_OR(x > 5) AS v FROM t", 40, epsilon=0.01)["v"].nunique() == 2
 
 
 @pytest.mark.usefixtures("records")
@@ -114,8 +114,8 @@ def test_it_is_explained_refused_and_given_again_as_others_are():
     for sql, error, words in (
         ("SELECT REGR_AVGX(y, g) FROM t", TypeMismatch, 'REGR_AVGX\\(g\\): "g" is text'),
         ("SELECT REGR_AVGX(y, x) AS v, DP_INTERVAL_LOW(v) AS l FROM t", UnsupportedSQL, "it is a toy"),
-        ("SELECT BOOL_OR(x) FROM t", TypeMismatch, "BOOL_OR"),
-        ("SELECT v FROM (SELECT p, BOOL_OR(x) AS v FROM t GROUP BY p)", TypeMismatch, "BOOL_OR"),
+        ("SELECT BIT_OR(x) FROM t", TypeMismatch, "BIT_OR"),
+        ("SELECT v FROM (SELECT p, BIT_OR(x) AS v FROM t GROUP BY p)", TypeMismatch, "BIT_OR"),
     ):
         with pytest.raises(error, match=words):
             held.query(sql, epsilon=1)
@@ -124,8 +124,8 @@ def test_it_is_explained_refused_and_given_again_as_others_are():
 
 
 def test_without_its_record_it_is_refused():
-    for sql in (SQL, "SELECT BOOL_OR(x > 5) FROM t"):
-        with pytest.raises(UnsupportedSQL, match=r"REGR_AVGX|BOOL_OR"):
+    for sql in (SQL, "SELECT BIT_OR(x > 5) FROM t"):
+        with pytest.raises(UnsupportedSQL, match=r"REGR_AVGX|BIT_OR"):
             session().query(sql, epsilon=1)
 
 
@@ -178,6 +178,7 @@ NAMES_RECORDS = {
     "dpsql.plan.windows": "which aggregates may stand over a frame, a rule about windows and not about releases",
     "dpsql.sql.composed": "SKEWNESS and its like are arithmetic over sums, which it names",
     "dpsql.sql.windows": "the same words, read of the text",
+    "dpsql.sql.person_aggregates": "what windows below a person's groups are made of, by the words of the text",
     "dpsql.sql.aggregates": "COUNT(DISTINCT *) is told from APPROX_COUNT_DISTINCT(*) by the word in the text",
 }
 """Modules of other rooms that name single records, and why."""
