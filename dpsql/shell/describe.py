@@ -30,7 +30,8 @@ def protects(session: Session | RemoteSession) -> str:
     """What one answer is private about."""
     private = [table for table in tables_of(session) if not table.public]
     of_rows = [table for table in private if table.unit is None]
-    whose = "one row of each table" if len(of_rows) == len(private) else "one person, with all rows in all tables"
+    row = "one row" if len(private) == 1 else "one row of each table"
+    whose = row if len(of_rows) == len(private) else "one person, with all rows in all tables"
     if of_rows and len(of_rows) < len(private):
         whose += f" (one row of {', '.join(printable(table.name) for table in of_rows)})"
     return f"protects what {whose} says" if session.neighbours is Neighbours.BOUNDED else f"protects {whose}"

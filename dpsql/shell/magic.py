@@ -14,7 +14,7 @@ from dpsql.shell.asker import Asker
 from dpsql.shell.consent import MAGIC_HINT, Consent
 from dpsql.shell.describe import list_budget, list_ledger
 from dpsql.shell.listing import Listing, listing_of
-from dpsql.shell.magic_options import USAGE, Kept, Options, is_query, kept_in, number_of, read_options
+from dpsql.shell.magic_options import MORE, USAGE, Kept, Options, is_query, kept_in, number_of, read_options
 from dpsql.shell.notebook import Notebook
 from dpsql.shell.statements import names_asked_for, statements
 
@@ -42,7 +42,7 @@ class Magic:
         options = read_options(line)
         kept = kept_in(options.rest)
         if kept.rest:
-            raise InvalidArgument(f"%%dpsql cannot read {kept.rest!r}; the query stands below that line.", hint=USAGE)
+            raise InvalidArgument(f"%%dpsql cannot read {kept.rest!r}; the query stands below that line.", hint=MORE)
         return self._ask(options, kept, cell)
 
     def _run_line(self, line: str) -> Shown | None:
@@ -65,7 +65,7 @@ class Magic:
         }
         if word not in told:
             near = did_you_mean(word, [*told, "explain"])
-            raise InvalidArgument(f'%dpsql does not know "{word}".{near}', hint=USAGE)
+            raise InvalidArgument(f'%dpsql does not know "{word}".{near}', hint=MORE)
         print(told[word](argument))
         return None
 

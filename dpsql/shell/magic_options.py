@@ -29,6 +29,8 @@ USAGE = """\
 %dpsql connect NAME                            ask the dpsql.Session in the variable NAME
 %dpsql connect URL                             ask a server; the token is in DPSQL_TOKEN, or asked for"""
 
+MORE = "%dpsql help lists what it knows."
+
 
 @dataclass(frozen=True)
 class Options:
@@ -76,7 +78,10 @@ def read_options(line: str) -> Options:
             words[option] = value
         else:
             near = did_you_mean(option, [*NUMBERS, *WORDS, *FLAGS])
-            raise InvalidArgument(f'%dpsql has no option "{option}".{near}', hint=USAGE)
+            raise InvalidArgument(
+                f'%dpsql has no option "{option}".{near}',
+                hint=f"Options are {', '.join([*NUMBERS, *WORDS, *FLAGS])}. {MORE}",
+            )
         rest = rest[match.end() :]
     epsilon, delta, rho, error, yes_up_to, max_epsilon = map(numbers.get, NUMBERS)
     fresh, plot, dry_run, yes = (flag in flags for flag in FLAGS)

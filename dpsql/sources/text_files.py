@@ -127,7 +127,12 @@ def _names(path: Path, line: bytes, delimiter: bytes, quote: bytes) -> list[str]
             hint='Names stand in quotes, or without any: "first name",age',
         )
     names = [_cell(field) if field else "" for field in fields]
-    if None in names or b"\0" in line:  # as text in UTF-16 has
+    if b"\0" in line:  # as text in UTF-16 has
+        raise InvalidSchema(
+            f"{path.name} has bytes 0x00 in its first line, the header: it is text in UTF-16, or no text.",
+            hint="Files are read as text in UTF-8.",
+        )
+    if None in names:
         raise InvalidSchema(f"{path.name} is not text in UTF-8: its first line, the header, is not.")
     return [] if names == [""] else [name for name in names if name is not None]
 

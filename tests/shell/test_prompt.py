@@ -65,9 +65,7 @@ def talk(session: Session, capsys: pytest.CaptureFixture[str]) -> Talks:
 def test_the_banner_says_what_can_be_asked_and_spent(talk: Talks):
     done = talk()
     assert done.code == 0
-    assert done.banner == (
-        "dpsql 1.2.3 | table people | protects one row of each table | budget epsilon 3, delta 1e-06 | .help"
-    )
+    assert done.banner == ("dpsql 1.2.3 | table people | protects one row | budget epsilon 3, delta 1e-06 | .help")
 
 
 def test_the_banner_names_all_tables_and_the_other_relation(capsys: pytest.CaptureFixture[str]):
