@@ -73,6 +73,19 @@ def function_queries() -> list[str]:
     return listed
 
 
+def functions_together(most: int) -> list[str]:
+    """Every function in aggregates and in conditions, up to so many in a statement."""
+    listed = []
+    for start in range(0, len(EXPRESSIONS), most):
+        columns = ["COUNT(*)"]
+        for each in EXPRESSIONS[start : start + most]:
+            condition = CONDITIONS[each.kind].format(each.ours)
+            columns += [f"COUNT({each.ours})", AGGREGATES[each.kind].format(each.ours)]
+            columns.append(f"COUNT(*) FILTER (WHERE {condition})")
+        listed.append(f"SELECT {', '.join(columns)} FROM t")
+    return listed
+
+
 def difference(one: dpsql.Session, other: dpsql.Session, sql: str, key: bytes = KEY, **terms: Any) -> str:
     """How the integers of two sessions differ; nothing where they do not, or the query is refused, by both alike or for
     its last bits."""

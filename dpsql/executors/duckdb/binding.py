@@ -6,17 +6,24 @@ Both follow from the plan, which follows from declared facts; no row is within r
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from dpsql.core.exact import NO_KEY, ExactPlan
 from dpsql.executors.duckdb.dialect import DUCKDB_SQL
 from dpsql.executors.duckdb.instance import lock, opened
+from dpsql.executors.duckdb.pool import Pool
 from dpsql.executors.sql.compile import compile_plan
 from dpsql.executors.sql.dialect import Lacking
 from dpsql.executors.sql.scans import tables_read
 from dpsql.executors.sql.statement import Statement
 from dpsql.schema.columns import ColumnSchema, Type
 
+if TYPE_CHECKING:
+    import duckdb
+
 _MOST_REMEMBERED = 256
+_INSTANCES = Pool()  # to open one takes twenty times as long as to plan a statement
+_ANY = ((), (), None)
 
 
 class EmptyTable:
@@ -65,17 +72,22 @@ def lacking(plan: ExactPlan) -> str | None:
 
 
 def _binds(statement: Statement, tables: dict[str, EmptyTable]) -> bool:
-    """Whether the engine plans the statement."""
-    connection = opened()
+    """Whether the engine plans the statement: in an instance that waits for the next one, and keeps nothing of this."""
     try:
-        for table in tables.values():
-            connection.execute(table.made())
-        for name, (kind, _) in statement.lists.items():
-            connection.execute(f"CREATE TABLE {name} (v {DUCKDB_SQL.type_name(kind)}, p BIGINT)")
-        lock(connection)
-        connection.execute(f"EXPLAIN {statement.text}")
+        with _INSTANCES.instance(_ANY, _new, waits=True) as connection:
+            connection.execute("BEGIN")
+            for table in tables.values():
+                connection.execute(table.made())
+            for name, (kind, _) in statement.lists.items():
+                connection.execute(f"CREATE TABLE {name} (v {DUCKDB_SQL.type_name(kind)}, p BIGINT)")
+            connection.execute(f"EXPLAIN {statement.text}")
+            connection.execute("ROLLBACK")
     except Exception:  # noqa: BLE001 - whatever it says is of the plan's text
         return False
-    finally:
-        connection.close()
     return True
+
+
+def _new() -> duckdb.DuckDBPyConnection:
+    connection = opened()
+    lock(connection)
+    return connection

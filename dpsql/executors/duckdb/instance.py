@@ -68,7 +68,7 @@ def folder_in(spill: Path | None) -> Iterator[str]:
 
 def memory_of(connection: duckdb.DuckDBPyConnection) -> int:
     """How many bytes the instance may use."""
-    ((value,),) = connection.execute("SELECT value FROM duckdb_settings() WHERE name = 'memory_limit'").fetchall()
+    ((value,),) = connection.execute("SELECT current_setting('memory_limit')").fetchall()
     number, unit = str(value).split()
     return int(float(number) * 1024 ** ["bytes", "KiB", "MiB", "GiB", "TiB"].index(unit))
 

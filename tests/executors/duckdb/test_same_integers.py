@@ -18,8 +18,10 @@ from dpsql.executors.duckdb import executor
 from dpsql.testing import insecure_exact
 from tests.executors.contract import (
     KEY,
+    TERMS,
     differences,
     function_queries,
+    functions_together,
     of_one_table,
     of_several_tables,
     one_table_queries,
@@ -31,8 +33,8 @@ PER_TEST = 40
 GOLDEN = Path(__file__).parents[2] / "sql" / "golden"
 
 
-def parts(queries: list[str]) -> list[list[str]]:
-    return [queries[start : start + PER_TEST] for start in range(0, len(queries), PER_TEST)]
+def parts(queries: list[str], most: int = PER_TEST) -> list[list[str]]:
+    return [queries[start : start + most] for start in range(0, len(queries), most)]
 
 
 @pytest.mark.parametrize("queries", parts(one_table_queries()), ids=lambda each: each[0][:60])
@@ -40,7 +42,15 @@ def test_one_table(queries: list[str]):
     assert differences(of_one_table("duckdb"), of_one_table("pandas"), queries) == []
 
 
-@pytest.mark.parametrize("queries", parts(function_queries()), ids=lambda each: each[0][:60])
+@pytest.mark.parametrize("sql", functions_together(8), ids=lambda each: each[:60])
+def test_functions_together(sql: str):
+    """All of them; one by one, in WHERE and as keys, they are below."""
+    of_one_table("duckdb").explain(sql, **TERMS)  # refused alike, none of the others would be seen
+    assert differences(of_one_table("duckdb"), of_one_table("pandas"), [sql]) == []
+
+
+@pytest.mark.thinned(8)
+@pytest.mark.parametrize("queries", parts(function_queries(), 10), ids=lambda each: each[0][:60])
 def test_functions(queries: list[str]):
     assert differences(of_one_table("duckdb"), of_one_table("pandas"), queries) == []
 
