@@ -11,6 +11,7 @@ from dpsql.answer.result import Result, checked_level
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.loss import Allowance
 from dpsql.release.intervals.intervals import Bounds
+from dpsql.schema.columns import Type
 
 if TYPE_CHECKING:
     from dpsql.release.release import Release
@@ -129,7 +130,8 @@ class ProgramResult(ComputedResult):
         over = "1 answer" if count == 1 else f"{count} answers"
         bounds, anew = self._intervals(0.95)
         numbers = zip(self._answer.names, self._answer.types, strict=True)
-        silent = [name for name, kind in numbers if name not in bounds and kind.numeric and name in self._answer.noisy]
+        told = [name for name, kind in numbers if (kind.numeric or kind is Type.TEXT) and name in self._answer.noisy]
+        silent = [name for name in told if name not in bounds]
         computed = f"computed by SQL over {over} (.answers has their intervals)"
         if anew:
             computed += "; ~ by noise drawn anew around what was released"

@@ -151,9 +151,17 @@ def without_interval(release: Release, answer: Answer) -> tuple[str, ...]:
     """The outputs that are made of noisy values, and have no interval. (Of values that were drawn there is a line.)"""
     one, names = of_one_level(release), []
     for name, kind, expr in zip(answer.names, answer.types, answer.exprs, strict=True):
-        if name in answer.noisy and kind.ordered_number and not _speaks(one, expr):
+        silent = _in_words(expr) if kind is Type.TEXT else kind.ordered_number and not _speaks(one, expr)
+        if name in answer.noisy and silent:
             names.append(name)
     return tuple(names)
+
+
+def _in_words(expr: Expr | None) -> bool:
+    """Whether it is a text that is made of noisy numbers, like HISTOGRAM, and does not show intervals itself."""
+    parts = [] if expr is None else list(walk(expr))
+    told = any(isinstance(part, IntervalEnd | Report) for part in parts)
+    return not told and any(isinstance(part, Slot) and part.type.numeric for part in parts)
 
 
 def _speaks(one: Release, expr: Expr | None) -> bool:

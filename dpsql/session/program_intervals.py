@@ -9,7 +9,6 @@ run has no value has no interval.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,7 +22,7 @@ from dpsql.plan.program import Program, Step
 from dpsql.plan.redrawn import Noise
 from dpsql.postprocess.frames import Frame, Header
 from dpsql.postprocess.redrawn import InRun, in_runs
-from dpsql.release.redraws import can_be_redrawn, redrawn
+from dpsql.release.redraws import Uniforms, can_be_redrawn, ends, redrawn, seed_of
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 from dpsql.session.step_frames import frame_and_groups
@@ -154,10 +153,9 @@ class Above:
             low, high = np.minimum(numbers[_LOW], numbers[_HIGH]), np.maximum(numbers[_LOW], numbers[_HIGH])
             known &= ~np.isnan(low)
         else:
-            beyond = math.floor((draws + 1) * (1 - level) / 2)
-            known &= np.isfinite(numbers[_FIRST:]).all(axis=0) & (beyond >= 1)
-            ordered = np.sort(numbers[_FIRST : _FIRST + draws], axis=0)
-            low, high = ordered[max(beyond, 1) - 1], ordered[draws - max(beyond, 1)]
+            known &= np.isfinite(numbers[_FIRST:]).all(axis=0) & ((draws + 1) * (1 - level) >= 2)
+            seed = seed_of(*(each.answer._released for each in self.drawn)) + place.to_bytes(4, "big")
+            low, high = ends(np.where(known, numbers[_FIRST : _FIRST + draws], 0.0), level, Uniforms(seed))
         if not known.any():
             return None
         return np.where(known, low, -np.inf), np.where(known, high, np.inf)
