@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.plan.expressions import Call, Expr, Literal, Slot
-from dpsql.release.intervals.widths import Chords, half_widths, shares_of
+from dpsql.release.intervals.widths import Chords, edge, half_widths, shares_of
 from dpsql.release.release import Release, Released
 from dpsql.schema.frozen import dataclass
 
 Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]
 
-_BISECTIONS = 50
 _CHUNK = 4_096
 
 
@@ -169,18 +168,7 @@ def _quotients(above: Floats, below: Floats, chords: Chords) -> Bounds:
     high = np.maximum(np.append(angles, -np.inf)[last], np.where(fitting, guess, -np.inf))
     step = angles[1] - angles[0]
     none = ~np.isfinite(low)
-    low = _edge(np.where(none, angles[0], low), np.maximum(angles[0], low - step), inside)
-    high = _edge(np.where(none, angles[-1], high), np.minimum(angles[-1], high + step), inside)
+    low = edge(np.where(none, angles[0], low), np.maximum(angles[0], low - step), inside)
+    high = edge(np.where(none, angles[-1], high), np.minimum(angles[-1], high + step), inside)
     open_ = none | fits[:, 0] | fits[:, -1]
     return np.where(open_, -np.inf, np.tan(low)), np.where(open_, np.inf, np.tan(high))
-
-
-def _edge(within: Floats, beyond: Floats, inside: object) -> Floats:
-    """The edge of the set between an angle within it and one that may lie beyond."""
-    beyond = np.where(np.isfinite(beyond), beyond, within)
-    assert callable(inside)
-    for _ in range(_BISECTIONS):
-        middle = (within + beyond) / 2
-        kept = inside(middle)
-        within, beyond = np.where(kept, middle, within), np.where(kept, beyond, middle)
-    return beyond

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.release.intervals.widths import half_widths, noisy_coordinates
+from dpsql.release.intervals.widths import edge, half_widths, noisy_coordinates
 from dpsql.release.parts import Estimate
 from dpsql.release.release import Release, Released
 from dpsql.schema.numbers import SOME_ROWS
@@ -159,14 +159,14 @@ def _inversion(sums: Floats, counts: Floats, reach: float, quantile: Any) -> Bou
     grid = np.linspace(-reach, reach, _GRID)
     limits = quantile(grid)
 
-    def inside(*means: Floats) -> NDArray[np.bool_]:
+    def inside(means: Floats) -> NDArray[np.bool_]:
         """Several means of each group are looked up at once: what it costs is the calls."""
-        widths = quantile(np.concatenate(means)).reshape(len(means), -1)
-        return np.asarray(np.abs(sums - np.stack(means) * counts) <= widths)
+        widths = quantile(means.ravel()).reshape(means.shape)
+        return np.asarray(np.abs(sums - means * counts) <= widths)
 
     fits = np.abs(sums[:, None] - grid * counts[:, None]) <= limits
     guess = np.clip(sums / np.where(counts == 0, 1, counts), -reach, reach)
-    (fitting,) = inside(guess)
+    fitting = inside(guess)
     largest = np.where(fits.any(axis=1), grid[_GRID - 1 - np.argmax(fits[:, ::-1], axis=1)], -np.inf)
     smallest = np.where(fits.any(axis=1), grid[np.argmax(fits, axis=1)], np.inf)
     largest, smallest = (
@@ -177,17 +177,5 @@ def _inversion(sums: Floats, counts: Floats, reach: float, quantile: Any) -> Bou
     step = grid[1] - grid[0]
     ends = np.stack([np.where(empty, -reach, smallest), np.where(empty, reach, largest)])
     beyond = np.stack([np.maximum(-reach, smallest - step), np.minimum(reach, largest + step)])
-    lower, upper = _edge(ends, beyond, lambda means: inside(*means))
+    lower, upper = edge(ends, beyond, inside)
     return np.where(empty, -reach, lower), np.where(empty, reach, upper)
-
-
-def _edge(within: Floats, beyond: Floats, inside: Any) -> Floats:
-    """The edge of the set between a point within it and one that may lie beyond."""
-    beyond = np.where(np.isfinite(beyond), beyond, within)
-    for _ in range(_BISECTIONS):
-        if (within == beyond).all():
-            break
-        middle = (within + beyond) / 2
-        kept = inside(middle)
-        within, beyond = np.where(kept, middle, within), np.where(kept, beyond, middle)
-    return beyond

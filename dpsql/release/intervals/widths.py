@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from dpsql.schema.frozen import dataclass
 Floats = NDArray[np.float64]
 _ANGLES = 257
 _NEAREST = 1 - 1e-9
+_HALVINGS = 50
+_FEW = 256
 
 
 def half_widths(release: Release, places: Sequence[int | None], weights: Floats, level: float) -> Floats:
@@ -98,3 +100,23 @@ def in_coordinates(release: Release, places: Sequence[int | None], weights: Floa
             if each.noisy:
                 combinations[coordinate] = combinations.get(coordinate, np.zeros(len(row))) + row * (factor * each.unit)
     return {place: row for place, row in combinations.items() if row.any()}
+
+
+def edge(within: Floats, beyond: Floats, inside: Callable[[Floats], NDArray[np.bool_]]) -> Floats:
+    """The edges of sets, each between a point within it and one that may lie beyond: to 2^-50 of their distance, from
+    beyond. inside: whether points are in the sets, of shape (m, *within.shape).
+
+    Where there are few of them many are looked at in one call, since it is calls that cost; of points that are in the
+    set it is the last that counts, so that what comes of it encloses the set as far as it was looked at."""
+    beyond = np.where(np.isfinite(beyond), beyond, within)
+    halvings = 5 if within.size <= _FEW else 1
+    parts = 2**halvings
+    numbers = np.arange(parts + 1).reshape(-1, *(1 for _ in within.shape))
+    for _ in range(0, _HALVINGS, halvings):
+        if (within == beyond).all():
+            break
+        points = within + (beyond - within) * (numbers / parts)
+        points[-1] = beyond
+        last = (inside(points[1:-1]) * numbers[1:-1]).max(axis=0)
+        within, beyond = np.take_along_axis(points, np.stack([last, last + 1]), axis=0)
+    return beyond
