@@ -22,6 +22,9 @@ from dpsql.session.replay import Question
 LARGE = Fraction(2)
 """An epsilon above which a spend is asked about, whatever is left."""
 
+ANSWERED = "answered before: spent nothing"
+"""What the line below an answer says where it was given before."""
+
 
 @dataclass(frozen=True, slots=True)
 class Quote:
@@ -97,7 +100,7 @@ def program_footer(
     """As `footer`, for a statement of several releases, of which some were paid for now."""
     cost, now = sum((each.cost for each in releases), FREE), sum((each.cost for each in paid), FREE)
     known = len(releases) - len(paid)
-    spent = f"spent {price_of(paid, now)}" if paid else "answered before: spent nothing"
+    spent = f"spent {price_of(paid, now)}" if paid else ANSWERED
     spent += f" ({known} of {len(releases)} answered before)" if paid and known else ""
     return footer(ledger, cost, parts, spent, aside)
 

@@ -4,10 +4,10 @@ may not be seen yet."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dpsql.core.cost import Cost
 from dpsql.core.ledger.lines import Entry
@@ -17,7 +17,7 @@ from dpsql.core.loss import PrivacyLoss, show
 from dpsql.errors import DPSQLError, InvalidPrivacyParameter, LedgerError
 from dpsql.release.release import Release, Released
 from dpsql.session.prepare import Prepared
-from dpsql.session.quote import Quote
+from dpsql.session.quote import ANSWERED, Quote
 from dpsql.session.replay import Question, Replay
 from dpsql.session.session import Session
 
@@ -86,6 +86,32 @@ class ServedSession(Session):
         finally:
             self._ledger.request = self._replay.charge = None
             self._replay.session = self._run
+
+    @property
+    def end(self) -> tuple[int, str] | None:
+        """What came of what was charged under the key that is asked under, as of `Ledger.outcome`."""
+        asked = None if self._ledger.request is None else self._ledger.asked(self._ledger.request.key)
+        return None if asked is None else self._ledger.outcome(asked.charge)
+
+    def at_one_moment(self) -> AbstractContextManager[None]:
+        """As of the ledger's."""
+        return self._ledger.at_one_moment()
+
+    def given_before(self, quote: Quote, **terms: Any) -> tuple[Prepared, int] | None:
+        """Of a statement of one release that an answer lies ready for: the statement and the line of that answer, which
+        tell all that is shown but what is left of the share. None where its answer is not of its own question, for
+        which it has to be looked up."""
+        sql, asked, how = _said(terms)
+        prepared = self._prepare(sql, asked, **how)
+        of_its_own = isinstance(prepared, Prepared) and not self._replay.others and not self.charged
+        if not of_its_own or not quote.replayed or len(quote.questions) != 1:
+            return None
+        line = self._ledger.answer_line(quote.questions[0].key)
+        return (cast("Prepared", prepared), line) if line else None
+
+    def footer_again(self, prepared: Prepared) -> str:
+        """The line below an answer that was given before, as of now."""
+        return self._footer(prepared.release, ANSWERED)
 
     @contextmanager
     def not_seen_yet(self, keys: frozenset[str]) -> Iterator[None]:
@@ -212,3 +238,10 @@ class ServedSession(Session):
                 f"{price}.",
                 hint="Ask with more, or put several questions into one.",
             )
+
+
+def _said(terms: Mapping[str, Any]) -> tuple[str, tuple[float | None, ...], dict[str, Any]]:
+    """Terms as `Session.query` takes them apart."""
+    how = {"params": terms.get("params")}
+    how |= {word: terms.get(word, "auto") for word in ("strategy", "mechanism")}
+    return terms["sql"], tuple(terms.get(word) for word in ("epsilon", "delta", "rho", "error", "confidence")), how

@@ -31,7 +31,7 @@ from dpsql.session.owner_file import Schema
 from dpsql.session.prepare import Prepared, Terms, prepare
 from dpsql.session.program_questions import ProgramQuestions
 from dpsql.session.public_tables import public_data, resolved
-from dpsql.session.quote import footer, paid_again
+from dpsql.session.quote import ANSWERED, footer, paid_again
 from dpsql.session.replay import Question, Replay
 from dpsql.session.row_units import units_that_may_be_missing
 from dpsql.session.run import check_engine, finished, run
@@ -178,7 +178,7 @@ class Session(ProgramQuestions):
                 except BudgetExceeded as refusal:
                     law = mechanism if release.choice is None else release.choice.chosen
                     raise self._advised(refusal, sql, terms, params=params, strategy=strategy, mechanism=law) from None
-        spent = "answered before: spent nothing" if replayed else f"spent {release.price}"
+        spent = ANSWERED if replayed else f"spent {release.price}"
         if not replayed:
             notes, self._unsaid = (*self._unsaid, *notes), ()
         footer, public = self._footer(release, spent), self._catalog.public

@@ -29,8 +29,8 @@ GRID = 0.2
 KEY, OTHER, BODY, RUN = "a" * 64, "d" * 64, "b" * 64, "c" * 64
 Reply = dict[str, Any]
 T = TypeVar("T")
-DONE: Reply = {"outcome": "ok", "body": {"n": 1}, "replayed": False}
-AGAIN: Reply = {"outcome": "ok", "body": {"n": 1}, "replayed": True}
+DONE: Reply = {"outcome": "ok", "content": b'{"n":1}', "loss": None, "replayed": False}
+AGAIN: Reply = {"outcome": "ok", "content": b'{"n":1}', "loss": None, "replayed": True}
 
 
 def to_run(question: str = "q") -> Reply:

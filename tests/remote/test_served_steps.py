@@ -13,49 +13,13 @@ from typing import Any
 import pytest
 
 from dpsql.core.ledger.ledger import Ledger
-from dpsql.owner import access
-from dpsql.remote.server.worker import Config, Work, answered
 from dpsql.session import program_questions
-from dpsql.session.owner_file import Schema
 from tests.lies import assert_caught
-from tests.remote.serving import COUNT, shop, token_for
+from tests.remote.desk import Desk, said, values
+from tests.remote.serving import COUNT
 
-RUN, BODY = "c" * 64, "b" * 64
 ORDERS = "SELECT COUNT(*) AS n FROM orders"
 BOTH = f"SELECT ({COUNT}) AS p, ({ORDERS}) AS o"
-
-
-class Desk:
-    """A worker in this process, and the owner's look at the ledger."""
-
-    def __init__(self, folder: Path) -> None:
-        self.schema = shop(folder, rows=50)
-        token_for(self.schema, "ann", epsilon=10)
-        self.work = Work(Config(str(self.schema), RUN))
-        self.ledger: Ledger = access.ledger_of(Schema.from_toml(self.schema))
-
-    def restarted(self) -> None:
-        self.work = Work(Config(str(self.schema), "d" * 64))
-
-    def send(self, operation: str, key: str, sql: str, before: tuple[int, ...] = (), **terms: Any) -> Any:
-        request = (key * 64, BODY, RUN, before)
-        message = {"operation": operation, "analyst": "ann", "tables": ["customers", "orders"], "hidden": []}
-        return answered(self.work, {**message, "terms": {"sql": sql, "epsilon": 0.5, **terms}, "request": request})
-
-    def ask(self, key: str, sql: str, **terms: Any) -> Any:
-        """Plan, charge and run, as a server does."""
-        planned = self.send("plan", key, sql, **terms)
-        if planned["outcome"] != "hidden":
-            return planned
-        assert self.send("charge", key, sql, planned["before"], **terms)["outcome"] == "ok"
-        return self.send("query", key, sql, planned["before"], **terms)
-
-    def lines(self, kind: str) -> list[dict[str, Any]]:
-        return [line for line in json.loads(self.ledger.to_json())["lines"] if line["kind"] == kind]
-
-    @property
-    def spent(self) -> Fraction:
-        return self.ledger.shares()["ann"].spent.epsilon
 
 
 @pytest.fixture
@@ -63,11 +27,6 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     made = Desk(tmp_path)
     with closing(made.ledger):
         yield made
-
-
-def values(reply: Any) -> Any:
-    assert reply["outcome"] == "ok", reply
-    return [each["values"] for each in reply["body"]["columns"]]
 
 
 def test_a_charge_has_its_own_answer_whatever_others_were_given(desk: Desk):
@@ -92,7 +51,7 @@ def test_what_was_answered_before_is_not_paid_again(desk: Desk):
     alone = desk.ask("1", COUNT, epsilon=0.25)
     assert desk.spent == Fraction(1, 4)
     both = desk.ask("2", BOTH)
-    assert "(1 of 2 answered before)" in both["body"]["footer"]
+    assert "(1 of 2 answered before)" in said(both)["footer"]
     assert desk.spent == Fraction(1, 2)
     assert values(both)[0] == values(alone)[0]
     assert [line["before"].count(0) for line in desk.lines("asked") if "before" in line] == [1]
@@ -202,7 +161,7 @@ def test_values_that_are_asked_about_again_are_drawn_once(desk: Desk, monkeypatc
         desk.restarted()
         first = desk.ask(key, sql)
         assert len(values(first)[0]) == (1, 2)[number]
-        assert len(first["body"]["answers"]) == 2
+        assert len(said(first)["answers"]) == 2
         assert [desk.ask(other, sql)["replayed"] for other in (key, "34"[number])] == [True, True]
         assert values(desk.ask("56"[number], sql)) == values(first)
         slots = [line["slot"] for line in desk.lines("answer")]

@@ -30,6 +30,8 @@ class Book:
     file's locks do not survive a fork. Raises LedgerError where the store's lines are not what was once written.
     """
 
+    _still = 0
+
     def __init__(
         self,
         rules: Rules,
@@ -61,8 +63,20 @@ class Book:
         """With the lines of other processes read. Raises LedgerError."""
         self.check_process()
         with self._lock:
-            self._catch_up()
+            if not self._still:
+                self._catch_up()
             yield
+
+    @contextmanager
+    def at_one_moment(self) -> Iterator[None]:
+        """What is asked inside is told as of one moment, so that lines are looked for once. What is charged or kept
+        there is seen as ever; a claim must not be waited for."""
+        with self._current():
+            self._still += 1
+            try:
+                yield
+            finally:
+                self._still -= 1
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

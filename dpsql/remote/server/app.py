@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -168,14 +169,13 @@ async def _nothing(_pages: Pages, _request: Request, _grant: Grant) -> Response:
 
 def _endpoint(service: Service, acts: dict[str, Operation]) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
-        grant = await service.door.opened(request)
+        grant, known = await service.door.opened(request, partial(service.watch.look, request))
         operation = acts.get(request.method)
         if operation is None:
             raise Problem(405, headers={"Allow": ", ".join(sorted(acts))})
         requests.form_of(request.headers.getlist("accept"), operation.forms)
         service.check_files()
         try:
-            known = await service.watch.check(request, grant)
             response = await operation.act(service, request, grant)
         except LedgerError as error:
             service.journal.event("unavailable", analyst=grant.analyst, error=type(error).__name__)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 
@@ -16,6 +18,12 @@ from dpsql.remote.server.problems import Problem
 from dpsql.remote.server.requests import token_of
 from dpsql.session.server_words import ServerWords
 
+Looked = TypeVar("Looked")
+
+
+def _nothing_more(_: Grant) -> Any:
+    return None
+
 
 class Door:
     """Lets in whoever has a token that has not ended and a share that was not taken away."""
@@ -25,20 +33,26 @@ class Door:
         self._stamp: object = None
         self._by_token: dict[str, Grant] = {}
 
-    async def opened(self, request: Request) -> Grant:
-        """Who asks. Raises Problem."""
+    async def opened(self, request: Request, look: Callable[[Grant], Looked] = _nothing_more) -> tuple[Grant, Looked]:
+        """Who asks, and what is seen at the same moment of the ledger. Raises Problem."""
         name = self._named(request)
-        if name is not None:
-            return await self._found("", name)
-        return await self.admitted(token_hash(token_of(request.headers.getlist("authorization"))))
+        token = "" if name is not None else token_hash(token_of(request.headers.getlist("authorization")))
+        return await self._found(token, name, look)
 
     async def admitted(self, token: str) -> Grant:
         """Whose token it is, of which this is the hash. Raises Problem."""
-        return await self._found(token, None)
+        return (await self._found(token, None, _nothing_more))[0]
 
-    async def _found(self, token: str, name: str | None) -> Grant:
+    async def _found(self, token: str, name: str | None, look: Callable[[Grant], Looked]) -> tuple[Grant, Looked]:
+        """All that a request needs to know of the ledger, by one thread and as of one moment."""
+
+        def found() -> tuple[Grant, Looked]:
+            with self._ledger.at_one_moment():
+                grant = self._grant(token, name)
+                return grant, look(grant)
+
         try:
-            return await asyncio.to_thread(self._grant, token, name)
+            return await asyncio.to_thread(found)
         except DPSQLError as error:
             self._journal.event("unavailable", error=type(error).__name__)
             raise Problem(503) from None

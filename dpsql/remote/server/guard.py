@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from dpsql.remote.server.messages import in_bytes
 from dpsql.remote.server.problems import Problem
 
 MOST_HEADER, MOST_BODY, ARRIVAL = 16_384, 65_536, 10.0
@@ -80,9 +80,8 @@ PROBLEM = "application/problem+json"
 
 
 def in_json(body: Any, status: int = 200, *, kind: str = "application/json", headers: Any = None) -> Response:
-    """A body in ASCII: what an analyst wrote may hold halves of characters, which UTF-8 has no bytes for."""
-    text = json.dumps(body, separators=(",", ":"), allow_nan=False)
-    return Response(text.encode("ascii"), status, headers=headers, media_type=kind)
+    """A body as `in_bytes` writes it."""
+    return Response(in_bytes(body), status, headers=headers, media_type=kind)
 
 
 def response_of(refusal: Problem) -> Response:

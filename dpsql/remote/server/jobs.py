@@ -8,20 +8,21 @@ an analyst may have at work. What is refused, or was answered before and has bee
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
 from dpsql.core.ledger.ledger import Ledger
+from dpsql.core.ledger.share_lines import Asked
+from dpsql.core.ledger.shares import MOST_FAILURES
 from dpsql.core.samplers import fresh_key
 from dpsql.errors import LedgerError
 from dpsql.owner.anchors import Anchors
 from dpsql.remote.server.crew import FATAL, Crew, Ended, Halted
 from dpsql.remote.server.journal import Journal
-from dpsql.remote.server.messages import FAILED, FINAL, HIDDEN, OK, REFUSED, Message, Reply
-from dpsql.remote.server.problems import CHARGED_FOR_GOOD, CHARGED_SO_FAR, Problem, problem
+from dpsql.remote.server.messages import FAILED, FINAL, HIDDEN, OK, REFUSED, Message, Reply, in_bytes
+from dpsql.remote.server.problems import CHARGED_FOR_GOOD, CHARGED_SO_FAR, STOPPED, Problem, problem
 
 AT_ONCE, WAITING = 2, 16
 """Queries of one analyst at work, and those that wait for that."""
@@ -71,12 +72,10 @@ class Jobs:
 
     async def submit(self, analyst: str, key: str, body: str, message: Message) -> Job:
         """The query of this key: a new one, or the one that it is already. Raises Problem."""
+        asked = await asyncio.to_thread(self._asked, analyst, key)
         job = self._by_key.get((analyst, key))
-        if job is None:
-            asked = await asyncio.to_thread(self._ledger.asked, key)
-            job = self._by_key.get((analyst, key))  # another may have come meanwhile
-            if asked is not None and (asked.analyst, asked.body) != (analyst, body):
-                raise Problem(409)
+        if job is None and asked is not None and (asked.analyst, asked.body) != (analyst, body):
+            raise Problem(409)
         if job is None:
             if self._limits and self._open[analyst] >= AT_ONCE + WAITING:
                 raise Problem(429, headers={"Retry-After": "1"})
@@ -87,6 +86,13 @@ class Jobs:
         if job.body != body:
             raise Problem(409)
         return job
+
+    def _asked(self, analyst: str, key: str) -> Asked | None:
+        """What was charged under the key. Raises Problem for an analyst who was stopped."""
+        with self._ledger.at_one_moment():
+            if self._ledger.failures(analyst) >= MOST_FAILURES:
+                raise Problem(403, detail=STOPPED)
+            return self._ledger.asked(key)
 
     def find(self, analyst: str, name: str) -> Job | None:
         """The query of an id, for whoever asked it alone."""
@@ -188,9 +194,11 @@ class Jobs:
         elif outcome in (OK, FINAL):
             if grid:
                 await self._until_seen(job)
-            body = {"id": job.id, **reply["body"], **await self._anchored(job)}
-            status = 200 if outcome == OK else int(body["status"])
-            self._finish(job, status, body, replayed=outcome == OK and bool(reply["replayed"]))
+            said = {"id": job.id, **await self._anchored(job, reply)}
+            if outcome == OK:
+                self._answered(job, said, reply)
+            else:
+                self._finish(job, int(reply["body"]["status"]), {**said, **reply["body"]})
         else:
             await self._came_to_nothing(job, LedgerError(outcome), grid=grid, reply=reply)
 
@@ -227,11 +235,18 @@ class Jobs:
                 return
         self._finish(job, 503, problem(503, detail=CHARGED_SO_FAR, charged=True), error=kind)
 
-    async def _anchored(self, job: Job) -> dict[str, str]:
-        """An anchor, by which the analyst can show later that this was told, where something was charged for it."""
-        asked = None if self._anchors is None else await asyncio.to_thread(self._ledger.asked, job.key)
-        end = None if asked is None else await asyncio.to_thread(self._ledger.outcome, asked.charge)
-        return {"anchor": self._anchors.of(job.analyst, *end)} if self._anchors and end else {}
+    async def _anchored(self, job: Job, reply: Reply | None = None) -> dict[str, str]:
+        """An anchor, by which the analyst can show later that this was told, where something was charged for it. A
+        worker that gave an answer says what came of the charge."""
+        if self._anchors is None:
+            return {}
+        end = reply["end"] if reply is not None and "end" in reply else await asyncio.to_thread(self._end, job.key)
+        return {"anchor": self._anchors.of(job.analyst, *end)} if end else {}
+
+    def _end(self, key: str) -> tuple[int, str] | None:
+        with self._ledger.at_one_moment():
+            asked = self._ledger.asked(key)
+            return None if asked is None else self._ledger.outcome(asked.charge)
 
     async def _until_seen(self, job: Job) -> None:
         """The next point of the grid, counted from the arrival."""
@@ -242,14 +257,26 @@ class Jobs:
                 point *= 2
             await asyncio.sleep(job.arrived + point - loop.time())
 
-    def _finish(self, job: Job, status: int, body: dict[str, Any], *, replayed: bool = False, error: str = "") -> None:
-        job.status, job.content = status, json.dumps(body, separators=(",", ":")).encode()
-        final = status == 200 or (status in (422, 500) and bool(body.get("charged")))
-        if not final:  # nothing was charged, or not for good: the key may try again
+    def _answered(self, job: Job, said: dict[str, Any], reply: Reply) -> None:
+        """An answer, which a worker has written out."""
+        again = bool(reply["replayed"])
+        self._seen(job, 200, in_bytes(said)[:-1] + b"," + reply["content"][1:], final=True)
+        loss = None if again else reply["loss"]
+        self._journal.query(job.analyst, job.body, 200, loss=loss, replayed=again, id=job.id)
+
+    def _finish(self, job: Job, status: int, body: dict[str, Any], *, error: str = "") -> None:
+        """Whatever is no answer."""
+        final = status in (422, 500) and bool(body.get("charged"))
+        self._seen(job, status, in_bytes(body), final=final)
+        self._journal.query(job.analyst, job.body, status, id=body.get("id"), error=error)
+
+    def _seen(self, job: Job, status: int, content: bytes, *, final: bool) -> None:
+        """What is to be seen from now on. final: the key has come to its end; else nothing was charged, or not for
+        good, and it may try again."""
+        job.status, job.content = status, content
+        if not final:
             self._by_key.pop((job.analyst, job.key), None)
         job.seen.set()
-        loss = body.get("loss") if status == 200 and not replayed else None
-        self._journal.query(job.analyst, job.body, status, loss=loss, replayed=replayed, id=body.get("id"), error=error)
         self._bytes += len(job.content)
         while len(self._by_id) > _MOST_KEPT or self._bytes > _MOST_BYTES:
             oldest = next((each for each in self._by_id.values() if each.seen.is_set()), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,11 @@ MOST_PRICES, MOST_LISTED = 20, 1000
 """Queries in one request for prices, entries in one answer."""
 Reply = dict[str, Any]
 Message = Mapping[str, Any]
+
+
+def in_bytes(said: Any) -> bytes:
+    """JSON, in ASCII: what an analyst wrote may hold halves of characters, which UTF-8 has no bytes for."""
+    return json.dumps(said, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
 @dataclass(frozen=True)

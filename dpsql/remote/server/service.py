@@ -12,7 +12,6 @@ from contextlib import suppress
 from typing import Any
 
 from dpsql.core.ledger.ledger import Ledger
-from dpsql.core.ledger.shares import MOST_FAILURES
 from dpsql.owner.access import Grant
 from dpsql.remote.server import requests
 from dpsql.remote.server.crew import Crew, Ended, Halted
@@ -21,7 +20,7 @@ from dpsql.remote.server.drawing import Drawing
 from dpsql.remote.server.jobs import Job, Jobs
 from dpsql.remote.server.journal import Journal
 from dpsql.remote.server.messages import FAILED, OK, REFUSED
-from dpsql.remote.server.problems import STOPPED, Problem
+from dpsql.remote.server.problems import Problem
 from dpsql.remote.server.watch import Watch
 from dpsql.schema.frozen import dataclass
 
@@ -73,9 +72,6 @@ class Service:
     async def submit(self, grant: Grant, key: str, terms: Mapping[str, Any]) -> Job:
         """Charge and answer a query, once for each key of the analyst. Raises Problem."""
         self.watch.hold()
-        failures = await asyncio.to_thread(self.ledger.failures, grant.analyst)
-        if failures >= MOST_FAILURES:
-            raise Problem(403, detail=STOPPED)
         said = json.dumps(terms, sort_keys=True, default=requests.written)
         key_hash = self._hashed("key", grant.analyst, key)
         body_hash = self._hashed("body", grant.analyst, said)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from starlette.requests import Request
 
 from dpsql.core.ledger.ledger import Ledger
@@ -34,17 +32,16 @@ class Watch:
                 )
             anchors.found()
 
-    async def check(self, request: Request, grant: Grant) -> dict[str, str]:
-        """Headers to answer with: whether the anchor is known. Raises Problem where its line is not there; an anchor
-        that was not made here is of no meaning, and ignored."""
+    def look(self, request: Request, grant: Grant) -> dict[str, str]:
+        """Headers to answer with: whether the anchor is known. One whose line is not there is `missed` from then on; an
+        anchor that was not made here is of no meaning, and ignored. Reads the ledger, so called in a thread."""
         sent = request.headers.getlist(ANCHOR)
-        said = self._anchors.read(grant.analyst, sent[0]) if len(sent) == 1 else None
-        if said is not None and not await asyncio.to_thread(self._ledger.holds_outcome, grant.analyst, *said):
+        place = self._anchors.read(grant.analyst, sent[0]) if len(sent) == 1 else None
+        if place is not None and not self._ledger.holds_outcome(grant.analyst, *place):
             self.missed = True
-            await asyncio.to_thread(self._anchors.miss, grant.analyst, *said)
-            self._journal.event("ledger_went_back", analyst=grant.analyst, charge=said[0])
-        self.hold()
-        return {ANCHOR: UNKNOWN} if sent and said is None else {}
+            self._anchors.miss(grant.analyst, *place)
+            self._journal.event("ledger_went_back", analyst=grant.analyst, charge=place[0])
+        return {ANCHOR: UNKNOWN} if sent and place is None else {}
 
     def hold(self) -> None:
         """Raises Problem where the ledger has gone back."""

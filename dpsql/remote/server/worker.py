@@ -11,6 +11,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from dpsql.answer.result import Result
+from dpsql.core.cost import Cost
 from dpsql.core.ledger.sharing import Request
 from dpsql.errors import (
     BudgetExceeded,
@@ -38,8 +39,11 @@ from dpsql.remote.server.messages import (
     Config,
     Message,
     Reply,
+    in_bytes,
 )
+from dpsql.remote.server.told import Told, Written
 from dpsql.session.owner_file import Schema
+from dpsql.session.quote import Quote
 from dpsql.session.served import ServedSession
 from dpsql.session.table import Table
 from dpsql.session.tables import all_tables
@@ -57,6 +61,7 @@ class Work:
         self._words = config.words or self._schema.server
         self._tables = all_tables({}, self._schema, ())
         self._sessions: OrderedDict[tuple[str, tuple[str, ...]], ServedSession] = OrderedDict()
+        self._told: dict[tuple[str, tuple[str, ...]], Told] = {}
 
     @property
     def stamps(self) -> dict[str, Any]:
@@ -65,7 +70,7 @@ class Work:
 
     def session(self, message: Message) -> ServedSession:
         """The analyst's session over his tables."""
-        key = (str(message["analyst"]), tuple(message["tables"]))
+        key = _key(message)
         session = self._sessions.pop(key, None)
         if session is None:
             tables = {name: table for name, table in self._tables.items() if name in key[1]}
@@ -78,7 +83,9 @@ class Work:
                 max_runs=self._words.max_runs,
             )
             if len(self._sessions) >= _MOST_SESSIONS:
-                self._sessions.popitem(last=False)[1].close()
+                oldest, ended = self._sessions.popitem(last=False)
+                ended.close()
+                self._told.pop(oldest, None)
         self._sessions[key] = session
         session.may_ask()
         return session
@@ -88,6 +95,7 @@ class Work:
         else the questions that it is, to be run."""
         session, terms = self.session(message), dict(message["terms"])
         with (
+            session.at_one_moment(),
             session.not_seen_yet(frozenset(message["hidden"])),
             session.asked_under(_request(message)) as answered,
         ):
@@ -96,7 +104,7 @@ class Work:
             if quote.cost.free and not quote.questions:
                 raise _asked_elsewhere()
             if quote.replayed:
-                return self._given(session, terms)
+                return self._given_again(session, terms, quote, self._told.setdefault(_key(message), Told()))
             shared = self._of_others(session, terms) if self._words.share_answers and not session.charged else None
             if shared is not None:
                 return shared
@@ -105,13 +113,21 @@ class Work:
                 session.check_charge(**terms)
             return {"outcome": HIDDEN, "questions": questions, "before": session.before(quote)}
 
-    def _given(self, session: ServedSession, terms: Mapping[str, Any]) -> Reply:
-        return {"outcome": OK, "body": encoding.result_in_json(session.query(**terms)), "replayed": True}
+    def _given_again(self, session: ServedSession, terms: Mapping[str, Any], quote: Quote, told: Told) -> Reply:
+        place = session.given_before(quote, **terms)
+        known = None if place is None else told.find(place)
+        if place is not None and known is not None:
+            content, loss = known.again(session.footer_again(place[0])), place[0].cost
+            return _answer(session, content, loss, replayed=True)
+        result = session.query(**terms)
+        if place is not None and type(result) is Result:
+            told.keep(place, Written.of(encoding.result_in_json(result)))
+        return _answer_of(session, result)
 
     def _of_others(self, session: ServedSession, terms: Mapping[str, Any]) -> Reply | None:
         """The answer that somebody else has paid for, to all that is asked."""
         with session.with_answers_of_others():
-            return self._given(session, terms) if session.quote(**terms).replayed else None
+            return _answer_of(session, session.query(**terms)) if session.quote(**terms).replayed else None
 
     def charge(self, message: Message) -> Reply:
         """Charge a query that is to be run, before it waits for that: when it was charged tells nothing of other
@@ -132,8 +148,7 @@ class Work:
         session, terms = self.session(message), dict(message["terms"])
         with session.asked_under(_request(message)) as answered:
             terms["fresh"] = (terms.get("fresh", False) or session.charged) and not answered
-            result = session.query(**terms)
-            return {"outcome": OK, "body": encoding.result_in_json(result), "replayed": result.replayed}
+            return _answer_of(session, session.query(**terms))
 
     def explain(self, message: Message) -> Reply:
         explanation = self.session(message).explain(**_without_fresh(message["terms"]))
@@ -202,6 +217,22 @@ class Work:
             for table in self.session(message).catalog.tables.values()
         ]
         return {"outcome": OK, "body": {"tables": tables, "words": words()}}
+
+
+def _key(message: Message) -> tuple[str, tuple[str, ...]]:
+    """Whose session a message is for, over which tables."""
+    return str(message["analyst"]), tuple(message["tables"])
+
+
+def _answer_of(session: ServedSession, result: Result) -> Reply:
+    """An answer as it is sent, ready for whoever asked: the server adds to it, and reads none of it."""
+    content = in_bytes(encoding.result_in_json(result))
+    return _answer(session, content, result.loss, replayed=result.replayed)
+
+
+def _answer(session: ServedSession, content: bytes, loss: Cost, *, replayed: bool) -> Reply:
+    said = {"loss": encoding.cost_in_json(loss), "replayed": replayed, "end": session.end}
+    return {"outcome": OK, "content": content, **said}
 
 
 def _named(name: str) -> dict[str, Any]:
