@@ -137,7 +137,7 @@ def _(node: Mark) -> Stability:
 def _(node: Union) -> Stability:
     """A unit's rows in the union are those in each branch together: the numbers add up over branches that can hold the
     same unit, which those of two different tables of row units cannot. Rows of declared units do not stand among rows
-    that are units, for limits are of one kind of unit."""
+    that are units, for limits are of one kind of unit. That branches are alternatives is enforced, not believed."""
     by_unit: dict[str, int | None] = {}
     below = [stability(branch.input) for branch in node.branches]
     if len({each.declared for each in below if each.by_unit}) > 1:
@@ -146,8 +146,10 @@ def _(node: Union) -> Stability:
         for unit, rows in each.by_unit.items():
             before = by_unit.get(unit, 0)
             by_unit[unit] = None if rows is None or before is None else rows + before
-    promised = [each.expected for each in below if each.expected is not None]
-    expected = sum(promised) if len(promised) == len(below) else None
+    numbers = [each.expected if each.expected is not None or not node.alternatives else each.rows for each in below]
+    promised = [each for each in numbers if each is not None]
+    together = max(promised, default=None) if node.alternatives else sum(promised)
+    expected = together if len(promised) == len(below) else None
     return Stability(by_unit, every_row=False, expected=expected, fan_out=sum(each.fan_out for each in below))
 
 

@@ -100,10 +100,12 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """UNION ALL: the rows of every branch, one after the other."""
+    """UNION ALL: the rows of every branch, one after the other. `alternatives`: a unit has rows in one branch alone, as
+    far as what is declared says; it is not relied upon."""
 
     branches: tuple[Branch, ...]
     columns: tuple[Column, ...]
+    alternatives: bool = False
 
     def __str__(self) -> str:
         return f"union all of {len(self.branches)} ({', '.join(column.name for column in self.columns)})"

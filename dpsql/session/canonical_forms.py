@@ -104,7 +104,7 @@ _NODES: dict[type, Form] = {
     Join: form("join", "left", "right", "keys", "outer", "matches", "present"),
     Mark: form("mark", "input", "inner", "keys", "column", "condition", "of-list=of_list"),
     Branch: form("branch", "input", "outputs"),
-    Union: form("union", "branches", "columns"),
+    Union: form("union", "branches", "columns", "alternatives", later={"alternatives": False}),
     PerUnit: form("per unit", "input", "keys", "aggregations", "columns", "alone"),
     Windows: form("windows", "input", "calls", "columns", "ties"),
     WindowCall: form(

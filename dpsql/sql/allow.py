@@ -20,9 +20,9 @@ from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.sql.clauses import check_clauses
 from dpsql.sql.grammar import LISTS, RULES, Rule
 from dpsql.sql.own_words import MOST, constant_of, own_word, worded
+from dpsql.sql.parentheses import in_parentheses
 from dpsql.sql.parse import Statement, span_of
 from dpsql.sql.pasted import is_list_of_any
-from dpsql.sql.pasted_tables import in_parentheses
 from dpsql.sql.refusals import CLAUSES, NAMED, WORDS
 
 _FREE = frozenset({"(", ")", ",", ";", "+", "ALL"})
@@ -64,7 +64,7 @@ def _is_read_elsewhere(node: exp.Expr, argument: str) -> bool:
     BY y)."""
     if type(node) is exp.Order:
         return argument == "this" and isinstance(node.parent, exp.First | exp.Last)
-    if type(node) is exp.Table:
+    if type(node) in {exp.Table, exp.Subquery}:
         return argument == "joins" and in_parentheses(node)
     if type(node) is not exp.Union or argument != "distinct" or not node.args.get("distinct"):
         return False

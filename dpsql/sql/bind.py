@@ -15,7 +15,6 @@ from dpsql.sql import worded as _worded  # noqa: F401 - its rules register thems
 from dpsql.sql.allow import check, check_nodes
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.grammar import rule_of_part
-from dpsql.sql.join_clauses import joined_by
 from dpsql.sql.options import read_options
 from dpsql.sql.parameters import Params, check_all_used
 from dpsql.sql.parse import Statement, span_of
@@ -269,11 +268,12 @@ class _Binder:
         if len(joins) >= MOST_TABLES:
             last = self._span(joins[MOST_TABLES - 1])
             raise SQLSyntaxError(f"more than {MOST_TABLES} tables in one FROM.", span=last)
-        people = self._people(first, clause.this)
-        for join in joins:
-            right = self._people(self._item(join.this, names, alone=False), join.this)
-            people = joined_by(join, people, right, self.whole, self.select)
-        return people
+        from dpsql.sql.joined_tables import JoinedTables  # most queries have one table
+
+        def table(node: exp.Expr) -> People:
+            return self._people(self._item(node, names, alone=False), node)
+
+        return JoinedTables(self.whole, self.select, table).joined(self._people(first, clause.this), clause.this, joins)
 
     def _people(self, relation: Relation, node: exp.Expr) -> People:
         if isinstance(relation, People):

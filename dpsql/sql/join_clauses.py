@@ -8,12 +8,19 @@ from dpsql.errors import SQLSyntaxError, UnsupportedSQL
 from dpsql.plan.expressions import Column, Expr, Fact, conjuncts
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import BOOLEAN
+from dpsql.sql.joins import assembled
 from dpsql.sql.parse import span_of
 from dpsql.sql.same_unit import People, Step, beside_no_match, places_of
 from dpsql.sql.scalars import ScalarBinder
 from dpsql.sql.scopes import Statementwide, together
 from dpsql.sql.select_list import aggregate_in
 from dpsql.sql.selects import SelectBinder
+
+
+def is_full(join: exp.Join) -> bool:
+    """Whether rows of both sides stay for want of a match."""
+    plain = not join.args.get("method") and str(join.args.get("kind") or "").upper() in ("", "OUTER")
+    return plain and str(join.args.get("side") or "").upper() == "FULL"
 
 
 def joined_by(join: exp.Join, left: People, right: People, whole: Statementwide, select: exp.Select) -> People:
@@ -23,14 +30,16 @@ def joined_by(join: exp.Join, left: People, right: People, whole: Statementwide,
     if join.args.get("method") or side not in ("", "LEFT", "RIGHT") or kind not in ("", "INNER", "OUTER", "CROSS"):
         known = [] if kind in ("", "OUTER") else [kind]
         what = str(join.args.get("method") or " ".join(known) or side).upper()
-        raise UnsupportedSQL(f"{what} JOIN is not supported.", span=span, hint="INNER, LEFT, RIGHT and CROSS are.")
-    on, merged = _conditions(join, left, right, whole, select)
+        raise UnsupportedSQL(
+            f"{what} JOIN is not supported.", span=span, hint="INNER, LEFT, RIGHT, FULL and CROSS are."
+        )
+    on, merged = conditions_of(join, left, right, whole, select)
     present = Column("present", Type.BOOLEAN, Fact(BOOLEAN, nullable=True, whole=True), whole.place("(match)"))
     if _keeps_public_rows(side, left, right):
         return _with_public_rows(join, left, right, (on, merged), whole)
     step = Step(right.steps[0].rows, side.lower() or "inner", on, span, present if side else None)
     if side == "RIGHT" and len(left.steps) > 1:
-        raise UnsupportedSQL("RIGHT JOIN after other joins is not supported.", span=span, hint="Write LEFT JOIN.")
+        left = People(left.scope, (Step(assembled(left, None)),))
     scopes = [left.scope, right.scope]
     if side:
         scopes[side == "LEFT"] = beside_no_match(right if side == "LEFT" else left, present)
@@ -87,7 +96,7 @@ def _check_kept(join: exp.Join, kept: People, others: People, on: tuple[Expr, ..
         )
 
 
-def _conditions(
+def conditions_of(
     join: exp.Join, left: People, right: People, whole: Statementwide, select: exp.Select
 ) -> tuple[tuple[Expr, ...], frozenset[str]]:
     """The conjuncts of ON or USING, and the names that USING merges."""

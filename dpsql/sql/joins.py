@@ -180,7 +180,7 @@ class _Assembly:
         for term in (each for on in step.on for each in conjuncts(on)):
             places = places_of(term)
             pair = equality(term)
-            sides = None if pair is None else _sides(pair, left.names, right.names)
+            sides = None if pair is None else sides_of(pair, left.names, right.names)
             if sides is not None:
                 keys.append(sides)
             elif places and places <= right.names:
@@ -265,11 +265,11 @@ def _one_each(keys: tuple[Pair, ...]) -> list[Pair]:
 
 
 def _keys_between(names: frozenset[str], right: Rows, equalities: Sequence[Pair]) -> tuple[Pair, ...]:
-    sides = [_sides(pair, names, right.names) for pair in equalities]
+    sides = [sides_of(pair, names, right.names) for pair in equalities]
     return tuple(dict.fromkeys(pair for pair in sides if pair is not None))
 
 
-def _sides(pair: Pair, left: frozenset[str], right: frozenset[str]) -> Pair | None:
+def sides_of(pair: Pair, left: frozenset[str], right: frozenset[str]) -> Pair | None:
     """An equality with the left rows' side first; None if it is not between the two."""
     for one, other in (pair, (pair[1], pair[0])):
         here, there = places_of(one), places_of(other)

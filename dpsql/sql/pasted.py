@@ -18,8 +18,9 @@ from dpsql.errors import UnsupportedSQL
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.dialect_nodes import Named, PrivacyClause
 from dpsql.sql.parameters import Params
+from dpsql.sql.parentheses import is_joined, opened
 from dpsql.sql.parse import Statement, span_of
-from dpsql.sql.pasted_tables import check_names, flattened, semi_joins
+from dpsql.sql.pasted_tables import check_names, semi_joins
 from dpsql.sql.select_list import aggregate_in, is_star, items_of
 
 _CONSTANTS = frozenset({exp.Values, exp.Unnest, exp.Explode, exp.GenerateSeries, exp.GenerateDateArray})
@@ -34,6 +35,7 @@ def plainly(statement: Statement) -> Statement:
     if not any(tell is not None and tell(node) for tell, node in tells):
         return statement
     check_names(statement)
+    statement = opened(statement)
     select = statement.select.copy()
     for kind, rewrite in _REWRITES.items():
         for node in list(select.find_all(kind)):
@@ -264,7 +266,6 @@ _REWRITES: Mapping[type[exp.Expr], Callable[[Statement, exp.Expr], exp.Expr | No
     exp.Group: _grouped_by_all,
     exp.Order: _ordered_by_all,
     exp.Fetch: _limit,
-    exp.From: flattened,
     exp.Select: semi_joins,
 }
 _TELLS: Mapping[type[exp.Expr], Callable[[exp.Expr], bool]] = {
@@ -277,7 +278,7 @@ _TELLS: Mapping[type[exp.Expr], Callable[[exp.Expr], bool]] = {
     exp.Group: lambda node: bool(node.args.get("all")),
     exp.Ordered: lambda node: isinstance(node.this, exp.Var),
     exp.Fetch: lambda _node: True,
-    exp.Subquery: lambda node: isinstance(node.this, exp.Table | exp.Subquery),
+    exp.Subquery: is_joined,
     exp.Join: lambda node: str(node.args.get("kind") or "").upper() in ("SEMI", "ANTI"),
     exp.Table: lambda node: node.args.get("db") is not None,
 }

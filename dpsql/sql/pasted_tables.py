@@ -1,4 +1,4 @@
-"""FROM clauses as other engines write them: tables in parentheses, SEMI and ANTI JOIN, a database before a table."""
+"""FROM clauses as other engines write them: SEMI and ANTI JOIN, a database before a table."""
 
 from __future__ import annotations
 
@@ -25,78 +25,6 @@ def check_names(statement: Statement) -> None:
                 span=span_of(statement.sql, table.this),
                 hint="Tables are found by their last word alone: name them apart.",
             )
-
-
-# Parentheses.
-
-
-def in_parentheses(node: exp.Expr) -> bool:
-    """Whether a table with joins of its own stands alone in parentheses, which have no name."""
-    return isinstance(node.parent, exp.Subquery) and not node.parent.args.get("alias")
-
-
-def flattened(statement: Statement, node: exp.Expr) -> exp.Expr | None:
-    """Tables and joins in parentheses, one after the other. Raises UnsupportedSQL where that would mean another."""
-    select = node.parent
-    if not isinstance(select, exp.Select):
-        return None
-    joins = select.args.get("joins") or []
-    first, own = _opened(node.this)
-    inside = [*own]
-    for join in joins:
-        table, more = _opened(join.this)
-        inside += _right_side(statement, join, table, more) if more else [_with_table(join, table)]
-    if first is not node.this or inside != joins:
-        node.set("this", first)
-        select.set("joins", inside)
-    return None
-
-
-def _opened(node: exp.Expr) -> tuple[exp.Expr, list[exp.Join]]:
-    """A table without the parentheses around it, and the joins that stood in them with it."""
-    if not isinstance(node, exp.Subquery) or (
-        isinstance(node.this, exp.Query) and not isinstance(node.this, exp.Subquery)
-    ):
-        return node, []
-    inner, joins = _opened(node.this)
-    alias = node.args.get("alias")
-    if not isinstance(inner, exp.Table) or (alias is not None and (joins or inner.args.get("joins"))):
-        return node, []
-    inner = inner.copy()
-    own = [each.copy() for each in inner.args.get("joins") or []]
-    inner.set("joins", None)
-    if alias is not None:
-        inner.set("alias", alias.copy())
-    return inner, [*joins, *own]
-
-
-def _with_table(join: exp.Join, table: exp.Expr) -> exp.Join:
-    if table is not join.this:
-        join.set("this", table)
-    return join
-
-
-def _right_side(statement: Statement, join: exp.Join, table: exp.Expr, own: list[exp.Join]) -> list[exp.Join]:
-    """a JOIN (b JOIN c ON x) ON y: of inner joins all conditions hold of every row, in whatever order."""
-    every = [join, *own]
-    plain = all(_is_inner(each) and not each.args.get("using") for each in every)
-    if not plain:
-        raise UnsupportedSQL(
-            "on the right side of a join, parentheses hold inner joins with ON.",
-            span=span_of(statement.sql, join.this),
-            hint="Write the tables one after the other.",
-        )
-    conditions = [each.args["on"].copy() for each in every if each.args.get("on") is not None]
-    tables = [table, *(each.this.copy() for each in own)]
-    joins = [exp.Join(this=each) for each in tables]
-    if conditions:
-        joins[-1].set("on", exp.and_(*conditions, copy=False))
-    return joins
-
-
-def _is_inner(join: exp.Join) -> bool:
-    kind = str(join.args.get("kind") or "").upper()
-    return kind in ("", "INNER", "CROSS") and not join.args.get("side") and not join.args.get("method")
 
 
 # SEMI and ANTI JOIN.

@@ -11,6 +11,7 @@ from dpsql.schema.frozen import dataclass
 from dpsql.sql.bind import is_of_people
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.parameters import Params
+from dpsql.sql.parentheses import tables_of
 from dpsql.sql.parse import Statement, span_of
 from dpsql.sql.split import has_window, is_release
 
@@ -57,8 +58,10 @@ class Kinds:
         return names
 
     def sources(self, select: exp.Select) -> list[exp.Expr]:
+        """What stands in its FROM, in parentheses too."""
         first = select.args.get("from_")
-        return [*([first.this] if first else []), *(each.this for each in select.args.get("joins") or [])]
+        items = [*([first.this] if first else []), *(each.this for each in select.args.get("joins") or [])]
+        return [table for item in items for table in tables_of(item)]
 
     def reads_people(self, select: exp.Select, names: Common | None) -> bool:
         """Whether people's rows stand in its FROM."""

@@ -25,6 +25,7 @@ from dpsql.sql.earlier_inputs import EarlierInputs
 from dpsql.sql.earlier_parts import EarlierParts
 from dpsql.sql.noise_of_steps import Listed, in_runs, redrawn
 from dpsql.sql.parameters import Params, check_all_used
+from dpsql.sql.parentheses import opened, with_inner_joins
 from dpsql.sql.parse import Statement, parse, span_of
 from dpsql.sql.pasted import with_calendars
 from dpsql.sql.select_list import is_star, only_filters
@@ -44,7 +45,7 @@ def program_of(sql: str, catalog: Catalog, params: Params) -> tuple[Program, boo
     try:
         statement = parse(sql, several=True)
         used: set[str] = set()
-        plain = replace(statement, select=unshared(statement))
+        plain = opened(replace(statement, select=unshared(statement)))
         steps = Steps(*with_calendars(plain, catalog, params, used), params)
         steps.used |= used
         if not steps.several():
@@ -205,9 +206,8 @@ class Steps:
             if clause in ("from_", "with_"):
                 continue
             value = query.args.get(clause)
-            parts = value if isinstance(value, list) else [value]
-            for part in parts:
-                inner = part.args.get("on") if isinstance(part, exp.Join) else part
+            for part in with_inner_joins(value if isinstance(value, list) else [value]):
+                inner: object = part.args.get("on") if isinstance(part, exp.Join) else part
                 if not isinstance(inner, exp.Expr):
                     continue
                 for node in [each for each in inner.find_all(exp.Query) if self._is_first(each, inner)]:

@@ -32,10 +32,11 @@ def union_of(whole: Statementwide, node: exp.Union, relations: Sequence[People])
     taken: set[str] = set()
     apart = [fresh(name, taken) for name in names]
     columns = tuple(
-        _column(whole, node, name, parts, place) for name, parts in zip(apart, zip(*lists, strict=True), strict=True)
+        column_of_union(whole, node, (name, place), parts)
+        for name, parts in zip(apart, zip(*lists, strict=True), strict=True)
     )
     branches = tuple(
-        Branch(each.source, tuple(_typed(expr, column.type) for expr, column in zip(listed, columns, strict=True)))
+        Branch(each.source, tuple(typed(expr, column.type) for expr, column in zip(listed, columns, strict=True)))
         for each, listed in zip(rows, lists, strict=True)
     )
     handles = [_kinds(each.handles, expr) for each, listed in zip(rows, lists, strict=True) for expr in listed]
@@ -86,13 +87,21 @@ def _check_units(whole: Statementwide, node: exp.Union, rows: Sequence[Rows]) ->
         )
 
 
-def _column(whole: Statementwide, node: exp.Union, name: str, parts: Sequence[Expr], place: str) -> Column:
+def column_of_union(
+    whole: Statementwide,
+    node: exp.Expr,
+    named: tuple[str, str],
+    parts: Sequence[Expr],
+    of: str = "the parts of UNION ALL",
+) -> Column:
+    """A column of a union, by its name and place, of what it is in each branch. Raises TypeMismatch."""
+    name, place = named
     kinds = {part.type for part in parts if not _is_null(part)} or {Type.INTEGER}
     if kinds == {Type.INTEGER, Type.REAL}:
         kinds = {Type.REAL}
     if len(kinds) > 1 or Type.OTHER in kinds:
         raise TypeMismatch(
-            f'the parts of UNION ALL have {" and ".join(sorted(kinds))} in the column "{name}".',
+            f'{of} have {" and ".join(sorted(kinds))} in the column "{name}".',
             span=span_of(whole.sql, node),
         )
     kind = kinds.pop()
@@ -104,6 +113,6 @@ def _is_null(expr: Expr) -> bool:
     return isinstance(expr, Literal) and expr.value is None
 
 
-def _typed(expr: Expr, kind: Type) -> Expr:
+def typed(expr: Expr, kind: Type) -> Expr:
     """NULL as a value of the column's type."""
     return Literal(None, kind) if _is_null(expr) else expr

@@ -638,6 +638,8 @@ JOINED = (
     "SELECT city, COUNT(*) FROM e JOIN p USING (pid) GROUP BY city",
     "SELECT COUNT(*) FROM e JOIN p ON e.pid = p.pid AND e.y = p.x",
     "SELECT COUNT(*) FROM e JOIN p ON e.pid = p.pid OR (e.pid = p.pid AND e.k = 1)",
+    "SELECT COUNT(*), COUNT(x), SUM(y) FROM p FULL JOIN e USING (pid)",
+    "SELECT city, COUNT(*), SUM(y) FROM e FULL JOIN p ON e.pid = p.pid AND e.y = p.x GROUP BY city",
 )
 UNIONS = (
     "SELECT COUNT(*), SUM(v) FROM (SELECT pid, x AS v FROM p UNION ALL SELECT pid, y FROM e)",
@@ -1086,7 +1088,7 @@ class Questions:
                 text = f"{text} CROSS JOIN {right.text}"
                 items.append(right)
                 continue
-            how = rng.choice(["JOIN", "JOIN", "LEFT JOIN"])
+            how = rng.choice(["JOIN", "JOIN", "LEFT JOIN", "FULL JOIN"])
             on = self.on(left, right)
             if on is None:
                 continue

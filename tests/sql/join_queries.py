@@ -553,6 +553,69 @@ OUTER = """
         c_vip) c RIGHT JOIN orders ON k = o_custkey;
 """
 
+FULL = """
+    SELECT COUNT(*), COUNT(c_custkey), COUNT(o_orderkey), SUM(o_total) FROM customer FULL JOIN orders ON c_custkey =
+        o_custkey;
+    SELECT COUNT(*), COUNT(stars), COUNT(c_balance) FROM customer FULL OUTER JOIN notes USING (c_custkey);
+    SELECT COUNT(*), COUNT(stars), COUNT(c_balance) FROM customer FULL JOIN notes USING (c_custkey, c_city);
+    SELECT COUNT(*), COUNT(v_day), COUNT(o_date), SUM(v_spent) FROM orders FULL JOIN visits ON v_custkey = o_custkey AND
+        o_code = v_code;
+    SELECT COUNT(*), COUNT(v_at), SUM(o_total) FROM orders FULL JOIN visits ON o_custkey = v_custkey AND o_prio =
+        'low' AND v_spent > 10 WHERE o_total > 20 OR v_spent > 5;
+    SELECT COUNT(*), COUNT(l_cost), COUNT(c_name) FROM letters FULL JOIN customer ON c_custkey = l_custkey;
+    SELECT COUNT(*), SUM(age), SUM(seconds) FROM logins FULL JOIN profiles USING (who);
+    SELECT COUNT(*), SUM(age), SUM(seconds), COUNT(logins.who), COUNT(who) FROM logins FULL JOIN profiles USING (who,
+        site);
+    SELECT COUNT(*), COUNT(i_qty), COUNT(v_day) FROM items JOIN orders ON i_orderkey = o_orderkey FULL JOIN visits ON
+        o_custkey = v_custkey;
+    SELECT COUNT(*), COUNT(n), COUNT(m), SUM(LEAST(n, 9)), SUM(LEAST(m, 9)) FROM (SELECT o_custkey AS k, COUNT(*) AS n
+        FROM orders GROUP BY k) AS a FULL JOIN (SELECT v_custkey AS k, COUNT(*) AS m FROM visits GROUP BY k) AS b
+        USING (k);
+    SELECT COUNT(*), COUNT(n), COUNT(m), COUNT(l) FROM (SELECT o_custkey AS k, COUNT(*) AS n FROM orders GROUP BY k)
+        AS a
+        FULL JOIN (SELECT v_custkey AS k, COUNT(*) AS m FROM visits GROUP BY k) AS b USING (k) FULL JOIN (SELECT
+        c_custkey AS k, COUNT(*) AS l FROM notes GROUP BY k) AS c USING (k);
+    SELECT COUNT(*), SUM(LEAST(n, 9)) FROM (SELECT c_custkey AS k, COUNT(*) AS n FROM customer FULL JOIN notes USING
+        (c_custkey) GROUP BY c_custkey);
+    SELECT COUNT(*), COUNT(stars), COUNT(o_total) FROM customer FULL JOIN notes USING (c_custkey) JOIN orders ON
+        c_custkey = o_custkey;
+    SELECT COUNT(*) FROM customer FULL JOIN notes USING (c_custkey) WHERE c_custkey IN (SELECT v_custkey FROM visits);
+    SELECT COUNT(*), SUM(x_value) FROM nobody FULL JOIN visits ON x_custkey = v_custkey | SELECT COUNT(*), 0 FROM
+        visits;
+    SELECT COUNT(*), COUNT(t_weight), COUNT(stars) FROM customer JOIN tags ON c_name = 'name 3' AND t_code = 'a' FULL
+        JOIN
+        notes ON customer.c_custkey = notes.c_custkey | SELECT COUNT(*), COUNT(t_weight), COUNT(stars) FROM (SELECT *
+        FROM
+        customer JOIN tags ON c_name = 'name 3' AND t_code = 'a') AS q FULL JOIN notes ON q.c_custkey = notes.c_custkey;
+    SELECT COUNT(*), SUM(r), COUNT(r) FROM customer JOIN (SELECT k, MAX(r) AS r FROM (SELECT n_key AS k FROM nation)
+        AS a
+        FULL JOIN (SELECT r_nation AS k, MAX(r_rate) AS r FROM rates GROUP BY k) AS b USING (k) GROUP BY k) AS q ON
+        c_nation = k;
+    SELECT COUNT(*), COUNT(n_key), COUNT(r_rate) FROM nation FULL JOIN rates ON n_key = r_nation AND r_year = 2020;
+"""
+
+PARENTHESES = """
+    SELECT COUNT(*), SUM(q.o_total) FROM (orders JOIN customer ON o_custkey = c_custkey) AS q WHERE q.c_vip;
+    SELECT COUNT(*), SUM(o_total) FROM ((orders JOIN customer ON o_custkey = c_custkey) JOIN nation ON c_nation =
+        n_key);
+    SELECT COUNT(*), COUNT(n_name) FROM orders LEFT JOIN (customer JOIN nation ON c_nation = n_key) ON o_custkey =
+        c_custkey;
+    SELECT COUNT(*), COUNT(n_name), COUNT(c_vip) FROM orders LEFT JOIN (customer LEFT JOIN nation ON c_nation = n_key)
+        ON
+        o_custkey = c_custkey AND n_big;
+    SELECT COUNT(*), COUNT(q.n_name) FROM orders LEFT JOIN (customer JOIN nation ON c_nation = n_key) AS q ON
+        o_custkey =
+        q.c_custkey;
+    SELECT COUNT(*), COUNT(c_vip), COUNT(o_total) FROM visits FULL JOIN (customer LEFT JOIN orders ON c_custkey =
+        o_custkey) ON v_custkey = c_custkey;
+    SELECT COUNT(*), COUNT(n_name) FROM customer JOIN nation ON c_nation = n_key RIGHT JOIN orders ON c_custkey =
+        o_custkey;
+    SELECT COUNT(*), COUNT(n_name), COUNT(i_qty) FROM items JOIN orders ON i_orderkey = o_orderkey RIGHT JOIN
+        (customer JOIN
+        nation ON c_nation = n_key) AS q ON o_custkey = q.c_custkey;
+    SELECT COUNT(*), SUM(q.stars) FROM (customer JOIN notes USING (c_custkey)) AS q;
+"""
+
 SUBQUERIES = """
     SELECT COUNT(*), SUM(t) FROM (SELECT o_custkey AS k, o_total AS t FROM orders WHERE o_prio = 'low') AS o JOIN
         customer ON k = c_custkey;
@@ -1070,6 +1133,8 @@ ONE_ROW = (
     ON_THE_UNIT,
     EXPLICIT,
     OUTER,
+    FULL,
+    PARENTHESES,
     SUBQUERIES,
     UNIONS,
     IN_PUBLIC,
@@ -1081,6 +1146,12 @@ ONE_ROW = (
 )
 
 GROUPED = """
+    1 | 4 | SELECT c_city, COUNT(*), COUNT(stars), SUM(o_total) FROM notes FULL JOIN orders ON c_custkey = o_custkey
+        GROUP BY
+        c_city;
+    1 | 3 | SELECT c_city, COUNT(*), COUNT(stars), COUNT(c_vip) FROM notes FULL JOIN customer USING (c_custkey,
+        c_city) GROUP
+        BY c_city;
     1 | 2 | SELECT a.c_city = b.c_city AS k, COUNT(*) FROM customer a JOIN notes b ON a.c_custkey = b.c_custkey
         GROUP BY k;
     1 | 8 | SELECT a.o_year - b.o_year AS k, COUNT(*) FROM orders a JOIN orders b ON a.o_custkey = b.o_custkey

@@ -118,7 +118,6 @@ REFUSED = [
     ("SELECT COUNT(*) FROM t WHERE i > ANY([1, 2])", "ANY"),
     ("SELECT COUNT([1, 2]) FROM t", "lists"),
     ("SELECT COUNT(*) FROM t WHERE n > CURRENT_DATE - INTERVAL 30 DAY", "datetime.date.today()"),
-    ("SELECT COUNT(*) FROM t LEFT JOIN (t AS a JOIN t AS b ON a.i = b.i) ON t.i = a.i", "parentheses"),
 ]
 
 

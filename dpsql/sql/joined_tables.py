@@ -1,0 +1,61 @@
+"""FROM with joins: one table after the other, and those in parentheses first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from dpsql.errors import UnsupportedSQL
+from dpsql.schema.frozen import dataclass
+from dpsql.sql.join_clauses import is_full, joined_by
+from dpsql.sql.joins import assembled
+from dpsql.sql.parentheses import is_joined
+from dpsql.sql.parse import span_of
+from dpsql.sql.same_unit import People, Step
+from dpsql.sql.scopes import Statementwide
+
+MOST_FULL_JOINS = 3
+"""In one FROM: each reads the tables before it twice."""
+
+
+@dataclass(frozen=True)
+class JoinedTables:
+    """The joins of a SELECT. `table`: binds what stands at one place of FROM, with columns of its own each time."""
+
+    whole: Statementwide
+    select: exp.Select
+    table: Callable[[exp.Expr], People]
+
+    def joined(self, first: People, node: exp.Expr, joins: Sequence[exp.Join]) -> People:
+        """A table, bound already, and what is joined to it. Raises a QueryRefused."""
+        people = first
+        for number, join in enumerate(joins):
+            right = self._item(join.this)
+            if is_full(join):
+                people = self._full(join, people, right, (node, joins[:number]))
+            else:
+                people = joined_by(join, people, right, self.whole, self.select)
+        return people
+
+    def _item(self, node: exp.Expr) -> People:
+        """A table, or joins that stand in parentheses right of another, under their tables' own names."""
+        if not is_joined(node):
+            return self.table(node)
+        table = node.this.copy()
+        table.set("joins", None)
+        people = self.joined(self._item(table), table, node.this.args.get("joins") or [])
+        return People(people.scope, (Step(assembled(people, None), span=span_of(self.whole.sql, node.this)),))
+
+    def _full(self, join: exp.Join, left: People, right: People, before: tuple[exp.Expr, Sequence[exp.Join]]) -> People:
+        from dpsql.sql.full_joins import Sides, full_join  # few queries have one
+
+        node, joins = before
+        if sum(map(is_full, joins)) >= MOST_FULL_JOINS:
+            raise UnsupportedSQL(
+                f"more than {MOST_FULL_JOINS} FULL JOINs in one FROM: each reads the tables before it twice.",
+                span=span_of(self.whole.sql, join.this),
+                hint="Write UNION ALL of the tables' rows, and GROUP BY the privacy unit.",
+            )
+        again = Sides(self.joined(self._item(node), node, joins), self._item(join.this))
+        return full_join(join, Sides(left, right), again, self.whole, self.select)
