@@ -56,13 +56,15 @@ def filled(thing: Some, values: Values) -> Some:
 
 
 _WHOLE = (TableSchema, ColumnSchema, Function, AggregateFunction, Interval, type)
+_CELLS = frozenset({float, int, str, bool, type(None)})
+"""What public lists and edges are made of, which may be many."""
 
 
 def _filled(thing: Any, values: Values) -> Any:
     if isinstance(thing, Call | Column):
         return rebuild(thing, values)  # type: ignore[arg-type]
     if isinstance(thing, tuple):
-        parts = tuple(_filled(each, values) for each in thing)
+        parts = tuple(each if type(each) in _CELLS else _filled(each, values) for each in thing)
         return parts if any(one is not other for one, other in zip(parts, thing, strict=True)) else thing
     if not dataclasses.is_dataclass(thing) or isinstance(thing, _WHOLE):
         return thing
@@ -78,7 +80,7 @@ def values_in(thing: object) -> frozenset[Column]:
     if isinstance(thing, Call | Column):
         return frozenset(filter(is_earlier, columns(thing)))
     if isinstance(thing, tuple):
-        return frozenset[Column]().union(*map(values_in, thing))
+        return frozenset[Column]().union(*(values_in(each) for each in thing if type(each) not in _CELLS))
     if not dataclasses.is_dataclass(thing) or isinstance(thing, _WHOLE):
         return frozenset()
     return frozenset[Column]().union(*(values_in(getattr(thing, each.name)) for each in dataclasses.fields(thing)))

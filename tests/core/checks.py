@@ -11,7 +11,7 @@ import itertools
 import os
 import pickle
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -67,13 +67,33 @@ class Shape:
     declared: dict[str, Any] = field(default_factory=dict)
 
     def frame(self, rows: Sequence[Row]) -> pd.DataFrame:
-        cells = list(zip(*rows, strict=True)) or [()] * len(self.dtypes)
-        return pd.DataFrame(
-            {name: series(column, dtype) for (name, dtype), column in zip(self.dtypes.items(), cells, strict=True)}
-        )
+        return frame_of(self.dtypes, rows)
 
     def schema(self, **more: Any) -> TableSchema:
         return resolve("t", stored_columns(self.frame([])), Declaration.of(**{**self.declared, **more}))
+
+
+_FRAMES: dict[tuple[str, str], tuple[Sequence[Row], pd.DataFrame]] = {}
+"""Frames by how columns and rows are written, so that 1, 1.0 and TRUE are three; beside the rows, whose cells live as
+long as what is written of them."""
+_MOST_FRAMES = 20_000
+
+
+def frame_of(dtypes: Mapping[str, Any], rows: Sequence[Row]) -> pd.DataFrame:
+    """A frame of its own, of rows that most checks ask about again and again: it is pandas that takes the time."""
+    place = repr(dtypes), repr(rows)
+    if place not in _FRAMES:
+        if len(_FRAMES) >= _MOST_FRAMES:
+            _FRAMES.clear()
+        cells = list(zip(*rows, strict=True)) or [()] * len(dtypes)
+        made = {name: series(column, dtype) for (name, dtype), column in zip(dtypes.items(), cells, strict=True)}
+        _FRAMES[place] = rows, pd.DataFrame(made)
+    return _FRAMES[place][1].copy(deep=False)
+
+
+def some_rows(frame: pd.DataFrame, places: list[int]) -> pd.DataFrame:
+    """Those rows, as a frame of its own."""
+    return frame.iloc[places].reset_index(drop=True)
 
 
 def series(cells: Sequence[Any], dtype: Any) -> pd.Series:
@@ -184,10 +204,11 @@ def distances(
     shuffled = np.random.default_rng(seed)
     tables = every_table(universe, most)
     answers: dict[tuple[int, ...], Cells] = {}
+    every_row = shape.frame(universe)
     for table in tables:
         order = shuffled.permutation(len(table))
-        rows = [universe[table[i]] for i in order]
-        answers[table] = cells_of(made, run_exactly(made, schema, shape.frame(rows)))
+        rows = some_rows(every_row, [table[i] for i in order])
+        answers[table] = cells_of(made, run_exactly(made, schema, rows))
     met = Distance()
     for one, other in neighbouring_pairs(tables, len(universe), relation):
         _compare(made, answers[one], answers[other], met, f"{sql} | {relation} | {one} {other} of {list(universe)}")
@@ -250,14 +271,18 @@ def _compare(made: Release, one: Cells, other: Cells, met: Distance, where: str)
 def rows_add_up(made: Release, schema: TableSchema, shape: Shape, rows: Sequence[Row]) -> None:
     """The answer of a table is the sum of the answers of its rows, each alone: no row changes what another one adds,
     whatever dictionaries, blocks and threads they share."""
-    alone = {repr(row): cells_of(made, run_exactly(made, schema, shape.frame([row]))) for row in rows}
+    whole = shape.frame(rows)
+    places = {repr(row): place for place, row in enumerate(rows)}
+    alone = {
+        name: cells_of(made, run_exactly(made, schema, some_rows(whole, [place]))) for name, place in places.items()
+    }
     expected: dict[Group, list[int]] = {}
     for row in rows:
         for group, cells in alone[repr(row)].items():
             held = expected.setdefault(group, [0] * len(cells))
             expected[group] = [x + y for x, y in zip(held, cells, strict=True)]
     with mock.patch.object(pandas, "BLOCK", 7), mock.patch.object(groups, "BLOCK", 7):
-        found = cells_of(made, run_exactly(made, schema, shape.frame(rows)))
+        found = cells_of(made, run_exactly(made, schema, whole))
     assert found == {group: tuple(cells) for group, cells in expected.items()}
 
 

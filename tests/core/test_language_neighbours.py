@@ -135,6 +135,9 @@ def test_min_privacy_units_raise_the_threshold_by_whole_units():
     assert (two - one, five - one) == (unit, 4 * unit)
 
 
-def test_threads_and_blocks_change_no_integer():
+def test_the_order_of_rows_changes_no_integer():
     checks.check_order_of_rows()
+
+
+def test_threads_and_blocks_change_no_integer():
     language.check_rows_are_counted_alone()

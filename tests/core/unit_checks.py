@@ -31,7 +31,7 @@ from dpsql.schema.columns import TableSchema
 from dpsql.session import prepare
 from dpsql.session.public_tables import public_data, resolved
 from dpsql.sql.catalog import Catalog
-from tests.core.checks import INF, NAN, B, Cells, Row, U, cells_of, moved, series
+from tests.core.checks import INF, NAN, B, Cells, Row, U, cells_of, frame_of, moved, series
 from tests.measured import assert_across, by_chance, by_weights, height_of, norm_of
 
 Data = dict[str, tuple[Row, ...]]
@@ -52,13 +52,7 @@ class World:
     """What stands for a number in the keys of e and i."""
 
     def frame(self, table: str, rows: Sequence[Row]) -> pd.DataFrame:
-        cells = list(zip(*rows, strict=True)) or [()] * len(self.dtypes[table])
-        return pd.DataFrame(
-            {
-                name: series(column, dtype)
-                for (name, dtype), column in zip(self.dtypes[table].items(), cells, strict=True)
-            }
-        )
+        return frame_of(self.dtypes[table], rows)
 
     @cached_property
     def schemas(self) -> dict[str, TableSchema]:
