@@ -18,9 +18,16 @@ import dpsql
 from dpsql.accuracy import Bound, choice, epsilon_for, exponential, gaussian, laplace, laplace_sum, permute_and_flip
 from dpsql.core.samplers import discrete_laplace
 from dpsql.errors import DPSQLError, InvalidArgument, InvalidPrivacyParameter
+from tests.seeding import seed
 
 F = Fraction
 WORST = {"exponential": exponential, "permute_and_flip": permute_and_flip}
+
+
+@pytest.fixture(autouse=True)
+def _same_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here fails by chance."""
+    seed(monkeypatch, 1)
 
 
 def tail(scale: Fraction, t: int) -> mpmath.mpf:

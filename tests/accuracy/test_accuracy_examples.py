@@ -21,6 +21,7 @@ from scipy import stats
 
 import dpsql
 from dpsql.accuracy import exponential, laplace, permute_and_flip
+from tests.seeding import seed
 from tests.test_privacy_examples import alike, check_plot, fixed, prints, stated
 
 ROOT = Path(__file__).parent.parent.parent
@@ -171,10 +172,11 @@ def test_growing_gives_one_person_away(adult: pd.DataFrame) -> None:
     assert set(module.STEPS) > {85, 90}, "what it stops at is among what it tries"
 
 
-def test_private_choices_follow_what_the_page_says(adult: pd.DataFrame) -> None:
+def test_private_choices_follow_what_the_page_says(adult: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     """2^(k/2) down to whole numbers; each half octave is worth 0.75 / (30 % of epsilon) people, and is drawn by the
     exponential mechanism. [-B, B] beside [0, B] leaves the shares of each B as they are."""
-    module, people, runs = example("bounds_by_growing"), adult[:1000], 500
+    seed(monkeypatch, 1)
+    module, people, runs = example("bounds_by_growing"), adult[:1000], 150
     whole = sorted({math.isqrt(2**k) for k in range(125)})
     steps = np.array([min(k for k in range(125) if math.isqrt(2**k) == bound) for bound in whole])
     above = (people["age"].to_numpy()[:, np.newaxis] > np.array(whole, dtype=float)).sum(axis=0)
@@ -196,7 +198,8 @@ def test_the_table_of_reaches() -> None:
     assert found == {f"{e}": f"{laplace(epsilon=e, k=16, discrete=True).exact:.0f}" for e in (1, 0.1, 0.01)}
 
 
-def test_the_largest_noise() -> None:
+def test_the_largest_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    seed(monkeypatch, 1)
     module = example("largest_noise")
     for k in module.SIZES:
         drawn = module.largest(k)
@@ -216,7 +219,8 @@ def test_who_is_ahead(adult: pd.DataFrame) -> None:
     assert bounds[0].paper > len(adult) > bounds[0].exact > bounds[1].exact > counts.iloc[0] - counts.iloc[-1] > 10333
 
 
-def test_the_examples_draw_by_their_laws(adult: pd.DataFrame) -> None:
+def test_the_examples_draw_by_their_laws(adult: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    seed(monkeypatch, 1)
     module, people = example("exponential_mechanism"), adult["education"].value_counts().to_numpy()
     runs, epsilon = 20_000, Fraction("0.0002")
     for mechanism, draw in module.DRAW.items():

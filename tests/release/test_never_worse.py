@@ -27,6 +27,7 @@ from dpsql.session import prepare
 from dpsql.sql.catalog import Catalog
 from tests.core.checks import B, Shape, U
 from tests.core.test_statistics_neighbours import TIGHT, check_query
+from tests.seeding import seed
 
 SLACK, OF_PAIRS = math.log(1.01), math.log(1.06)
 POOL = (
@@ -37,6 +38,12 @@ POOL = (
 LIMITS: tuple[dict[str, int], ...] = ({}, {"max_rows": 4}, {"max_groups": 2, "max_rows_per_group": 2})
 SETTINGS = list(itertools.product((False, True), range(len(LIMITS)), (U, B), ("laplace", "gaussian")))
 Setting = tuple[bool, int, str, str]
+
+
+@pytest.fixture(autouse=True)
+def _same_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here fails by chance."""
+    seed(monkeypatch, 1)
 
 
 @cache

@@ -21,6 +21,7 @@ from dpsql.release.intervals.intervals import interval
 from dpsql.release.release import Release, Released
 from tests.core.checks import B, Shape, U, calibrated, run_exactly, stacked
 from tests.core.test_statistics_neighbours import TIGHT, check_query
+from tests.seeding import seed
 
 SHAPE = Shape(
     {"x": "float64", "y": "Float64", "z": "float64", "p": "int64", "n": "Int64", "b": "boolean", "g": object},
@@ -30,6 +31,12 @@ SHAPE = Shape(
         "keys": {"g": ["a", "c"]},
     },
 )
+
+
+@pytest.fixture(autouse=True)
+def _same_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here fails by chance."""
+    seed(monkeypatch, 1)
 
 
 def frame(count: int = 500) -> pd.DataFrame:

@@ -16,6 +16,7 @@ from dpsql.release.release import Release
 from dpsql.schema.declaration import resolve
 from dpsql.sources.frames import stored_columns
 from tests.core.checks import U, calibrated
+from tests.seeding import seed
 
 ROWS = 400
 DRAW = np.random.default_rng(8)
@@ -32,6 +33,12 @@ BOUNDS: dict[str, tuple[float, float]] = {"pay": (0, 100), "age": (17, 90), "off
 TABLE = dpsql.Table(FRAME, bounds=BOUNDS, keys={"g": [0, 1, 2]}, nullable={"g": False})
 
 SCHEMA = resolve("t", stored_columns(FRAME), TABLE.declaration)
+
+
+@pytest.fixture(autouse=True)
+def _same_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here fails by chance."""
+    seed(monkeypatch, 1)
 
 
 def made(sql: str, relation: str = U, **how: Any) -> Release:
