@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -32,6 +31,7 @@ from numpy.typing import NDArray
 from dpsql.accuracy.pairs import cube_quantile, solve
 from dpsql.core.tails import gaussian_tail
 from dpsql.schema.frozen import dataclass
+from dpsql.schema.remembered import remembered
 
 Floats = NDArray[np.float64]
 
@@ -78,7 +78,7 @@ def half_widths(law: str, dimension: int, weights: Floats, level: float) -> Floa
     return widths
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _normal_width(level: float) -> float:
     """Of the normal law of variance 1."""
     return solve(lambda x: 2 * gaussian_tail(x), 1 - level)
@@ -150,7 +150,7 @@ def _solve(tail: Tail, one: float, weights: Floats, level: float) -> Floats:
     return t * _INFLATION
 
 
-@lru_cache(maxsize=128)
+@remembered(128)
 def _polynomial(dimension: int, power: int) -> tuple[float, ...]:
     """Coefficients, highest first, of G(x) = exp(x) E[max(0, 1 - x / R)^power] for R Gamma(dimension + 1), in powers of
     x / 256: those of x are as small as 1 / d!, which doubles do not hold.
@@ -267,7 +267,7 @@ class _LaplaceSum:
         return above, density
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _rule(k: int, level: float) -> tuple[float, int]:
     """The step h and the number of nodes x = 0, h, 2h, ... for which `_LaplaceSum` keeps its error bounds."""
     least = -math.log1p(-level)

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.schema.remembered import remembered
+
 PairTail = Callable[[float, float], float]
 """(ratio, t) -> P(|X + ratio Y| > t) for two coordinates of a law, 0 <= ratio <= 1."""
 
@@ -112,14 +114,14 @@ def table_ratios() -> NDArray[np.float64]:
     return found
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def cube_quantile(dimension: int, level: float) -> float:
     """The t with P(|X| > t) = 1 - level for one coordinate of the law on the cube."""
     tail = cube_pair_tail(dimension)
     return solve(lambda t: tail(0.0, t), 1 - level)
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def quantile_table(law: str, dimension: int, level: float) -> NDArray[np.float64]:
     """The t with P(|X + ratio Y| > t) = 1 - level at 65 ratios from 0 to 1, for the law "cube" or "laplace"."""
     tail = cube_pair_tail(dimension) if law == "cube" else laplace_pair_tail

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -35,6 +34,7 @@ from dpsql.accuracy.normal import log_upper_tail
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, RoundedGaussian, SplitLaplace
 from dpsql.core.tails import cube_tail_polynomial
 from dpsql.schema.frozen import dataclass
+from dpsql.schema.remembered import remembered
 
 Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]
@@ -149,7 +149,7 @@ def _normal(t: Floats, scale: float) -> Bounds:
     return log_upper_tail(t / scale), log_upper_tail((t - 1) / scale)
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def tail_of(noise: object) -> Tail | None:
     """The tails of a coordinate of a noise vector; None for a law that this module does not know."""
     if isinstance(noise, CubeLaplace | SplitLaplace):
@@ -298,7 +298,7 @@ def _by_value(values: Floats, of: Callable[[Floats], Floats]) -> Floats:
     return of(unique)[places]
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _quantile(tail: Tail, probability: float) -> float:
     """A whole t with P(X >= t) <= probability, the least but for a thousandth of the scale."""
     goal = math.log(probability)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import lru_cache
 from itertools import product
 from operator import mul
 
@@ -21,6 +20,7 @@ from dpsql.accuracy.normal import log_upper_tail
 from dpsql.accuracy.truncated import Tail
 from dpsql.core.mechanisms import CubeLaplace, GaussianNoise, SplitLaplace
 from dpsql.schema.frozen import dataclass
+from dpsql.schema.remembered import remembered
 
 Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]
@@ -63,7 +63,7 @@ def tail_of_sum(noise: object, sizes: tuple[float, ...]) -> tuple[Tail, float] |
     return _tail(noise, tuple(sorted(sizes, reverse=True)))
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def _tail(noise: CubeLaplace | SplitLaplace | GaussianNoise, sizes: tuple[float, ...]) -> tuple[Tail, float] | None:
     largest, step = sizes[0], sizes[0] * noise.scale / FINE
     ratios = tuple(each / largest for each in sizes)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache, singledispatch
+from functools import singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from dpsql.accuracy.pairs import cube_quantile, of_pairs, pair_weights, quantile
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, RoundedGaussian, SplitLaplace
 from dpsql.core.staircase import Staircase
 from dpsql.core.tails import gaussian_tail
+from dpsql.schema.remembered import remembered
 
 Floats = NDArray[np.float64]
 
@@ -98,7 +99,7 @@ def _laplace_half_width(scale: Fraction, level: float) -> float:
     return float(max(0, t))
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _stair_half_width(noise: Staircase, level: float) -> float:
     """The least whole t with P(|X| > t) <= 1 - level, at any level."""
     goal = (1 - Decimal(level)) / 2
@@ -124,7 +125,7 @@ def _linear(law: str, dimension: int, weights: NDArray[np.float64], level: float
     return np.asarray(wide * scale + sizes.sum(axis=0), dtype=np.float64)
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def _table(law: str, dimension: int, level: float) -> NDArray[np.float64]:
     """The half-widths of pairs with the weights 1 and the table's ratios: all at once where they are as exact so."""
     from dpsql.accuracy import linear_combinations  # as above

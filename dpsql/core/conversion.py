@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import lru_cache
+
+from dpsql.schema.remembered import remembered
 
 
 def delta_of_rho(rho: float, epsilon: float) -> float:
@@ -26,7 +27,7 @@ def delta_of_rho(rho: float, epsilon: float) -> float:
     return min(1.0, math.exp(min(0.0, log_delta((low + high) / 2))))
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest rho (rounded down) for which rho-zCDP implies (epsilon, delta)-DP; delta > 0."""
     low, high = 0.0, float(epsilon) + 1.0

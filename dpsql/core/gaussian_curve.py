@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
+
+from dpsql.schema.remembered import remembered
 
 _DIGITS = 70
 _ROOT = Decimal("2.5066282746310005024157652848110452530069867406099383166299235763422936546078420")
@@ -75,7 +76,7 @@ def _guess(epsilon: float, delta: float) -> float:
     return high
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def gaussian_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest rho = mu^2 / 2 (rounded down by a part in 10^9) with which Gaussian noise is (epsilon, delta)-DP;
     epsilon, delta > 0."""

@@ -57,7 +57,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
 from itertools import chain, product
 
 from dpsql.core.exact import (
@@ -84,6 +83,7 @@ from dpsql.core.vertices import ABSENT, Block, Cells, Element, joined, multiple,
 from dpsql.errors import InternalError
 from dpsql.plan.expressions import Expr
 from dpsql.schema.frozen import dataclass
+from dpsql.schema.remembered import remembered
 
 Terms = Sequence[tuple[int, int]]
 """A coordinate: (place among the parts, factor) pairs."""
@@ -123,7 +123,7 @@ def change_of(
     return _across(cells, analysis.bounds.rows, analysis.bounds.units.groups if cells.units else 0, bounded)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _across(cells: Cells, bound: ContributionBound, present: int, bounded: bool) -> Change:
     """The change over many groups."""
     groups = _groups(bound, present)
@@ -137,7 +137,7 @@ def _across(cells: Cells, bound: ContributionBound, present: int, bounded: bool)
     return Change(2 * cube, 2 * l1, _changed(cells, groups), tuple(2 * each for each in alone), there[0][1].each)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _within(cells: Cells, bound: ContributionBound, sure: bool) -> Change:
     """The change of a unit's rows in the one group that there is."""
     states = [(1, 1)] if sure else [*cells.states(bound.linf), ABSENT]

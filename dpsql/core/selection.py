@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 
 from dpsql.core.mechanisms import Noise
 from dpsql.core.samplers import BoolArray, bernoulli_dyadic
+from dpsql.schema.remembered import remembered
 
 _FINE = 1024
 """Where one unit makes more steps than this, a step is worth nothing."""
@@ -76,7 +76,7 @@ def coins(chance: Fraction, size: int) -> BoolArray:
     return bernoulli_dyadic(np.full(size, first, np.uint64), lambda _: first, 64)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def show_probability(noise: Noise, count: int, tau: int, below: Fraction = Fraction(0)) -> float:
     """The chance that a group whose exact count is `count` steps is shown: P(count + X >= tau), and `below` times that
     of tau - 1."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from array import array
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from dpsql.core import samplers
 from dpsql.core.loss import PrivacyLoss, show
 from dpsql.errors import InvalidPrivacyParameter
 from dpsql.schema.frozen import dataclass
+from dpsql.schema.remembered import remembered
 
 LARGEST_TABLE = 2_000_000
 """A group of so many units must be shown for certain: the table of chances ends there."""
@@ -187,7 +187,7 @@ class _Table:
         return p
 
 
-@lru_cache(maxsize=8)
+@remembered(8)
 def _table(epsilon: Fraction, delta: Fraction, groups: int) -> _Table:
     """The table for a unit in so many groups; InvalidPrivacyParameter if it takes more than LARGEST_TABLE steps."""
     share = epsilon / groups, delta / groups

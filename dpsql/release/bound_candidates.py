@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from dpsql.core.exact import Grid, Leading
 from dpsql.core.samplers import uniform_below
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval, Number
+from dpsql.schema.remembered import remembered
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -164,14 +164,14 @@ class Intervals:
         return float(np.exp(-self.penalties(worth)[0]).sum()) + _FREE
 
 
-@lru_cache(maxsize=16)
+@remembered(16)
 def _turns(digits: int, length: int) -> Ints:
     """Where one class of free intervals ends and another begins."""
     powers = 2 ** np.arange(1, digits + 3)
     return np.concatenate([(powers - length) // 2 + 1, (-powers - length) // 2])
 
 
-@lru_cache(maxsize=16)
+@remembered(16)
 def _named(of: Intervals) -> tuple[tuple[Interval, ...], tuple[float, ...]]:
     octaves = [k / 2 for k in range(2 * FARTHEST + 1)]
     bounds: dict[Number, float] = {}
@@ -194,7 +194,7 @@ def _named(of: Intervals) -> tuple[tuple[Interval, ...], tuple[float, ...]]:
     return (*steps_of, of.widest), (*steps_of.values(), wide)
 
 
-@lru_cache(maxsize=16)
+@remembered(16)
 def _penalties(of: Intervals, worth: float) -> tuple[Floats, dict[tuple[int, int], Floats]]:
     steeper = 2 * _STEEPER * worth  # for an octave
     free = {}
@@ -317,7 +317,7 @@ class Weighed:
         return self.of.free(scale, runs.drawn(far, score, chance), length)
 
 
-@lru_cache(maxsize=16)
+@remembered(16)
 def _in_parts(of: Intervals, worth: float, rate: Fraction) -> tuple[NDArray[Any], dict[tuple[int, int], NDArray[Any]]]:
     """Penalties in parts of a row."""
     named, free = of.penalties(worth)

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ from dpsql.plan.expressions import Vector
 from dpsql.plan.query import Aggregate, GroupKey
 from dpsql.release.parts import Lattice
 from dpsql.schema.frozen import dataclass
+from dpsql.schema.remembered import remembered
 
 _GUARD = 0.5
 """How much a level that comes out worse than at an equal share weighs (see `allocation`)."""
@@ -70,7 +71,7 @@ class LevelNoise:
         return half_widths(self.terms, _LAWS[self.name], self.dimension, size, level)
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def _pairs(noise: LevelNoise, level: float) -> NDArray[np.float64]:
     """The half-widths of the table's pairs."""
     return noise._exact(pair_weights(), level)

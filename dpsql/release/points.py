@@ -11,7 +11,6 @@ them (`RoundPoints`). MIN and MAX are not: they are values of a rank that grows 
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from dpsql.plan.expressions import Expr
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval, Number
+from dpsql.schema.remembered import remembered
 
 _OCTAVES = 40
 """Geometric points begin at a sixteenth of the range: from there up, the even ones are closer together."""
@@ -62,7 +62,7 @@ class Points:
         return _edges(self)
 
 
-@lru_cache(maxsize=16)
+@remembered(16)
 def _values(of: Points) -> NDArray[Any]:
     low, high = float(of.lower), float(of.upper)
     nearest = min(max(low, 0.0), high)
@@ -103,7 +103,7 @@ def _rounded(points: NDArray[Any], spacing: NDArray[Any]) -> NDArray[np.float64]
     return found
 
 
-@lru_cache(maxsize=16)
+@remembered(16)
 def _edges(of: Points) -> tuple[float, ...]:
     points = of.values.astype(np.float64)
     before, behind = points[:-1], points[1:]

@@ -20,6 +20,7 @@ from dpsql.owner import access
 from dpsql.owner.anchors import Anchors, file_of
 from dpsql.owner.backups import backup, losses_of, restore
 from dpsql.remote.client import RemoteSession
+from dpsql.remote.server import links
 from dpsql.session.owner_file import Schema
 from dpsql.shell.cli import main
 from tests.remote.serving import COUNT, Server, serving, shop, token_for
@@ -80,11 +81,11 @@ def test_a_copy_is_whole_and_its_owners_alone(told: tuple[Path, str, str, Path])
 
 def test_a_ledger_that_goes_back_is_noticed_by_server_and_client(told: tuple[Path, str, str, Path], tmp_path: Path):
     schema, token, anchor, copy = copied(told, tmp_path)
-    bob = token_for(schema, "bob", epsilon=1)
+    other = token_for(schema, "bob", epsilon=1)
     with closing(access.ledger_of(Schema.from_toml(schema))):
         shutil.copy(schema.with_suffix(".ledger"), tmp_path / "newest")
     shutil.copy(copy, schema.with_suffix(".ledger"))
-    bob = token_for(schema, "eve", epsilon=1) if bob else ""
+    bob = token_for(schema, "eve", epsilon=1)
     with serving(schema) as server:
         assert server.send("GET", "/v1/budget", bob).status_code == 200
         forged = anchor[:-1] + ("0" if anchor[-1] != "0" else "1")
@@ -107,6 +108,22 @@ def test_a_ledger_that_goes_back_is_noticed_by_server_and_client(told: tuple[Pat
     shutil.copy(tmp_path / "newest", schema.with_suffix(".ledger"))
     with serving(schema) as server, connected(server, token, anchor) as session:
         assert len(session.ledger()) == 2, "the newest one serves as before"
+        spent = session.spent
+        for name, sql in zip(ids_of(schema), (COUNT, ORDERS), strict=True):
+            path = f"/v1/queries/{name}"
+            found = server.send("GET", path, token)
+            assert found.status_code == 200, "a link outlives the server"
+            assert found.json()["id"] == name
+            again = session.query(sql, epsilon=0.5 if sql == COUNT else 0.25)
+            assert found.json()["columns"][0]["values"] == again.df["n"].tolist()
+            assert server.send("GET", path, other).json()["title"] == "NotFound", "for whoever asked alone"
+        assert session.spent == spent
+
+
+def ids_of(schema: Path) -> list[str]:
+    """Of all that ann has paid for, as the links have them."""
+    with closing(links.Links(links.file_of(Schema.from_toml(schema)))) as kept:
+        return list(kept.of("ann").values())
 
 
 def started(schema: Path) -> str:
@@ -132,6 +149,8 @@ def test_a_ledger_that_is_put_back_charges_what_was_left(
             assert session.ledger()[0].label == COUNT
             with pytest.raises(BudgetExceeded):
                 session.query(ORDERS, epsilon=0.25)
+        looked = [server.send("GET", f"/v1/queries/{name}", token).status_code for name in ids_of(schema)]
+        assert looked == [200, 404], "of the second the ledger knows nothing"
     lines = json.loads(subprocess_export(schema))["lines"]
     assert {line["kind"] for line in lines} <= {"share", "charge", "asked", "answer", "unit", "note", "claim", "failed"}
 
@@ -156,6 +175,27 @@ def test_what_was_spent_since_may_be_stated(told: tuple[Path, str, str, Path], t
     with pytest.raises(LedgerError):
         restore(declared, tmp_path / "broken")
     assert schema.with_suffix(".ledger").read_bytes() == before
+
+
+def test_links_are_kept_for_whose_they_are_and_never_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file = tmp_path / "shop.ledger.links"
+    monkeypatch.setattr(links, "MOST", 3)
+    for content in (b"", b"no such thing" * 999):
+        file.write_bytes(content)
+        with closing(links.Links(file)) as kept:
+            for number in range(5):
+                kept.keep(f"id{number}", "ann", links.Link(f"key{number}", "{}"))
+            kept.keep("other", "ann", links.Link("key4", "{}"))
+            kept.keep("long", "ann", links.Link("long", "x" * (links.LONGEST + 1)))
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        with closing(links.Links(file)) as kept:
+            assert kept.of("ann") == {f"key{number}": f"id{number}" for number in (2, 3, 4)}
+            assert kept.find("ann", "id4") == ("key4", "{}")
+            assert kept.find("bob", "id4") is None
+            assert (kept.name("key4"), kept.name("key0")) == ("id4", "")
+    with closing(links.Links(tmp_path / "no folder" / "links")) as kept:
+        kept.keep("id", "ann", links.Link("key", "{}"))
+        assert kept.find("ann", "id") is None
 
 
 def test_keys_of_anchors_are_their_owners_alone(tmp_path: Path):

@@ -79,6 +79,46 @@ def test_a_listed_program_names_who_asks_and_nobody_else_does(server: Server, to
         assert from_address(server, "127.0.0.1", headers={**own, "Origin": origin}).status_code == 403
 
 
+def test_whom_a_listed_program_names_has_the_pages_without_a_token(server: Server, tokens: dict[str, str]):
+    host = server.address.partition("://")[2]
+    html, own = {"Accept": "text/html"}, {"Origin": f"https://{host}"}
+
+    def visitor(address: str, **headers: str) -> httpx.Client:
+        transport = httpx.HTTPTransport(local_address=address)
+        return httpx.Client(transport=transport, base_url=server.address, headers={**html, **headers}, timeout=60)
+
+    with visitor(PROXY, **{"X-Remote-User": "ann"}) as ann, visitor(PROXY, **{"X-Remote-User": "bob"}) as bob:
+        page = ann.get("/")
+        assert (page.status_code, "set-cookie" in page.headers) == (200, False)
+        assert "<bdi>ann</bdi>" in page.text
+        assert "Sign out" not in page.text, "there is nothing to sign out from"
+        assert ann.get("/sign-in").headers["location"] == "/"
+        form = {"sql": COUNT, "epsilon": "0.07", "nonce": "a" * 32}
+        for headers in ({}, {"Origin": f"http://{host}"}, {"Origin": "https://evil.example"}):
+            assert ann.post("/ask", data=form, headers=headers).status_code == 403
+        priced = ann.post("/price", data=form, headers={**own, "Accept": "application/json"}).json()
+        answer = ann.post("/ask", data={**form, "quoted": priced["quoted"]}, headers=own)
+        assert answer.status_code == 303
+        assert "Released values" in ann.get(answer.headers["location"]).text
+        assert bob.get(answer.headers["location"]).status_code == 404
+        signed = {"token": tokens["bob"]}
+        assert ann.post("/sign-in", data=signed, headers=own).headers["location"] == "/"
+        assert "<bdi>ann</bdi>" in ann.get("/").text
+    with visitor(PROXY, **{"X-Remote-User": "nobody"}) as nobody:
+        assert nobody.get("/").status_code == nobody.get("/sign-in").status_code == 403
+    for plain in (visitor(PROXY), visitor("127.0.0.1", **{"X-Remote-User": "ann"})):
+        with plain:
+            assert plain.get("/budget").status_code == 401
+            assert "Token, from the data owner" in plain.get("/").text
+    with visitor(PROXY, **own) as signed_in:
+        given = signed_in.post("/sign-in", data=signed).headers["set-cookie"]
+        assert given.startswith("__Host-")
+        cookie = {"Cookie": given.partition(";")[0]}
+        assert "<bdi>bob</bdi>" in signed_in.get("/", headers=cookie).text
+        named = {**cookie, "X-Remote-User": "ann"}
+        assert "<bdi>ann</bdi>" in signed_in.get("/", headers=named).text, "not whose cookie it is"
+
+
 def test_what_one_has_paid_is_free_for_others_who_may_ask_it(server: Server, tokens: dict[str, str]):
     query = {"queries": [{"sql": BY_COUNTRY, "epsilon": 0.02}]}
     before = server.send("POST", "/v1/prices", tokens["bob"], json=query).json()

@@ -101,7 +101,8 @@ def check_kills(folder: Path, servers: int, workers: int, seed: int) -> int:
             running = server.workers()
             server.kill()
             killed += 1
-            until(lambda pids=running: not any(_runs(pid) for pid in pids))
+            # what workers come from may have been begun anew just now, and hears of it when it has loaded everything
+            until(lambda pids=running: not any(_runs(pid) for pid in pids), 120)
             for each in analysts:
                 each.server = None
     for each in analysts:

@@ -17,6 +17,7 @@ from dpsql.remote.server import crew as crew_module
 from dpsql.remote.server.crew import Crew, Ended, Worker
 from dpsql.remote.server.messages import Config
 from tests.remote.serving import COUNT, serving, shop, token_for
+from tests.test_architecture import modules
 
 pytestmark = pytest.mark.xdist_group("server")
 HEAVY = ("pandas", "pyarrow", "duckdb", "sqlglot", "dpsql.executors.base", "dpsql.release.release")
@@ -27,6 +28,19 @@ def test_the_process_that_speaks_http_loads_no_table_and_no_parser():
     code = f"import sys, {_IMPORTS}; print(*(each for each in {HEAVY!r} if each in sys.modules))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.split() == []
+
+
+def test_workers_have_loaded_all_that_a_question_may_need():
+    """A first question of some kind takes no longer than a second one."""
+    code = "import sys; from dpsql.remote.server import loaded; print(*sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    rooms = tuple(
+        f"dpsql.{room}."
+        for room in ("plan", "core", "postprocess", "sql", "accuracy", "release", "answer", "session", "executors")
+    )
+    needed = {each for each in modules() if each.startswith(rooms) and not each.startswith("dpsql.executors.spark")}
+    assert len(needed) > 200
+    assert needed <= set(told.stdout.split())
 
 
 class Slow:

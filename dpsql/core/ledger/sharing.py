@@ -126,7 +126,7 @@ class SharedBook(Book):
             before = state.shares.holdings.get(analyst)
             if (before is None) != anew:
                 raise InvalidArgument(
-                    f'analyst "{analyst}" {"has" if before else "has no"} share'
+                    f'analyst "{analyst}" has {"a" if before else "no"} share'
                     + (", and a name never starts anew." if before else "."),
                     hint=f"dpsql access {'share' if before else 'add'} {analyst} --schema FILE --epsilon X",
                 )

@@ -5,7 +5,6 @@ Both follow from the plan, which follows from declared facts; no row is within r
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dpsql.core.exact import NO_KEY, ExactPlan
@@ -17,6 +16,7 @@ from dpsql.executors.sql.dialect import Lacking
 from dpsql.executors.sql.scans import tables_read
 from dpsql.executors.sql.statement import Statement
 from dpsql.schema.columns import ColumnSchema, Type
+from dpsql.schema.remembered import remembered
 
 if TYPE_CHECKING:
     import duckdb
@@ -60,7 +60,7 @@ class EmptyTable:
         return f"CREATE TABLE {self.name} ({columns or f'{self._prefix}0 BIGINT'})"
 
 
-@lru_cache(maxsize=_MOST_REMEMBERED)
+@remembered(_MOST_REMEMBERED)
 def lacking(plan: ExactPlan) -> str | None:
     """What the engine has not, as a noun; None where it can run the plan."""
     tables = {name: EmptyTable(number) for number, name in enumerate(sorted(tables_read(plan)))}

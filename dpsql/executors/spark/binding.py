@@ -4,7 +4,6 @@ over tables without rows. Both follow from the plan, which follows from declared
 from __future__ import annotations
 
 import sys
-from functools import lru_cache
 from typing import Any
 
 from dpsql.core.exact import NO_KEY, ExactPlan
@@ -16,6 +15,7 @@ from dpsql.executors.sql.scans import tables_read
 from dpsql.executors.sql.statement import Statement
 from dpsql.plan.nodes import scans_of
 from dpsql.schema.columns import ColumnSchema, Type
+from dpsql.schema.remembered import remembered
 
 _MOST_REMEMBERED = 256
 MOST_PUBLIC = 1_000_000
@@ -65,7 +65,7 @@ def lacking(plan: ExactPlan) -> str | None:
     return _lacking(plan)
 
 
-@lru_cache(maxsize=_MOST_REMEMBERED)
+@remembered(_MOST_REMEMBERED)
 def _lacking(plan: ExactPlan) -> str | None:
     if any(scan.table.public and (scan.table.rows or 0) > MOST_PUBLIC for scan in scans_of(plan.source)):
         return f"public tables of more than {MOST_PUBLIC:,} rows, which would be brought to it"

@@ -7,7 +7,6 @@ query, checked when it is bound (`sql.regular`); a kernel gives NULL for one tha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Protocol
 
 from dpsql.plan.expressions import Fact, Function
@@ -15,6 +14,7 @@ from dpsql.plan.functions.by_cell import by_cell
 from dpsql.plan.functions.rules import any_nullable, boolean_fact
 from dpsql.plan.functions.text import MOST_CHARACTERS, typed
 from dpsql.schema.columns import Type
+from dpsql.schema.remembered import remembered
 
 MOST_PATTERNS = 256
 """Patterns that are kept ready at a time."""
@@ -53,7 +53,7 @@ def pattern_of(text: str) -> Pattern | None:
     return _ready(text) if _makers else None
 
 
-@lru_cache(MOST_PATTERNS)
+@remembered(MOST_PATTERNS)
 def _ready(text: str) -> Pattern | None:
     try:
         return _makers[0](text)

@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache
 
 from dpsql.core.quantiles import Tree, rank_spread
 from dpsql.schema.frozen import dataclass
+from dpsql.schema.remembered import remembered
 
 MOST = 32
 """More quantiles are drawn from the middle of their list on: there are too many trees."""
@@ -32,7 +33,7 @@ _FINE = 2**16
 """Parts of epsilon are in so many parts."""
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def tree_of(qs: tuple[Fraction, ...], bounded: bool, one_group: bool, by_rho: bool) -> Tree:
     """How so many quantiles are drawn that are paid by epsilon, or by rho; bounded, one_group: how neighbours differ,
     as `rank_spread` has it."""

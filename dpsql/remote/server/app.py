@@ -54,7 +54,7 @@ async def ask(service: Service, request: Request, grant: Grant) -> Response:
 
 async def look(service: Service, request: Request, grant: Grant) -> Response:
     """The answer of a query, when it may be seen."""
-    job = service.jobs.find(grant.analyst, request.path_params["id"])
+    job = await service.find(grant, request.path_params["id"])
     if job is None:
         raise Problem(404)
     return await _shown(service, request, job)

@@ -39,6 +39,11 @@ class Door:
         token = "" if name is not None else token_hash(token_of(request.headers.getlist("authorization")))
         return await self._found(token, name, look)
 
+    async def named(self, request: Request) -> Grant | None:
+        """Whom a program in front names; None where it names nobody. Raises Problem."""
+        name = self._named(request)
+        return None if name is None else (await self._found("", name, _nothing_more))[0]
+
     async def admitted(self, token: str) -> Grant:
         """Whose token it is, of which this is the hash. Raises Problem."""
         return (await self._found(token, None, _nothing_more))[0]

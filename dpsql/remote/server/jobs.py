@@ -21,6 +21,7 @@ from dpsql.errors import LedgerError
 from dpsql.owner.anchors import Anchors
 from dpsql.remote.server.crew import FATAL, Crew, Ended, Halted
 from dpsql.remote.server.journal import Journal
+from dpsql.remote.server.links import Link, Links
 from dpsql.remote.server.messages import FAILED, FINAL, HIDDEN, OK, REFUSED, Message, Reply, in_bytes
 from dpsql.remote.server.problems import CHARGED_FOR_GOOD, CHARGED_SO_FAR, STOPPED, Problem, problem
 
@@ -39,7 +40,7 @@ class Job:
     body: str
     message: Message
     arrived: float
-    id: str = field(default_factory=lambda: fresh_key().hex()[:32])
+    id: str
     seen: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when its answer may be seen."""
     status: int = 0
@@ -58,9 +59,11 @@ class Jobs:
         grid: float | None,
         limits: bool,
         anchors: Anchors | None = None,
+        links: Links | None = None,
         shared: bool = False,
     ) -> None:
         self._crew, self._ledger, self._journal, self._anchors, self._shared = crew, ledger, journal, anchors, shared
+        self._links = links
         self._grid, self._limits = grid, limits
         self._by_key: dict[tuple[str, str], Job] = {}
         self._by_id: OrderedDict[str, Job] = OrderedDict()
@@ -72,14 +75,17 @@ class Jobs:
 
     async def submit(self, analyst: str, key: str, body: str, message: Message) -> Job:
         """The query of this key: a new one, or the one that it is already. Raises Problem."""
-        asked = await asyncio.to_thread(self._asked, analyst, key)
+        asked, name = await asyncio.to_thread(self._asked, analyst, key)
         job = self._by_key.get((analyst, key))
         if job is None and asked is not None and (asked.analyst, asked.body) != (analyst, body):
             raise Problem(409)
         if job is None:
             if self._limits and self._open[analyst] >= AT_ONCE + WAITING:
                 raise Problem(429, headers={"Retry-After": "1"})
-            job = Job(analyst, key, body, message, asyncio.get_running_loop().time())
+            now = asyncio.get_running_loop().time()
+            job = Job(analyst, key, body, message, now, name or fresh_key().hex()[:32])
+            before = self._by_id.pop(job.id, job)  # under its key, with no answer yet
+            self._bytes -= len(before.content)
             self._by_key[analyst, key] = self._by_id[job.id] = job
             self._open[analyst] += 1
             self._begin(self._live(job))
@@ -87,12 +93,14 @@ class Jobs:
             raise Problem(409)
         return job
 
-    def _asked(self, analyst: str, key: str) -> Asked | None:
-        """What was charged under the key. Raises Problem for an analyst who was stopped."""
+    def _asked(self, analyst: str, key: str) -> tuple[Asked | None, str]:
+        """What was charged under the key, and its id where that is known. Raises Problem for an analyst who was
+        stopped."""
         with self._ledger.at_one_moment():
             if self._ledger.failures(analyst) >= MOST_FAILURES:
                 raise Problem(403, detail=STOPPED)
-            return self._ledger.asked(key)
+            asked = self._ledger.asked(key)
+        return asked, self._links.name(key) if asked is not None and self._links is not None else ""
 
     def find(self, analyst: str, name: str) -> Job | None:
         """The query of an id, for whoever asked it alone."""
@@ -160,6 +168,9 @@ class Jobs:
         if reply["outcome"] != OK:
             await self._told(job, reply, grid=False)
             return
+        if self._links is not None:
+            link = Link(job.key, str(job.message["asked"]))
+            self._begin(asyncio.to_thread(self._links.keep, job.id, job.analyst, link))
         try:
             reply = await self._crew.run({**message, "operation": "query"})
         except (Ended, Halted) as error:

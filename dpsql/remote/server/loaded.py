@@ -1,6 +1,11 @@
-"""What a worker needs for its first question: importing this loads it (`nursery`)."""
+"""What a worker needs for its questions: importing this loads it (`nursery`). All of it: a first question of a kind
+that loads something takes longer than a second one, which would tell whether anybody has asked one."""
 
 from __future__ import annotations
+
+import pkgutil
+from contextlib import suppress
+from importlib import import_module
 
 import pandas as pd
 
@@ -8,6 +13,21 @@ from dpsql.core.ledger.budget import Budget
 from dpsql.remote.server import encoding
 from dpsql.session.session import Session
 from dpsql.session.table import Table
+
+ROOMS = ("plan", "core", "postprocess", "sql", "accuracy", "release", "answer", "session", "executors")
+NOT_HERE = "dpsql.executors.spark."
+OTHERS = ("duckdb", "re2")
+"""What rooms load when they first need it, where it is installed."""
+
+
+def _load() -> None:
+    for room in ROOMS:
+        for found in pkgutil.walk_packages(import_module(f"dpsql.{room}").__path__, f"dpsql.{room}."):
+            if not found.name.startswith(NOT_HERE):
+                import_module(found.name)
+    for name in OTHERS:
+        with suppress(ImportError):
+            import_module(name)
 
 
 def _warm_up() -> None:
@@ -19,4 +39,5 @@ def _warm_up() -> None:
         encoding.result_in_json(session.query(sql, epsilon=1))
 
 
+_load()
 _warm_up()

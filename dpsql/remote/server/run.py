@@ -169,22 +169,25 @@ async def _service(schema: Schema) -> AsyncIterator[tuple[Any, Any, Any, Any]]:
     from dpsql.remote.server.drawing import Drawing
     from dpsql.remote.server.jobs import Jobs
     from dpsql.remote.server.journal import Journal
+    from dpsql.remote.server.links import Links
+    from dpsql.remote.server.links import file_of as links_file
     from dpsql.remote.server.messages import Config
     from dpsql.remote.server.service import Service
     from dpsql.remote.server.watch import Watch
 
     words, journal, run = schema.server, Journal(), fresh_key().hex()
-    ledger, drawing = ledger_of(schema), Drawing()
+    ledger, drawing, links = ledger_of(schema), Drawing(), Links(links_file(schema))
     crew = Crew(Config(str(schema.file), run, words), runners=words.workers, deadline=words.deadline)
     try:
         door = Door(access_file(schema), ledger, journal, words)
         anchors = Anchors(file_of(schema))
         watch = Watch(anchors, ledger, journal)
         how: dict[str, Any] = {"grid": words.grid, "limits": words.limits, "shared": words.share_answers}
-        jobs = Jobs(crew, ledger, journal, anchors=anchors, **how)
-        service = Service(door, crew, jobs, ledger, journal, ledger.content_key, run, Counter(), drawing, watch)
+        jobs = Jobs(crew, ledger, journal, anchors=anchors, links=links, **how)
+        service = Service(door, crew, jobs, ledger, journal, ledger.content_key, run, Counter(), drawing, watch, links)
         yield application(service), journal, jobs, crew
     finally:
         drawing.stop()
         await asyncio.to_thread(crew.stop)
+        links.close()
         ledger.close()

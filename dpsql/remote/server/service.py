@@ -19,6 +19,7 @@ from dpsql.remote.server.doors import Door
 from dpsql.remote.server.drawing import Drawing
 from dpsql.remote.server.jobs import Job, Jobs
 from dpsql.remote.server.journal import Journal
+from dpsql.remote.server.links import Links
 from dpsql.remote.server.messages import FAILED, OK, REFUSED
 from dpsql.remote.server.problems import Problem
 from dpsql.remote.server.watch import Watch
@@ -42,6 +43,7 @@ class Service:
     free: Counter[str]
     drawing: Drawing
     watch: Watch
+    links: Links
 
     @property
     def state(self) -> str:
@@ -62,21 +64,42 @@ class Service:
 
     async def answers_at_hand(self, grant: Grant) -> dict[int, str]:
         """The ids of answers that can be looked up, by the numbers of their charges in the ledger."""
-        found = {}
-        for job in self.jobs.of(grant.analyst):
-            asked = await asyncio.to_thread(self.ledger.asked, job.key)
-            if asked is not None:
-                found[asked.charge] = job.id
-        return found
+        ids = {job.key: job.id for job in self.jobs.of(grant.analyst)}
+
+        def found() -> dict[int, str]:
+            all_ids = {**self.links.of(grant.analyst), **ids}
+            asked = ((self.ledger.asked(key), name) for key, name in all_ids.items())
+            return {each.charge: name for each, name in asked if each is not None}
+
+        return await asyncio.to_thread(found)
 
     async def submit(self, grant: Grant, key: str, terms: Mapping[str, Any]) -> Job:
         """Charge and answer a query, once for each key of the analyst. Raises Problem."""
-        self.watch.hold()
         said = json.dumps(terms, sort_keys=True, default=requests.written)
-        key_hash = self._hashed("key", grant.analyst, key)
-        body_hash = self._hashed("body", grant.analyst, said)
-        message = {**_whose(grant), "terms": terms, "request": (key_hash, body_hash, self.run)}
-        return await self.jobs.submit(grant.analyst, key_hash, body_hash, message)
+        return await self._submit(grant, self._hashed("key", grant.analyst, key), said, terms)
+
+    async def find(self, grant: Grant, name: str) -> Job | None:
+        """What the analyst asked, by its id: what this server remembers; and what was paid for before it began, as if
+        its key were asked once more, which charges nothing. Raises Problem."""
+        job = self.jobs.find(grant.analyst, name)
+        if job is not None:
+            return job
+        link = await asyncio.to_thread(self.links.find, grant.analyst, name)
+        asked = None if link is None else await asyncio.to_thread(self.ledger.asked, link.key)
+        if link is None or asked is None:
+            return None
+        if (asked.analyst, asked.body) != (grant.analyst, self._hashed("body", grant.analyst, link.terms)):
+            return None
+        job = await self._submit(grant, link.key, link.terms, requests.terms_of(link.terms.encode("ascii")))
+        await seen_within(job, requests.USUAL_WAIT)
+        return job
+
+    async def _submit(self, grant: Grant, key: str, said: str, terms: Mapping[str, Any]) -> Job:
+        """key: its hash; said: the terms as JSON."""
+        self.watch.hold()
+        body = self._hashed("body", grant.analyst, said)
+        message = {**_whose(grant), "terms": terms, "asked": said, "request": (key, body, self.run)}
+        return await self.jobs.submit(grant.analyst, key, body, message)
 
     async def plan(self, grant: Grant, operation: str, **words: Any) -> tuple[int, dict[str, Any]]:
         """What the planner says at once, for nothing: a status and a body. Raises Problem."""

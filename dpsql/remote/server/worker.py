@@ -42,6 +42,7 @@ from dpsql.remote.server.messages import (
     in_bytes,
 )
 from dpsql.remote.server.told import Told, Written
+from dpsql.schema.remembered import remembered_for
 from dpsql.session.owner_file import Schema
 from dpsql.session.quote import Quote
 from dpsql.session.served import ServedSession
@@ -285,7 +286,8 @@ def answered(work: Work, message: Message) -> Reply:
     """The reply to a message; whatever goes wrong is one too, and its words are passed on where they follow from what
     the analyst wrote alone."""
     try:
-        return OPERATIONS[message["operation"]](work, message)
+        with remembered_for(str(message["analyst"])):
+            return OPERATIONS[message["operation"]](work, message)
     except NotComputed as error:
         answers = encoding.answers_in_json(error.answers)
         return {"outcome": FINAL, "body": {**encoding.error_in_json(error, 422, charged=True), "answers": answers}}

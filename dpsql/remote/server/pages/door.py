@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from importlib import import_module
 from pathlib import Path
@@ -29,22 +29,25 @@ POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-acti
 Act = Callable[["Pages", Request, Grant], Awaitable[Response]]
 
 
-@dataclass
+def _templates() -> Environment:
+    loader = FileSystemLoader(HERE / "templates")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
+@dataclass(frozen=True)
 class Pages:
-    """The pages of a server: what they work with, and who is signed in."""
+    """The pages of a server: what they work with, and who is signed in. elsewhere: whether a program in front has seen
+    who looks, who then has nothing to sign out from."""
 
     service: Service
     visits: Visits = field(default_factory=Visits)
-
-    def __post_init__(self) -> None:
-        loader = FileSystemLoader(HERE / "templates")
-        self._templates = Environment(
-            loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-        )
+    templates: Environment = field(default_factory=_templates)
+    elsewhere: bool = False
 
     def page(self, template: str, status: int = 200, **words: Any) -> Response:
         """A page of a template."""
-        text = self._templates.get_template(f"{template}.html").render({"analyst": "", "here": "", **words})
+        known = {"analyst": "", "here": "", "elsewhere": self.elsewhere, **words}
+        text = self.templates.get_template(f"{template}.html").render(known)
         # halves of characters, which UTF-8 has no bytes for, were written as escapes; a name may still hold some
         content = text.encode("utf-8", "replace")
         headers = {"Content-Security-Policy": POLICY}
@@ -61,20 +64,24 @@ class Pages:
         """A route for those who are signed in."""
 
         async def endpoint(request: Request) -> Response:
-            grant, cookie = None, ""
+            pages, grant, cookie = self, None, ""
             try:
                 if request.method == "POST":
                     check_origin(request)
-                grant, cookie = await self._who(request)
+                grant = await self.service.door.named(request)
+                if grant is not None:
+                    pages = replace(self, elsewhere=True)
+                else:
+                    grant, cookie = await self._who(request)
                 if grant is None:
                     return self._nobody(request)
                 self.service.check_files()
-                response = await act(self, request, grant)
+                response = await act(pages, request, grant)
             except Problem as problem:
-                response = self.trouble(problem, grant.analyst if grant is not None else "")
+                response = pages.trouble(problem, grant.analyst if grant is not None else "")
             except LedgerError as error:
                 self.service.journal.event("unavailable", error=type(error).__name__)
-                response = self.trouble(Problem(503))
+                response = pages.trouble(Problem(503))
             if cookie:
                 _give(response, request, cookie)
             return response
@@ -112,10 +119,12 @@ class Pages:
 
 
 async def sign_in(pages: Pages, request: Request) -> Response:
-    """A token for a cookie, once."""
-    if request.method == "GET":
-        return pages.sign_in_page(request)
+    """A token for a cookie, once; nothing of that for whom a program in front has seen."""
     try:
+        if await pages.service.door.named(request) is not None:
+            return RedirectResponse("/", 303)
+        if request.method == "GET":
+            return pages.sign_in_page(request)
         check_origin(request)
         fields = fields_of(await body_of(request, FORM))
         token = fields.get("token", "").strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 
@@ -19,7 +20,7 @@ def _view(name: str) -> Act:
     """A page of one who is signed in. What shows answers is loaded with the first of them."""
 
     async def act(pages: Pages, request: Request, grant: Grant) -> Response:
-        shown: Act = getattr(import_module(VIEWS), name)
+        shown: Act = getattr(await asyncio.to_thread(import_module, VIEWS), name)
         return await shown(pages, request, grant)
 
     return act

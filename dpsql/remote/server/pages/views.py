@@ -175,7 +175,7 @@ async def rehearse(pages: Pages, request: Request, grant: Grant) -> Response:
 
 async def answer(pages: Pages, request: Request, grant: Grant) -> Response:
     """An answer, when it may be seen."""
-    job = _job(pages, request, grant)
+    job = await _job(pages, request, grant)
     if not job.seen.is_set():
         response = pages.page("waiting", 202, analyst=grant.analyst, sql=job.message["terms"]["sql"])
         response.headers["Refresh"] = "1"
@@ -212,9 +212,9 @@ def _answer_page(
     )
 
 
-def _job(pages: Pages, request: Request, grant: Grant) -> Job:
+async def _job(pages: Pages, request: Request, grant: Grant) -> Job:
     """Raises Problem for another's id, as for none."""
-    job = pages.service.jobs.find(grant.analyst, request.path_params["id"])
+    job = await pages.service.find(grant, request.path_params["id"])
     if job is None:
         raise Problem(404, hint="Answers that were paid for are in History.")
     return job
@@ -244,7 +244,7 @@ def _typed(value: Any, *, quoted: bool = False) -> str:
 
 async def file_of(pages: Pages, request: Request, grant: Grant) -> Response:
     """The answer as a file, or as a picture."""
-    job, form = _job(pages, request, grant), request.path_params["form"]
+    job, form = await _job(pages, request, grant), request.path_params["form"]
     if not job.seen.is_set() or job.status != 200 or (form not in FORMS and form != "svg"):
         raise Problem(404)
     try:

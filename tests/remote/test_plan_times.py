@@ -1,0 +1,111 @@
+"""How soon a question is planned tells nobody what others have asked: the work for it is counted, call by call."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dpsql.remote.server import worker
+from dpsql.remote.server.messages import Config
+from dpsql.schema import remembered
+from tests.remote.serving import shop, token_for
+
+ANALYSTS = ("ann", "bob", "eve")
+ASKED: dict[str, dict[str, Any]] = {
+    "SELECT city, COUNT(*) AS n, AVG(age) AS a FROM customers WHERE age > 30 GROUP BY city": {"delta": 1e-8},
+    "SELECT country, COUNT(*) AS n, SUM(age) AS s FROM customers GROUP BY country": {
+        "delta": 1e-8,
+        "mechanism": "gaussian",
+    },
+    "SELECT COUNT(*) AS n FROM customers WHERE REGEXP_MATCHES(city, '(a|b)+c{7}')": {},
+    "SELECT COUNT(*) AS n FROM customers WHERE age > (SELECT MEDIAN(age) FROM customers)": {},
+}
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[worker.Work]:
+    schema = shop(tmp_path_factory.mktemp("shop"), rows=20)
+    for name in ANALYSTS:
+        token_for(schema, name, epsilon=20, delta=1e-6)
+    work = worker.Work(Config(str(schema), "run"))
+    yield work
+    for each in work._sessions.values():
+        each.close()
+
+
+def calls(work: worker.Work, analyst: str, sql: str, epsilon: float, **terms: Any) -> int:
+    """How many functions are called to plan and explain a question, before anybody pays for it."""
+    message = {"analyst": analyst, "tables": ["customers", "orders"], "hidden": [], "request": ("k", "b", "run")}
+    message["terms"] = {"sql": sql, "epsilon": epsilon, **terms}
+    count = 0
+
+    def note(_frame: object, event: str, _said: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(note)
+    try:
+        replies = [worker.answered(work, {**message, "operation": each}) for each in ("plan", "explain")]
+    finally:
+        sys.setprofile(None)
+    assert [each["outcome"] for each in replies] == ["hidden", "ok"], replies
+    return count
+
+
+def forgotten() -> None:
+    """What functions remember, of whatever module."""
+    for each in gc.get_objects():
+        if isinstance(each, remembered.Remembered | functools._lru_cache_wrapper):
+            each.cache_clear()
+
+
+def difference(work: worker.Work, sql: str, terms: dict[str, Any], epsilon: float, askers: tuple[str, str]) -> float:
+    """The share of the work for a question that is saved because ann has asked it."""
+    sides = []
+    for asker, anns in zip(askers, (epsilon, epsilon * 2), strict=True):
+        for name in ("ann", asker):  # what a session has is there, and what is loaded once
+            calls(work, name, sql, epsilon * 3, **terms)
+        forgotten()
+        calls(work, "ann", sql, epsilon * 4, **terms)  # and what is the same for whatever is asked
+        calls(work, "ann", sql, anns, **terms)
+        sides.append(calls(work, asker, sql, epsilon, **terms))
+    return (sides[1] - sides[0]) / sides[1]
+
+
+def test_what_another_has_asked_is_planned_no_sooner(work: worker.Work):
+    for place, (sql, terms) in enumerate(ASKED.items()):
+        found = difference(work, sql, terms, 0.1 + place / 1000, ("bob", "eve"))
+        assert abs(found) < 0.002, (sql, found)
+
+
+def test_memories_that_all_share_are_seen(work: worker.Work, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(worker, "remembered_for", lambda _: remembered.remembered_for(""))
+    sql, terms = next(iter(ASKED.items()))
+    assert difference(work, sql, terms, 0.2, ("bob", "eve")) > 0.01
+
+
+def test_what_is_remembered_for_one_is_so_for_no_other():
+    made: list[int] = []
+
+    @remembered.remembered(2)
+    def twice(number: int) -> int:
+        made.append(number)
+        return 2 * number
+
+    assert (twice(1), twice(1), made) == (2, 2, [1])
+    with remembered.remembered_for("ann"):
+        assert (twice(1), twice(1), made) == (2, 2, [1, 1])
+        assert twice.cache_info().hits == 1
+    for number in range(remembered.MOST):
+        with remembered.remembered_for(str(number)):
+            twice(1)
+    assert len(twice._memories) == remembered.MOST
+    twice.cache_clear()
+    assert twice(1) == 2
+    assert twice.__name__ == "twice"
+    assert len(made) == 3 + remembered.MOST
