@@ -265,12 +265,14 @@ def test_what_a_person_moves_is_not_released_as_it_is(sql: str, lie: Callable[[P
 # What is paid for
 
 
-def test_a_vector_is_paid_by_no_more_than_its_coordinates() -> None:
+@pytest.mark.thinned(4)
+@pytest.mark.parametrize("part", range(6))
+def test_a_vector_is_paid_by_no_more_than_its_coordinates(part: int) -> None:
     """Together they move no further than each by itself, one after the other; in the cube norm no further than the one
     that moves furthest, where all are of rows, or all of people."""
-    asked = random_queries.Queries(random.Random(23_112_026))
+    asked = random_queries.Queries(random.Random(23_112_026 + part))
     met = 0
-    for _ in range(300):
+    for _ in range(50):
         query = asked.query()
         for relation in (U, B):
             try:
@@ -286,7 +288,7 @@ def test_a_vector_is_paid_by_no_more_than_its_coordinates() -> None:
                 assert share.reach.l2_squared <= sum(each.l2**2 for each in alone) * (1 + 1e-9)
                 assert share.reach.cube_sensitivity == max(each.l1 for each in alone)
                 met += 1
-    assert met > 200
+    assert met > 30
 
 
 # What release/ may make

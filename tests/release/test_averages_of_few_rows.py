@@ -120,7 +120,7 @@ def missed(
     return found
 
 
-@pytest.mark.thinned(6)
+@pytest.mark.thinned(12)
 @pytest.mark.parametrize("sql", CHOSEN)
 @pytest.mark.parametrize("epsilon", [0.1, 1])
 def test_intervals_hold_given_what_a_condition_on_an_average_chose(sql: str, epsilon: float):

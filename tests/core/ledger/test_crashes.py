@@ -42,7 +42,7 @@ def _kill_chargers(path: Path, kills: int) -> None:
 
 
 def test_killed_while_charging(fast_path: Path):
-    for number in range(15):
+    for number in range(5):
         _kill_chargers(fast_path / f"{number}.ledger", 20)
 
 
@@ -73,12 +73,14 @@ def test_killed_while_asking(fast_path: Path):
         pass
     answered = 0
     chance = random.Random(random.SystemRandom().randrange(10**9))
-    kills = 40
+    kills, longest = 40, 0.06
     for _ in range(kills):
         child = checks.fork(run)
         assert os.read(child.pipe, 1) == b"."
-        time.sleep(chance.uniform(0, 0.06))
+        time.sleep(chance.uniform(0, longest))
         said = child.kill()
+        if not said:
+            longest *= 1.2  # the machine is busy
         assert set(said) <= set(b"."), said
         answered += len(said)
     entries = len(checks.charges(path))

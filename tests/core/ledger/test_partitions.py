@@ -192,7 +192,7 @@ def _random_sets(kind: Kind, seeds: range, *, bounded: bool) -> int:
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_parts_cover_every_row(kind: Kind):
-    assert _random_sets(kind, range(4), bounded=False) > 5
+    assert _random_sets(kind, range(2), bounded=False) > 2
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
