@@ -40,6 +40,10 @@ class Store(Protocol):
     def source(self) -> Any:
         """What the store was made of, or the like."""
 
+    def check(self) -> None:
+        """Raises InvalidSchema where its rows lie in files that are gone, or have other columns by now: before
+        anything is charged for reading them. Reads no row."""
+
 
 class Engine(Protocol):
     """What the folder of an engine gives."""

@@ -13,7 +13,7 @@ AUTO = "auto"
 """The word for the engine of the kind of source."""
 _UNITS = {"B": 1, **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)}}
 _UNITS |= {f"{letter}IB": 1024**power for power, letter in enumerate("KMGT", 1)}
-LEAST_MEMORY = 100 * 1000**2
+LEAST_MEMORY, MOST_MEMORY = 100 * 1000**2, 1000**5
 MOST_THREADS = 1024
 
 
@@ -69,8 +69,8 @@ def _memory(word: object) -> int | None:
     text = word.strip().upper() if isinstance(word, str) else ""
     read = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?I?B)", text)
     size = int(float(read[1]) * _UNITS[read[2]]) if read and read[2] in _UNITS else 0
-    if size < LEAST_MEMORY:
-        raise InvalidArgument(f'memory must be a size such as "4GB", 100MB or more, got {as_written(word)}.')
+    if not LEAST_MEMORY <= size <= MOST_MEMORY:
+        raise InvalidArgument(f'memory must be a size such as "4GB", from 100MB to 1000TB, got {as_written(word)}.')
     return size
 
 

@@ -15,7 +15,7 @@ TEXT_WORDS = ("delimiter", "quote", "header", "multiline")
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 LINES_ENDINGS = (".jsonl", ".ndjson")
 """Of files of one JSON object a line."""
-PACKED_ENDINGS = (".gz", ".bz2", ".xz")
+PACKED_ENDINGS = (".gz", ".bz2", ".xz", ".zst")
 """Behind one of these endings."""
 _TAKEN = frozenset("\0\n\r ")
 _ALIKE = "{}: delimiter and quote are one character."

@@ -112,7 +112,7 @@ def catalog_of(catalog: Catalog, sources: Mapping[str, Table], ledger: Ledger) -
 def check_unchanged(release: Release, contents: Contents, *, paid: bool = False) -> None:
     """Raises InvalidSchema, or once it is paid for InternalError, where a file that a question reads is not as it was
     when its version was taken."""
-    names = _tables_read(release.query.plan.input) if contents else ()
+    names = tables_read(release.query.plan.input) if contents else ()
     held = (contents[name] for name in names if name in contents and not contents[name].settled)
     changed = next(filter(None, (each.changed for each in held)), "")
     hint = "Open a new session: it takes a version of the files as they are then."
@@ -126,7 +126,7 @@ def check_unchanged(release: Release, contents: Contents, *, paid: bool = False)
         raise InvalidSchema(f"{changed} has changed since its version was taken. Nothing was charged.", hint=hint)
 
 
-def _tables_read(source: Source) -> Iterator[str]:
+def tables_read(source: Source) -> Iterator[str]:
     """Tables that are scanned, and those that units are looked up in; folded."""
     for scan in scans_of(source):
         yield scan.table.name.casefold()
@@ -139,7 +139,7 @@ def parts_reached(release: Release, contents: Contents) -> tuple[str, ...]:
     parted = {name: each for name, each in contents.items() if each.column}
     versions: dict[str, dict[str, str]] = {}
     for source in [release.query.plan.input, *(plan.source for plan in release.plans)] if parted else ():
-        versions |= {name: versions.get(name, {}) for name in _tables_read(source) if name in parted}
+        versions |= {name: versions.get(name, {}) for name in tables_read(source) if name in parted}
         led = {step.table for scan in scans_of(source) if scan.table.unit for step in scan.table.unit.steps}
         for name in led & parted.keys():  # people are looked up in all parts
             versions[name] |= {repr(value): version for value, version in parted[name].parts}

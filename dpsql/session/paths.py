@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpsql.errors import InvalidSchema
 from dpsql.schema.declaration import Declaration
+from dpsql.schema.text_format import TextFormat
 from dpsql.sources.files import files_of
 from dpsql.sources.frames import check_kind, read_table
 from dpsql.sources.stored import (
@@ -18,9 +19,6 @@ from dpsql.sources.stored import (
     stamps_of,
     stored_files,
 )
-
-if TYPE_CHECKING:
-    from dpsql.schema.text_format import TextFormat
 
 
 def origin_of(source: StoredFiles) -> Origin:
@@ -41,6 +39,10 @@ def table_at(
     of (`Table.origin`). Raises InvalidSchema."""
     stored = stored_files(path, table)
     if stored is not None:
+        if form is not None and form != TextFormat():
+            raise InvalidSchema(
+                f"{path.name} is no text file: no delimiter, quote, header or multiline.", hint="Leave these words out."
+            )
         return stored, declared, stored
     files = files_of(path)
     for each in files:

@@ -20,7 +20,7 @@ from dpsql.session.opening import Place
 from dpsql.session.public_tables import stores_of
 from dpsql.session.quote import program_footer
 from dpsql.session.replay import Question
-from dpsql.session.run import run
+from dpsql.session.run import check_there, run
 from dpsql.session.table_units import units_read
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ class ProgramQuestions(FreeQuestions):
         for place in places:
             if prepared.needs(place) and all(recalled[at] is not None for at in prepared.needs(place)):
                 self._seen(prepared, place, recalled)  # what fails on known values is told before it is charged
+        check_there([releases[place] for place in places], self._stores, self._engine)
         charge = self._charged([releases[place] for place in places], sql) if places else None
         released: list[Released] = []
         notes: list[str] = []

@@ -22,7 +22,7 @@ from dpsql.session.described import described
 from dpsql.session.prepare import Prepared, Terms, prepare
 from dpsql.session.public_tables import public_data, stores_of
 from dpsql.session.row_units import units_that_may_be_missing
-from dpsql.session.run import check_engine, finished, run
+from dpsql.session.run import check_engine, check_there, finished, run
 from dpsql.sql.catalog import Catalog
 
 if TYPE_CHECKING:
@@ -137,6 +137,7 @@ def _answered(prepared: Prepared, opened: _Opened) -> Result:
     release = prepared.release
     footer = f"spent {release.price} (calls add up; dpsql.Session keeps count)"
     notes = units_that_may_be_missing(opened.catalog.tables.values())
+    check_there((release,), opened.stores, opened.engine)
     released = run(release, opened.stores, opened.engine)
     return finished(prepared, released, footer, notes=notes, public=opened.catalog.public)
 
@@ -147,6 +148,7 @@ def _of_program(prepared: PreparedProgram, opened: _Opened) -> Result:
     if prepared.explain_only:
         return cast("Result", prepared.explanation)
     answers: list[Released] = []
+    check_there(prepared.releases, opened.stores, opened.engine)
     for place, release in enumerate(prepared.releases):
         try:
             seen = prepared.seen(place, dict(enumerate(answers)), stores_of(opened.catalog.public))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dpsql.answer.result import Result, result_of
 from dpsql.core.exact import ExactPlan
 from dpsql.core.samplers import fresh_key
-from dpsql.errors import InternalError, UnsupportedSQL
+from dpsql.errors import InternalError, InvalidSchema, UnsupportedSQL
 from dpsql.executors.base import Engine, Store, executor_of
+from dpsql.executors.pandas.engine import PANDAS
 from dpsql.executors.resources import NotEnoughMemory, remedy
 from dpsql.plan.earlier import tried_with
 from dpsql.release.release import Release, Released
@@ -32,6 +33,25 @@ def check_engine(release: Release, engine: Engine) -> None:
             raise UnsupportedSQL(f"the engine {engine.name}, which reads these tables, has no {lack}.")
 
 
+def check_there(releases: Iterable[Release], stores: Mapping[str, Store], engine: Engine) -> None:
+    """Raises InvalidSchema where files that releases read are gone, or hold other columns than when they were opened:
+    before they are paid for, so that nothing is lost by it."""
+    if engine is PANDAS:  # whose rows are here
+        return
+    from dpsql.session.contents import tables_read  # frames need no reader of files
+
+    read = {name for release in releases for plan in release.plans for name in tables_read(plan.source)}
+    try:
+        for name, store in stores.items():
+            if name.casefold() in read:
+                store.check()
+    except InvalidSchema as error:
+        refusal = InvalidSchema(f"{error.message} Nothing was charged.", hint=error.hint)
+    else:
+        return
+    raise refusal
+
+
 def _tried_with(release: Release) -> tuple[ExactPlan, ...]:
     return tuple(map(tried_with, release.plans))
 
@@ -50,6 +70,7 @@ def run(
     """
     released: Released | None = None
     failed, changed, of_memory = "", "", False
+    refusal: InvalidSchema | None = None
     try:
         stores = stores if seen is None else {**stores, **seen.stores}
         stores = {**stores, **constant_tables((plan.source for plan in release.plans), stores)}
@@ -64,6 +85,7 @@ def run(
         released = replace(released if seen is None else seen.kept(released), bounds=bounds)
     except Exception as error:  # noqa: BLE001 - whatever it is, it may have seen a row
         failed, changed = type(error).__name__, getattr(error, "changed_files", "")  # names of files, of nothing else
+        refusal = getattr(error, "refusal", None)  # of a file as well
         of_memory = isinstance(error, NotEnoughMemory | MemoryError)
     if released is None:  # raised out here, so that nothing of the failure hangs on the error as its context
         spent = "What it cost stays spent, since rows had been read." if paid else "Nothing was charged."
@@ -71,6 +93,8 @@ def run(
             raise InternalError(
                 f"{changed} changed while it was read, and nothing is released. {spent}", hint="Ask again."
             )
+        if refusal is not None:
+            raise InternalError(f"{refusal.message} {spent}", hint=refusal.hint)
         if of_memory:
             raise InternalError(f"the run needed more memory than it may have. {spent}", hint=remedy(engine.name))
         raise InternalError(

@@ -34,7 +34,7 @@ from dpsql.session.public_tables import public_data, resolved
 from dpsql.session.quote import ANSWERED, footer, paid_again
 from dpsql.session.replay import Question, Replay
 from dpsql.session.row_units import units_that_may_be_missing
-from dpsql.session.run import check_engine, finished, run
+from dpsql.session.run import check_engine, check_there, finished, run
 from dpsql.session.table import Table, as_table
 from dpsql.session.table_units import units_of, units_read
 from dpsql.session.tables import adding_up, all_tables, named
@@ -307,6 +307,7 @@ class Session(ProgramQuestions):
         if unversioned and plain and not fresh and self._place.path is not None:
             again = paid_again(ledger.entries, Entry("", ledger.analyst, sql, release.cost), unversioned)
         how: dict[str, Any] = {"events": release.events, "parts": parts, "asked": asked, "units": units}
+        check_there((release,), self._stores, self._engine)
         try:
             if question is not None and claimed:
                 charge = ledger.claim(question.key, release.cost, sql, **how)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -46,7 +46,9 @@ class Table:
     read now.
 
     In place of a DataFrame the path of a file, or a pattern of several: Parquet and, with the name of one of its tables
-    as `table`, a database of DuckDB are read where they lie; text is read now. A relation of DuckDB, a connection with
+    as `table`, a database of DuckDB are read where they lie; text is read now, written as delimiter, quote, header and
+    multiline say: one sign each, the columns' names of a file whose first line is a row, and whether a quoted cell may
+    hold line ends. A relation of DuckDB, a connection with
     the name of a table or view of it as `table`, and a pyarrow Dataset are run now, once; a Dataset that is a list of
     whole Parquet files is read where they lie. A DataFrame of Spark is read by Spark. Raises InvalidSchema.
     """
@@ -77,6 +79,10 @@ class Table:
         version: str | int | None = None,
         people: int | None = None,
         table: str | None = None,
+        delimiter: str | None = None,
+        quote: str | None = None,
+        header: Sequence[str] | None = None,
+        multiline: bool | None = None,
     ) -> None:
         declared = Declaration.of(
             bounds,
@@ -94,7 +100,8 @@ class Table:
             version=version,
             people=people,
         )
-        engine, frame, declared, origin = _opened(frame, declared, table)
+        text = {"delimiter": delimiter, "quote": quote, "header": header, "multiline": multiline}
+        engine, frame, declared, origin = _opened(frame, declared, table, text)
         self._set(frame, declared.over(_remembered(frame)), origin)
         engine = PANDAS if self.declaration.table.public else engine
         resolve("the table", engine.columns(self.frame), self.declaration)
@@ -203,14 +210,21 @@ def declare(
     return copy
 
 
-def _opened(source: Any, declared: Declaration, table: Any) -> tuple[Engine, Any, Declaration, Any]:
+def _opened(
+    source: Any, declared: Declaration, table: Any, text: Mapping[str, Any]
+) -> tuple[Engine, Any, Declaration, Any]:
     """A source with its engine; what lies at a path, for one, the declaration with the types by which it was read, and
-    the files that it is of. Raises InvalidArgument, InvalidSchema."""
+    the files that it is of. text: how text is written there. Raises InvalidArgument, InvalidSchema."""
     origin: Any = None
+    said = {word: list(each) if isinstance(each, tuple) else each for word, each in text.items() if each is not None}
     if isinstance(source, str | Path):
+        from dpsql.schema.text_format import TextFormat  # as below
         from dpsql.session.paths import table_at  # frames need no reader of files
 
-        source, declared, origin = table_at(Path(source), declared, table=table)
+        form = TextFormat.of(Path(source).name, said) if said else None
+        source, declared, origin = table_at(Path(source), declared, form, table)
+    elif said:
+        raise InvalidArgument(f"{next(iter(said))}= is of text files.", hint='Table("people.csv", delimiter=";").')
     elif _is_program(source) or table is not None:
         from dpsql.sources.programs import as_files, brought  # frames need no library of programs
 
@@ -239,7 +253,7 @@ def as_table(source: object) -> Table:
     """A Table from a Table, or from anything that one is made of. Raises InvalidArgument, InvalidSchema."""
     if isinstance(source, Table):
         return source
-    _, frame, declared, origin = _opened(source, Declaration(), None)
+    _, frame, declared, origin = _opened(source, Declaration(), None, {})
     return Table.of(frame, declared, origin)
 
 

@@ -7,6 +7,8 @@ query, is run when the table is opened, and its result is the table: what the qu
 from __future__ import annotations
 
 import sys
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -27,7 +29,7 @@ def framed(source: object) -> object:
 
 def _of_polars(polars: Any, source: object) -> pd.DataFrame | None:
     if isinstance(source, polars.LazyFrame):
-        source = source.collect()
+        source = run(source.collect, "a LazyFrame")
     if not isinstance(source, polars.DataFrame):
         return None
     arrow, empty = needs_arrow("a Polars frame"), source.clear()
@@ -60,12 +62,51 @@ def needs_arrow(what: str) -> Any:
 
 def _of_arrow(arrow: Any, source: Any) -> pd.DataFrame | None:
     if isinstance(source, arrow.RecordBatchReader):
-        source = source.read_all()
+        source = _read(source)
     if isinstance(source, arrow.RecordBatch):
         source = arrow.Table.from_batches([source])
     if not isinstance(source, arrow.Table):
         return None
-    columns = {place: pd.Series(pd.arrays.ArrowExtensionArray(column)) for place, column in enumerate(source.columns)}
+    plain = [_plain(arrow, column) for column in source.columns]
+    columns = {place: pd.Series(pd.arrays.ArrowExtensionArray(column)) for place, column in enumerate(plain)}
     frame = pd.DataFrame(columns, index=pd.RangeIndex(source.num_rows))
     frame.columns = pd.Index(source.column_names, dtype=object)
     return frame
+
+
+def _plain(arrow: Any, column: Any) -> Any:
+    """The cells in the one of the ways in which Arrow holds such cells that pandas reads."""
+    kind = column.type
+    if kind == arrow.string_view():
+        return column.cast(arrow.large_string())
+    if isinstance(kind, arrow.Bool8Type):
+        return column.cast(arrow.bool_())
+    if isinstance(kind, arrow.RunEndEncodedType):
+        from pyarrow.compute import run_end_decode  # type: ignore[import-untyped]
+
+        return arrow.chunked_array([run_end_decode(chunk) for chunk in column.chunks], type=kind.value_type)
+    return column
+
+
+_were_read: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Readers of batches: one gives its rows once, and none a second time."""
+
+
+def _read(reader: Any) -> Any:
+    if reader in _were_read:
+        raise InvalidSchema(
+            "a RecordBatchReader gives its rows once, and a table was made of this one.",
+            hint="Hand that Table over, or what read_all() of a new reader gives.",
+        )
+    _were_read.add(reader)
+    return run(reader.read_all, "a RecordBatchReader")
+
+
+def run(program: Callable[[], Any], name: str) -> Any:
+    """What a program of the owner's gives. What it says where it fails may quote cells: no word of it is passed on.
+    Raises InvalidSchema."""
+    try:
+        return program()
+    except Exception as error:  # noqa: BLE001 - of a library's own kinds
+        failed = type(error).__name__
+    raise InvalidSchema(f"{name} cannot be read ({failed}).", hint="It is run once, when the table is opened: run it.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import bz2
 import glob
 import gzip
+import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
@@ -60,10 +61,16 @@ def stem_of(path: Path) -> str:
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """The bytes of a file, unpacked by its ending."""
-    openers: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    """The bytes of a file, unpacked by its ending. Raises InvalidSchema where what unpacks it is missing."""
+    openers: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _zstandard}
     with openers.get(path.suffix.casefold(), open)(path, "rb") as file:
         yield file
+
+
+def _zstandard(path: Path, _mode: str) -> Any:
+    from dpsql.sources.arrow import needs_arrow  # with pandas
+
+    return io.BufferedReader(needs_arrow("a file packed by Zstandard").CompressedInputStream(str(path), "zstd"))
 
 
 def broken(path: Path, error: Exception) -> InvalidSchema:

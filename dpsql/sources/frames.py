@@ -130,13 +130,18 @@ def read_table(path: Path, declared: Declaration, form: TextFormat | None = None
 
 def check_kind(path: Path) -> None:
     """Raises InvalidSchema for a file that, by its name, nothing here can read."""
-    from dpsql.schema.text_format import LINES_ENDINGS, TEXT_ENDINGS
+    from dpsql.schema.text_format import LINES_ENDINGS, PACKED_ENDINGS, TEXT_ENDINGS
     from dpsql.sources.files import kind_of
+    from dpsql.sources.stored import DATABASE_ENDINGS, PARQUET_ENDINGS
 
     if kind_of(path) not in (*TEXT_ENDINGS, *LINES_ENDINGS):
+        if path.is_dir():
+            raise InvalidSchema(f"{path} is a folder.", hint=f"Name the files in it: {path / '*.parquet'}")
+        whole = ", ".join((*PARQUET_ENDINGS, *DATABASE_ENDINGS))
         raise InvalidSchema(
-            f"{path.name}: only files named {', '.join((*TEXT_ENDINGS, *LINES_ENDINGS))} can be read, and packed ones "
-            "(.gz, .bz2, .xz behind it); load others with pandas."
+            f"{path.name}: only files named {', '.join((*TEXT_ENDINGS, *LINES_ENDINGS))}, these packed "
+            f"({', '.join(PACKED_ENDINGS)} behind it), and {whole} can be read.",
+            hint="Load others with pandas.",
         )
 
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 import pandas as pd
 
 from dpsql.errors import InvalidArgument, InvalidSchema, did_you_mean
-from dpsql.sources.arrow import framed, needs_arrow
+from dpsql.sources.arrow import framed, needs_arrow, run
 from dpsql.sources.stored import Brought, ParquetFiles, stamps_of
 
 
@@ -42,20 +43,25 @@ def as_files(source: object) -> ParquetFiles | None:
 
 
 def _of_relation(relation: Any, name: str) -> Brought:
-    needs_arrow("a relation of DuckDB")
-    return _run(relation.to_arrow_table, name)
+    arrow = needs_arrow("a relation of DuckDB")
+    return _run(lambda: _in_utc(arrow, relation.to_arrow_table()), name)
+
+
+def _in_utc(arrow: Any, table: Any) -> Any:
+    """Of times with a zone the clock of UTC counts, as in files, and not that of the connection's zone, which may be
+    the machine's."""
+    for place, field in enumerate(table.schema):
+        if arrow.types.is_timestamp(field.type) and field.type.tz is not None:
+            kind = arrow.timestamp(field.type.unit, "UTC")
+            table = table.set_column(place, arrow.field(field.name, kind), table.column(place).cast(kind))
+    return table
 
 
 def _run(program: Any, name: str) -> Brought:
-    """The rows that a program gives. What it says where it fails may quote cells: no word of it is passed on."""
-    try:
-        frame = framed(program())
-    except Exception as error:  # noqa: BLE001 - of a library's own kinds
-        failed = type(error).__name__
-    else:
-        assert isinstance(frame, pd.DataFrame)  # as tables of Arrow are
-        return Brought(frame, name)
-    raise InvalidSchema(f"{name} cannot be read ({failed}).", hint="It is run once, when the table is opened: run it.")
+    """The rows that a program gives."""
+    frame = run(lambda: framed(program()), name)
+    assert isinstance(frame, pd.DataFrame)  # as tables of Arrow are
+    return Brought(frame, name)
 
 
 # Tables of a connection.
@@ -71,7 +77,7 @@ def _relation(connection: Any, table: object) -> Any:
         here = connection.sql("SELECT current_database(), current_schema()").fetchall()[0]
         listed = connection.sql("SELECT table_catalog, table_schema, table_name FROM information_schema.tables")
         names = [tuple(map(str, row)) for row in listed.fetchall()]
-        whole = _resolved(tuple(table.casefold().split(".")), names, here)
+        whole = _resolved(tuple(folded(table).split(".")), names, here)
         if whole is not None:
             return connection.sql("SELECT * FROM " + ".".join('"' + part.replace('"', '""') + '"' for part in whole))
     except Exception as error:  # noqa: BLE001 - whatever DuckDB says
@@ -83,14 +89,22 @@ def _relation(connection: Any, table: object) -> Any:
 
 def _resolved(parts: tuple[str, ...], names: list[tuple[str, ...]], here: tuple[str, str]) -> tuple[str, ...] | None:
     """The table of a name of one to three parts: a temporary one first, then of the connection's own schema."""
-    database, schema = (each.casefold() for each in here)
+    database, schema = map(folded, here)
     wanted = {
         1: [("temp", "main", *parts), (database, schema, *parts)],
         2: [("temp", *parts), (database, *parts), (parts[0], "main", parts[-1])],
         3: [parts],
     }.get(len(parts), [])
-    folded = {tuple(part.casefold() for part in name): name for name in names}
-    return next((folded[each] for each in wanted if each in folded), None)
+    known = {tuple(map(folded, name)): name for name in names}
+    return next((known[each] for each in wanted if each in known), None)
+
+
+_SMALL = {ord(letter): letter.lower() for letter in ascii_uppercase}
+
+
+def folded(name: str) -> str:
+    """A name as DuckDB compares names: without regard to the case of A to Z, and of no other letters."""
+    return name.translate(_SMALL)
 
 
 def no_such_table(table: str, where: str, names: list[str]) -> str:

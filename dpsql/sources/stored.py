@@ -83,6 +83,14 @@ class Origin:
     """Which one of a database."""
 
 
+def unreadable(source: StoredFiles | Path) -> InvalidSchema:
+    """What is said of files that an engine cannot open: not its words, which can quote what they hold."""
+    hint = "It is no such file, or is damaged."
+    if isinstance(source, DatabaseTable) or (isinstance(source, Path) and source.suffix in DATABASE_ENDINGS):
+        hint = "It is no database, is damaged, or is open for writing: while it is, nobody else can read it."
+    return InvalidSchema(f"{source.name if isinstance(source, Path) else source} cannot be read.", hint=hint)
+
+
 class SourceChanged(Exception):
     """Files of a table changed while it was read; nothing that was read is released."""
 
@@ -91,12 +99,23 @@ class SourceChanged(Exception):
         self.changed_files = str(source)
 
 
+class SourceClosed(Exception):
+    """Files of a table could not be opened, though they were there."""
+
+    def __init__(self, source: StoredFiles) -> None:
+        super().__init__(str(source))
+        self.refusal = unreadable(source)
+
+
 def stored_files(path: Path, table: str | None = None) -> StoredFiles | None:
     """The table at a path; None where the path is of text. Raises InvalidSchema, InvalidArgument."""
     ending = path.suffix.casefold()
     if ending in DATABASE_ENDINGS:
         if not isinstance(table, str) or not table:
-            raise InvalidSchema(f"{path.name} is a database: which table of it?", hint='Add table="orders".')
+            raise InvalidSchema(
+                f"{path.name} is a database: which table of it?",
+                hint=f'dpsql.Table("{path.name}", table="orders"); in an owner\'s file table = "orders".',
+            )
         stamps_of((path,))
         return DatabaseTable(path.absolute(), table)
     if table is not None:

@@ -10,6 +10,7 @@ import pytest
 
 import dpsql
 from dpsql.errors import InvalidArgument
+from dpsql.executors.duckdb.instance import memory_of, opened
 from dpsql.executors.resources import Resources
 from dpsql.testing import insecure_exact
 from tests.executors.contract import KEY
@@ -33,7 +34,7 @@ def test_words():
 @pytest.mark.parametrize(
     "words",
     [
-        *({"memory": word} for word in ("4", "4XB", "", "-4GB", "inf GB", "1MB", 4, True, "4GB; SET x = 1")),
+        *({"memory": word} for word in ("4", "4XB", "", "-4GB", "inf GB", "1MB", "1001TB", 4, True, "4GB; SET x = 1")),
         *({"threads": word} for word in (0, -1, 1.5, True, "2", 10**6)),
         *({"spill": word} for word in ("", 3, "/no/such/folder", __file__)),
     ],
@@ -41,6 +42,15 @@ def test_words():
 def test_words_that_make_no_sense(words: dict[str, Any]):
     with pytest.raises(InvalidArgument, match=next(iter(words))):
         session(engine="duckdb", **words)
+
+
+@pytest.mark.parametrize("word", ["100MB", "4GB", "1000TB"])
+def test_the_instance_says_what_it_may_use(word: str):
+    resources = Resources.of(word)
+    assert resources.memory is not None
+    connection = opened(resources=resources)
+    assert abs(memory_of(connection) / resources.memory - 1) < 0.01
+    connection.close()
 
 
 def test_pandas_keeps_to_none():

@@ -255,7 +255,7 @@ def test_an_undeclared_table_is_noted(run: Runs, folder: Path):
         (["people.parquet", "--budget", "3", "-c", COUNT], "people.parquet cannot be read."),
         (["nowhere.parquet", "--budget", "3", "-c", COUNT], "no file nowhere.parquet."),
         (["people.xlsx", "--budget", "3", "-c", COUNT], "people.xlsx: only files named .csv, .tsv"),
-        ([".", "--budget", "3", "-c", COUNT], ": only files named .csv, .tsv"),
+        ([".", "--budget", "3", "-c", COUNT], ". is a folder."),
         (["folder.csv", "--budget", "3", "-c", COUNT], "no file "),
         (["empty.csv", "--budget", "3", "-c", COUNT], "empty.csv is empty"),
         (["bytes.csv", "--budget", "3", "-c", COUNT], "bytes.csv has bytes 0x00 in its first line"),

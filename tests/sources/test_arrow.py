@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -101,3 +101,40 @@ def test_other_things_are_no_tables() -> None:
     for other in (polars()["x"], pa.chunked_array([[1]]), {"x": [1]}):
         with pytest.raises(InvalidArgument, match="a table is made of a DataFrame of pandas"):
             dpsql.Table(other)
+
+
+def test_other_ways_to_hold_the_same_cells_are_read() -> None:
+    texts, flags = ["b", None, "b", "é" * 40], [True, None, None, False]
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 4], pa.int32()), pa.array([7, None], pa.int64()))
+    flagged = pa.ExtensionArray.from_storage(pa.bool8(), pa.array(flags, pa.bool_()).cast(pa.int8()))
+    views = pa.table({"s": pa.array(texts, pa.string_view()), "b": flagged, "n": runs})
+    plain = pa.table({"s": texts, "b": flags, "n": [7, 7, None, None]})
+    for sql in ("SELECT s, COUNT(*), COUNT_IF(b) FROM t GROUP BY s", "SELECT n, COUNT(*) FROM t GROUP BY n"):
+        one, other = (
+            insecure_exact(dpsql.Session({"t": each}, budget=dpsql.Budget(1)), sql, bytes(32), epsilon=1, delta=1e-6)
+            for each in (views, plain)
+        )
+        assert one == other
+    assert framed(views.slice(0, 0)) is not None
+
+
+def test_a_reader_gives_its_rows_once() -> None:
+    """A second table of it would silently be one of no rows."""
+    reader = polars().to_arrow().to_reader()
+    assert dpsql.query(reader, "SELECT COUNT(*) FROM t", epsilon=1e6).item() == 20
+    with pytest.raises(InvalidSchema, match="gives its rows once"):
+        dpsql.query(reader, "SELECT COUNT(*) FROM t", epsilon=1e6)
+
+
+def test_what_fails_while_it_is_read_quotes_no_cell() -> None:
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"x": [1]})
+        raise ValueError("a secret")
+
+    lazy = pl.LazyFrame({"x": ["a secret"]}).with_columns(pl.col("x").str.to_integer())
+    reader = pa.RecordBatchReader.from_batches(pa.schema([("x", pa.int64())]), batches())
+    for source in (lazy, reader):
+        with pytest.raises(InvalidSchema, match="a (LazyFrame|RecordBatchReader) cannot be read") as caught:
+            dpsql.Table(source)
+        assert "secret" not in str(caught.value)
+        assert caught.value.__cause__ is caught.value.__context__ is None

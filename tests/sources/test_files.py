@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import dpsql
@@ -18,7 +19,12 @@ from dpsql.session.owner_file import Schema
 from dpsql.sources.files import files_of, kind_of, stem_of
 from dpsql.sources.frames import read_table
 
-PACKERS: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": lambda content: pa.compress(content, "zstd", asbytes=True),
+}
 LINES = b'name,age\nAnn,30\n"B\n,40\n'
 
 

@@ -23,7 +23,7 @@ BOUNDS = {"x": (0, 50)}
 
 
 def counted(source: Any, sql: str = "SELECT COUNT(*), SUM(x) FROM p", **more: Any) -> Any:
-    held = session({"p": dpsql.Table(source, bounds=BOUNDS, **more)}, "auto")
+    held = session({"p": dpsql.Table(source, **{"bounds": BOUNDS, **more})}, "auto")
     assert held._engine.name == "duckdb"
     return insecure_exact(held, sql, KEY, **TERMS)
 
@@ -65,6 +65,18 @@ def test_what_is_done_to_the_connection_does_not_matter(connection: Any, of: str
     held = session({"p": table}, "auto")
     for sql in ("SELECT COUNT(*), SUM(x) FROM p", "SELECT s, COUNT(*) FROM p GROUP BY s"):
         assert insecure_exact(held, sql, KEY, **TERMS) == expected(sql, unit="u", max_rows=1)
+
+
+def test_times_of_a_zone_are_those_of_utc(connection: Any, tmp_path: Path):
+    """Whatever the connection's zone is, which is the machine's where nobody says another; as in files."""
+    connection.execute("SET TimeZone = 'UTC'; CREATE TABLE z AS SELECT '2020-03-29 23:30:00+00'::TIMESTAMPTZ AS t")
+    connection.execute("INSERT INTO z VALUES ('2020-10-25 01:15:00+00'), (NULL)")
+    connection.execute(f"COPY z TO '{tmp_path}/z.parquet' (FORMAT parquet)")
+    sql = "SELECT DAY(t) AS d, HOUR(t) AS h, COUNT(*) FROM p GROUP BY d, h"
+    for zone in ("UTC", "America/New_York", "Asia/Kolkata"):
+        connection.execute(f"SET TimeZone = '{zone}'")
+        answers = [counted(source, sql, bounds={}) for source in (connection.table("z"), tmp_path / "z.parquet")]
+        assert answers[0] == answers[1], zone
 
 
 def test_a_connection_needs_a_name_that_is_a_tables(connection: Any):

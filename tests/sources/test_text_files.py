@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpsql
-from dpsql.errors import DPSQLError, InvalidSchema
+from dpsql.errors import DPSQLError, InvalidArgument, InvalidSchema
 from dpsql.schema.declaration import Declaration
 from dpsql.schema.text_format import TextFormat
 from dpsql.session.owner_file import Schema
@@ -322,6 +322,24 @@ def test_no_character_is_delimiter_and_quote(tmp_path: Path) -> None:
     for name, quote in (("t.tsv", "\t"), ("t.csv", ",")):
         with pytest.raises(InvalidSchema, match="delimiter and quote are one character"):
             rows(tmp_path, b"a\n", TextFormat(quote=quote), name=name)
+
+
+def test_a_table_says_how_its_file_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_bytes(b"x;'a;b\r\nc'\n")
+    said: dict[str, Any] = {"delimiter": ";", "quote": "'", "header": ("n", "s"), "multiline": True}
+    assert dpsql.Table(file, **said).frame.to_numpy(dtype=object).tolist() == [["x", "a;b\nc"]]
+    with pytest.raises(InvalidSchema, match=r"people\.csv delimiter must be one ASCII character"):
+        dpsql.Table(file, delimiter=";;")
+    with pytest.raises(InvalidArgument, match="quote= is of text files"):
+        dpsql.Table(pd.DataFrame({"x": [1]}), quote="'")
+    pd.DataFrame({"x": [1]}).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(InvalidSchema, match=r"a\.parquet is no text file"):
+        dpsql.Table(tmp_path / "a.parquet", delimiter=";")
+    owners = f'[tables.a]\npath = "{tmp_path}/a.parquet"\nmultiline = true\n'
+    (tmp_path / "o.toml").write_text(owners, encoding="utf-8")
+    with pytest.raises(InvalidSchema, match=r"a\.parquet is no text file"):
+        dpsql.Session(schema=Schema.from_toml(tmp_path / "o.toml"), budget=dpsql.Budget(1))
 
 
 def test_an_owners_file_says_how_a_table_is_written(tmp_path: Path) -> None:

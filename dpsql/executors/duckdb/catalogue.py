@@ -5,10 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from dpsql.errors import InvalidSchema
 from dpsql.executors.duckdb.files import reach
 from dpsql.executors.duckdb.instance import opened
-from dpsql.sources.stored import DatabaseTable
+from dpsql.sources.stored import DatabaseTable, unreadable
 
 _LISTED = """
     SELECT table_schema, table_name FROM information_schema.tables
@@ -26,5 +25,5 @@ def tables_in(file: Path) -> list[str]:
     except Exception:  # noqa: BLE001 - its words could quote what a file holds
         listed = None
     if listed is None:
-        raise InvalidSchema(f"{file.name} cannot be read.", hint="It is no such file, or is damaged.")
+        raise unreadable(file)
     return [str(name) if schema == "main" else f"{schema}.{name}" for schema, name in listed]

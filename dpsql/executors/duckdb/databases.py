@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpsql.errors import InvalidSchema
-from dpsql.sources.programs import no_such_table
+from dpsql.sources.programs import folded, no_such_table
 from dpsql.sources.stored import DatabaseTable
 
 if TYPE_CHECKING:
@@ -20,24 +20,26 @@ def check_table(connection: duckdb.DuckDBPyConnection, source: DatabaseTable, nu
         "SELECT table_schema, table_name, table_type FROM information_schema.tables WHERE table_catalog = ?",
         [f"database{number}"],
     ).fetchall()
-    kinds = {(str(schema).casefold(), str(name).casefold()): str(kind) for schema, name, kind in listed}
-    parts = source.table.casefold().split(".")
-    place = (parts[0], parts[1]) if len(parts) == 2 else ("main", source.table.casefold())
-    if place not in kinds:
+    kinds: dict[tuple[str, ...], tuple[str, str, str]] = {
+        (folded(schema), folded(name)): (schema, name, kind) for schema, name, kind in listed
+    }
+    parts = folded(source.table).split(".")
+    schema, name, kind = kinds.get(("main", *parts) if len(parts) == 1 else tuple(parts), ("", "", ""))
+    if not kind:
         raise InvalidSchema(
             no_such_table(source.table, source.file.name, [str(name) for _, name, _ in listed]),
-            hint=f"SHOW TABLES in {source.file.name} lists them.",
+            hint=f"SHOW TABLES in {source.file.name} lists them; of another schema than main: schema.table.",
         )
-    if kinds[place] != "BASE TABLE":
+    if kind != "BASE TABLE":
         raise InvalidSchema(
             f'"{source.table}" of {source.file.name} is a view, which would run anew with each question.',
             hint="Make it a table (CREATE TABLE ... AS FROM the view), or have it run once, when the table is opened: "
             f'Table(duckdb.connect("{source.file.name}", read_only=True), table="{source.table}").',
         )
     generated = connection.execute(
-        "SELECT column_name FROM information_schema.columns WHERE table_catalog = ? AND lower(table_schema) = ? "
-        "AND lower(table_name) = ? AND is_generated <> 'NEVER'",
-        [f"database{number}", *place],
+        "SELECT column_name FROM information_schema.columns WHERE table_catalog = ? AND table_schema = ? "
+        "AND table_name = ? AND is_generated <> 'NEVER'",
+        [f"database{number}", schema, name],
     ).fetchone()
     if generated is not None:
         raise InvalidSchema(

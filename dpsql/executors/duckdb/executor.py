@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsql.core.exact import NO_KEY, ExactPlan, ExactTable
+from dpsql.errors import InvalidSchema
 from dpsql.executors.duckdb.dialect import DUCKDB_SQL, DuckDBDialect
 from dpsql.executors.duckdb.files import FileStore, FileTable, reach
 from dpsql.executors.duckdb.instance import folder_in, lock, opened
@@ -52,17 +53,25 @@ class DuckDBExecutor:
         files = [store for store in stores.values() if isinstance(store, FileStore)]
         before = tuple(store.stamps() for store in files)
         try:
-            sections, answers = self._answers(plan, key, stores, before, early=True)
+            sections, answers = self._within(plan, key, stores, before)
+        finally:  # whatever a run over other files than before says, it is that they are others
+            for store, stamps in zip(files, before, strict=True):
+                if not _is_as_before(store, stamps):
+                    raise SourceChanged(store.source)
+        return exact_answer(plan, sections, answers)
+
+    def _within(
+        self, plan: ExactPlan, key: bytes, stores: Stores, stamps: tuple[object, ...]
+    ) -> tuple[tuple[Section, ...], list[Answer]]:
+        """As `_answers`, in the memory that there is. Raises NotEnoughMemory."""
+        try:
+            return self._answers(plan, key, stores, stamps, early=True)
         except Exception as error:
             # Groups of cells, or rows of units, may be more than memory has room for: then keys are looked up row by
             # row, and people gone over in more passes.
             if not _of_memory(error):
                 raise
-            sections, answers = self._with_less(plan, key, stores, before)
-        for store, stamps in zip(files, before, strict=True):
-            if store.stamps() != stamps:
-                raise SourceChanged(store.source)
-        return exact_answer(plan, sections, answers)
+        return self._with_less(plan, key, stores, stamps)
 
     def _with_less(
         self, plan: ExactPlan, key: bytes, stores: Stores, stamps: tuple[object, ...]
@@ -103,6 +112,13 @@ class DuckDBExecutor:
                 answers.append(_answer(connection, plan, statement, tables))
                 sections = statement.sections
         return sections, answers
+
+
+def _is_as_before(store: FileStore, stamps: object) -> bool:
+    try:
+        return store.stamps() == stamps
+    except InvalidSchema:  # it is gone
+        return False
 
 
 def _of_memory(error: Exception) -> bool:

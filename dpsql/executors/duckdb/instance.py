@@ -70,7 +70,7 @@ def memory_of(connection: duckdb.DuckDBPyConnection) -> int:
     """How many bytes the instance may use."""
     ((value,),) = connection.execute("SELECT current_setting('memory_limit')").fetchall()
     number, unit = str(value).split()
-    return int(float(number) * 1024 ** ["bytes", "KiB", "MiB", "GiB", "TiB"].index(unit))
+    return int(float(number) * 1024 ** ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"].index(unit))
 
 
 def lock(connection: duckdb.DuckDBPyConnection) -> None:

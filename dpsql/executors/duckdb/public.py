@@ -10,7 +10,7 @@ from dpsql.errors import InvalidSchema
 from dpsql.executors.duckdb.files import reach, rows_of
 from dpsql.executors.duckdb.instance import lock, opened
 from dpsql.sources.arrow import framed, needs_arrow
-from dpsql.sources.stored import Brought, StoredFiles
+from dpsql.sources.stored import Brought, StoredFiles, unreadable
 
 
 def public_rows(source: StoredFiles | Brought, most: int) -> pd.DataFrame:
@@ -37,7 +37,7 @@ def _read(source: StoredFiles, most: int) -> pd.DataFrame:
     finally:
         connection.close()
     if table is None:
-        raise InvalidSchema(f"{source} cannot be read.", hint="It is no such file, or is damaged.")
+        raise unreadable(source)
     frame = framed(table)
     assert isinstance(frame, pd.DataFrame)  # as tables of Arrow are
     return frame

@@ -12,8 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dpsql.core.exact import ExactPlan
+from dpsql.executors.duckdb.cells import cell_text, identity_text
 from dpsql.executors.duckdb.dialect import DuckDBDialect
-from dpsql.executors.duckdb.files import FileStore, FileTable, cell_text, identity_text, rows_of
+from dpsql.executors.duckdb.files import FileStore, FileTable, rows_of
 from dpsql.executors.duckdb.tables import FrameStore
 from dpsql.executors.sql.rows import Names, Writer
 from dpsql.executors.sql.scans import LARGEST_INTEGER, Scans, lookups

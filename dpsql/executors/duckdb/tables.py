@@ -36,6 +36,9 @@ class FrameStore:
     def source(self) -> pd.DataFrame | Brought:
         return self.columns.frame if self._source is None else self._source
 
+    def check(self) -> None:
+        """As of `Store`: rows are here."""
+
     def typed(self, column: ColumnSchema) -> dict[str, Any]:
         """The arrays of a column: `cells`, or `codes` into texts, and `valid` where there are NULLs; kept."""
         if column.name not in self._cells:

@@ -50,6 +50,9 @@ class ColumnStore:
         """What the store holds the columns of."""
         return self.frame
 
+    def check(self) -> None:
+        """As of `Store`: rows are here."""
+
     def column(self, name: str) -> ColumnSchema:
         return self.schema.by_name[name.casefold()]
 

@@ -10,7 +10,6 @@ reference).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from decimal import Context, localcontext
 from fractions import Fraction
@@ -25,6 +24,8 @@ from dpsql.schema.frozen import dataclass
 Numbers = NDArray[np.int64]
 Kinds = NDArray[np.uint8]
 
+_WHOLE_DOUBLES = 2.0**127
+"""Whole doubles below it are told apart by their digits."""
 _INTEGER, _LARGE, _REAL, _INSTANT, _OTHER = range(5)
 """Kinds of words: an integer of int64; one of uint64 above these, modulo 2^64; the bits of another double; nanoseconds
 since 1970 of an instant; Python's hash of any other value, which two values may share."""
@@ -155,14 +156,46 @@ def canonical_texts(values: Array) -> list[str]:
 
 
 def canonical(cell: Any) -> str:
-    """The same of one value: a text is its own, a whole number its digits, another number a fraction."""
+    """The same of one value, as SQL engines write it too: a text is its own, a whole number its digits; of other
+    numbers "~" and the fewest digits that a double has alone where it is one, else "#" and its digits, or a
+    fraction."""
     if isinstance(cell, str):
         return cell
     if isinstance(cell, Instant):
         return f"@{Fraction(cell.nanoseconds)}"
-    if isinstance(cell, float) and not math.isfinite(cell):
-        return str(cell)
-    return str(Fraction(cell))
+    if isinstance(cell, float) and not (cell.is_integer() and abs(cell) < _WHOLE_DOUBLES):
+        return f"~{cell!r}"
+    number = Fraction(cell)
+    if number.denominator == 1 and abs(number) < _WHOLE_DOUBLES:
+        return str(number)
+    double = _double(number)
+    if double is not None:
+        return f"~{double!r}"
+    return str(number) if number.denominator == 1 else f"#{_digits(number)}"
+
+
+def _double(number: Fraction) -> float | None:
+    """The double that is this number."""
+    try:
+        found = float(number)
+    except OverflowError:
+        return None
+    return found if Fraction(found) == number else None
+
+
+def _digits(number: Fraction) -> str:
+    """The decimal digits of a number that is not whole, without zeros at the end; a fraction where there is no end to
+    them."""
+    places, rest = 0, number.denominator
+    for factor in (2, 5):
+        count = 0
+        while rest % factor == 0:
+            rest, count = rest // factor, count + 1
+        places = max(places, count)
+    if rest > 1:
+        return str(number)
+    digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
+    return f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}"
 
 
 def _word(cell: Any) -> tuple[int, int]:

@@ -46,6 +46,11 @@ class SparkStore:
     def stamps(self) -> object:
         return stamps_of(self.files.files) if self.files is not None else None
 
+    def check(self) -> None:
+        """As of `Store`; a frame's files are its own."""
+        if self.stamps() != self.stamped:
+            raise InvalidSchema(f"{self.files} has changed since it was opened.", hint="Open it again: a new session.")
+
     def frame(self, session: Any) -> Any:
         """The rows, as a frame of a session that is used for files."""
         if self.files is None:
