@@ -26,8 +26,10 @@ def whose(table: TableSchema) -> str:
         return "each row is one person's"
     word = table.unit_word
     path = f" -> {word.table}.{word.key}" if word is not None and word.table else ""
-    limits = [("rows", table.limits.rows), ("groups", table.limits.groups), ("rows a group", table.limits.per_group)]
-    most = ", ".join(f"{limit:,} {what}" for what, limit in limits if limit is not None)
+    limits = {"row{}": table.limits.rows, "group{}": table.limits.groups, "row{} a group": table.limits.per_group}
+    most = ", ".join(
+        f"{limit:,} {what.format('' if limit == 1 else 's')}" for what, limit in limits.items() if limit is not None
+    )
     return printable(f"unit {table.unit.column}{path}{f', at most {most}' if most else ''}")
 
 

@@ -147,7 +147,11 @@ def ledger_of(schema: Schema) -> Ledger:
             "the schema has [budget.analysts]: shares that overlap, for sessions. A server has shares of its own.",
             hint="Take [budget.analysts] out, begin a new ledger, and give shares by dpsql access add.",
         )
-    ledger = opened(Wanted(), schema, Place.of(None, schema))
+    mask = os.umask(0o077)  # a ledger that is made here is nobody else's from its first byte
+    try:
+        ledger = opened(Wanted(), schema, Place.of(None, schema))
+    finally:
+        os.umask(mask)
     ledger.overlap = schema.server.overlap
     try:
         _close_to_others(file.with_name(file.name.removesuffix(".access")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -50,6 +51,18 @@ def token_of(output: str) -> str:
 
 
 ADD = ("add", "alice", "--epsilon", "1", "--delta", "1e-7", "--tables", "orders, Customers", "--days", "90")
+
+
+def test_a_ledger_is_its_owners_alone_from_its_first_byte(schema: Path, monkeypatch: pytest.MonkeyPatch):
+    """Whoever had opened it before it was closed to others could read on."""
+    monkeypatch.setattr(access, "_close_to_others", lambda _: None)
+    mask = os.umask(0o022)
+    try:
+        access.ledger_of(Schema.from_toml(schema)).close()
+        assert os.umask(0o022) == 0o022
+    finally:
+        os.umask(mask)
+    assert schema.with_name("shop.ledger").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_token_is_printed_once_and_kept_as_a_hash(schema: Path, capsys: pytest.CaptureFixture[str]):

@@ -259,6 +259,8 @@ def test_hostile_keys_are_texts(visitor: Visitor):
     assert page.locator("img.plot").evaluate("each => each.decode().then(() => each.naturalWidth)") > 100
     visitor.go("/answers")
     assert alias in page.locator("code.query").all_inner_texts()
+    visitor.go("/tables")
+    assert max(map(len, page.locator("td.facts").all_inner_texts())) == 600, "of a key of 10,000 characters"
     visitor.check()
 
 

@@ -30,15 +30,16 @@ class PageTable:
         marks = {span.place: list(marks_of(span)) for span in cells.spans if len(cells.rows) > 1}
         rows = [
             [
-                (_short(text), right, place in cells.limits, marks[place][row] if place in marks else None)
+                (shortened(text), right, place in cells.limits, marks[place][row] if place in marks else None)
                 for place, (text, right) in enumerate(zip(texts, cells.numeric, strict=True))
             ]
             for row, texts in enumerate(cells.rows)
         ]
-        heads = [(_short(head), right) for head, right in zip(cells.heads, cells.numeric, strict=True)]
+        heads = [(shortened(head), right) for head, right in zip(cells.heads, cells.numeric, strict=True)]
         cut = any(len(text) > LONGEST for texts in (cells.heads, *cells.rows) for text in texts)
         return cls(heads, rows, result.notes, cells.left_out, cut)
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+def shortened(text: str, longest: int = LONGEST) -> str:
+    """The text, cut where it is longer."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -22,11 +22,14 @@ from dpsql.remote.server.guard import body_of, in_json
 from dpsql.remote.server.jobs import Job
 from dpsql.remote.server.pages.asked import Asked, Price, fields_of, left_in_words
 from dpsql.remote.server.pages.door import FORM, Pages
-from dpsql.remote.server.pages.tables import PageTable
+from dpsql.remote.server.pages.tables import PageTable, shortened
 from dpsql.remote.server.problems import Problem
 from dpsql.remote.server.service import seen_within
+from dpsql.schema.columns import ColumnSchema
 from dpsql.session.advice import Place, reworded
 
+LONGEST_FACTS = 600
+"""Characters of what is declared of a column: keys may be long."""
 PATIENCE = 10.0
 """Seconds that a page waits for an answer, until it says that it waits."""
 
@@ -278,10 +281,15 @@ async def tables(pages: Pages, _request: Request, grant: Grant) -> Response:
     """What is declared of the tables that may be read."""
     declared = Declared.of(await _told(pages, grant, "tables"))
     shown = [
-        {"name": each.name, "whose": whose(each), "columns": [facts_of(column) for column in each.columns]}
+        {"name": each.name, "whose": whose(each), "columns": [_facts_of(column) for column in each.columns]}
         for each in declared.tables.values()
     ]
     return pages.page("tables", analyst=grant.analyst, here="tables", tables=shown)
+
+
+def _facts_of(column: ColumnSchema) -> tuple[str, str, str]:
+    name, kind, facts = facts_of(column)
+    return shortened(name), kind, shortened(facts, LONGEST_FACTS)
 
 
 async def budget(pages: Pages, _request: Request, grant: Grant) -> Response:
