@@ -175,8 +175,16 @@ class Observers:
         self, place: int, method: str, path: str, body: str | None = None, more: dict[str, str] | None = None
     ) -> tuple[int, dict[str, str]]:
         wire = self._wires[place]
-        wire.request(method, path, body, {**self._headers, **(more or {})})
-        response = wire.getresponse()
+        try:
+            wire.request(method, path, body, {**self._headers, **(more or {})})
+            response = wire.getresponse()
+        except (
+            http.client.RemoteDisconnected,
+            ConnectionError,
+        ):  # of a busy machine it had nothing to say for too long
+            wire.close()
+            wire.request(method, path, body, {**self._headers, **(more or {})})
+            response = wire.getresponse()
         return response.status, json.loads(response.read())
 
 
