@@ -286,6 +286,23 @@ def test_two_at_once_and_sixteen_wait():
     assert by_the_clock(look()) == (AT_ONCE, 429)
 
 
+def test_those_that_wait_are_seen_one_point_after_those_before():
+    """Two at each point, however many there are: the grid of whoever waits begins when an earlier answer is seen."""
+
+    async def look() -> list[float]:
+        jobs = Fake(taking(GRID / 4)).jobs()
+        loop = asyncio.get_running_loop()
+        keys = [f"{number:064}" for number in range(AT_ONCE + WAITING)]
+        moments = []
+        for each in [await jobs.submit("ann", key, BODY, message(key, key)) for key in keys]:
+            await each.seen.wait()
+            moments.append(loop.time())
+        return moments
+
+    points = [moment / GRID for moment in by_the_clock(look())]
+    assert points == pytest.approx([1 + place // AT_ONCE for place in range(AT_ONCE + WAITING)])
+
+
 def test_a_place_is_held_until_the_answer_is_seen():
     """What has run and is not to be seen yet still counts among the two."""
     starts: list[float] = []

@@ -1,8 +1,10 @@
 """Queries from their arrival to the moment at which their answers may be seen.
 
 An answer appears at a point of a grid in time that begins with its arrival (250 ms, 500, 1 s, 2 s, ... after it), since
-how long a run took may tell something of rows. Until then it is visible nowhere, and holds its place among the two that
-an analyst may have at work. What is refused, or was answered before and has been seen, reads no row and leaves at once.
+how long a run took may tell something of rows. Where it had to wait for a place, the grid begins with that: an earlier
+answer of the same analyst was seen at that moment. Until its point it is visible nowhere, and holds its place among the
+two that an analyst may have at work. What is refused, or was answered before and has been seen, reads no row and leaves
+at once.
 """
 
 from __future__ import annotations
@@ -33,13 +35,13 @@ _MOST_KEPT, _MOST_BYTES = 2_000, 64 * 2**20
 
 @dataclass(eq=False)
 class Job:
-    """One query. arrived: by the loop's clock; key, body: hashes."""
+    """One query. begins: when its grid does, by the loop's clock; key, body: hashes."""
 
     analyst: str
     key: str
     body: str
     message: Message
-    arrived: float
+    begins: float
     id: str
     seen: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when its answer may be seen."""
@@ -146,7 +148,11 @@ class Jobs:
         for each in questions:
             self._unseen[each].append(job)
         try:
-            async with self._turn(job.analyst):
+            turn = self._turn(job.analyst)
+            waits = turn.locked()
+            async with turn:
+                if waits:  # counted from its arrival, each of many would wait twice as long as the one before
+                    job.begins = asyncio.get_running_loop().time()
                 await self._run(job, tuple(reply.get("before", ())))
         finally:
             for each in questions:
@@ -260,13 +266,13 @@ class Jobs:
             return None if asked is None else self._ledger.outcome(asked.charge)
 
     async def _until_seen(self, job: Job) -> None:
-        """The next point of the grid, counted from the arrival."""
+        """The next point of the grid."""
         if self._grid is not None:
             loop = asyncio.get_running_loop()
-            point, elapsed = self._grid, loop.time() - job.arrived
+            point, elapsed = self._grid, loop.time() - job.begins
             while point < elapsed:
                 point *= 2
-            await asyncio.sleep(job.arrived + point - loop.time())
+            await asyncio.sleep(job.begins + point - loop.time())
 
     def _answered(self, job: Job, said: dict[str, Any], reply: Reply) -> None:
         """An answer, which a worker has written out."""
