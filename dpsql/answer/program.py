@@ -80,13 +80,17 @@ class ProgramExplanation(Explanation):
         for number, each in enumerate(self.each, start=1):
             lines.append(f"release {number} of {count}:")
             if (several := self._merged(number)) > 1:
-                lines.append(f"  Merged     {several} releases that differ in WHERE alone: none has more error so")
+                lines.append(f"  Merged     {several} releases {_how(each)}: none has more error so")
             lines += [f"  Given      {words}, as shown by release {of}" for of, words in self._reads(number)]
             lines += [f"  {line}" for line in str(each).split("\n")]
         lines += ["then, free, over these answers alone:", f"  {self.sql}"]
         return "\n".join([*lines, *([str(self.left)] if self.left is not None else [])])
 
     __repr__ = __str__
+
+
+def _how(each: Explanation) -> str:
+    return "of groups and of all rows" if each.release.query.plan.apart else "that differ in WHERE alone"
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)

@@ -41,7 +41,7 @@ def warnings_of(release: Release, released: Released, shown: NDArray[np.int64]) 
         sentences.append(large)
     if len(release.estimates) > _MANY:
         sentences.append(f"{len(release.estimates)} aggregates share one epsilon; fewer are more exact each.")
-    if _drowned(release, released):
+    if _drowned(release, released, shown):
         sentences.append("the noise is larger than some counts; use larger groups or more epsilon.")
     if few := _of_few(release, released, shown):
         sentences.append(few)
@@ -50,7 +50,7 @@ def warnings_of(release: Release, released: Released, shown: NDArray[np.int64]) 
             f"too few rows to find bounds for {unfound} at this epsilon: answers made of it mean nothing, unless all "
             "its values are that small."
         )
-    if _drowned(release, released, sums=True):
+    if _drowned(release, released, shown, sums=True):
         sentences.append("the noise is larger than some sums; use larger groups, narrower bounds or more epsilon.")
     return tuple(sentences)
 
@@ -178,15 +178,17 @@ def _unfound(chosen: Bounded) -> bool:
     return chosen.held.magnitude <= (1 if chosen.column.type is Type.INTEGER else _SMALL)
 
 
-def _drowned(release: Release, released: Released, *, sums: bool = False) -> bool:
-    """Whether a count is smaller than its noise; with `sums`, a sum of what cannot be negative."""
+def _drowned(release: Release, released: Released, shown: NDArray[np.int64], *, sums: bool = False) -> bool:
+    """Whether a count is smaller than its noise; with `sums`, a sum of what cannot be negative. Of levels that were
+    asked for apart, and may have a group that nobody asked for, those that are shown."""
     if not released.groups:
         return False
+    rows: NDArray[np.int64] | slice = shown if release.query.plan.apart else slice(None)
     if not sums:
         widths = release.once(_widths_of_counts)
-        return any(bool((np.abs(released.values[count]) < of_groups).any()) for count, of_groups in widths)
-    totals = ((estimate(each, released.values), of_groups) for each, of_groups in release.once(_widths_of_sums))
-    return any(bool((total.where_valid() & (total.values < half)).any()) for total, half in totals)
+        return any(bool((np.abs(released.values[count]) < half)[rows].any()) for count, half in widths)
+    totals = ((estimate(each, released.values), half) for each, half in release.once(_widths_of_sums))
+    return any(bool((total.where_valid() & (total.values < half))[rows].any()) for total, half in totals)
 
 
 def _widths_of_sums(release: Release) -> list[tuple[Estimate, Floats]]:

@@ -1,9 +1,10 @@
-"""Several queries of one relation that differ in WHERE alone, as one query: what WHERE says of each becomes the
-condition of its aggregates, as FILTER has it.
+"""Several queries of one relation that differ in WHERE, or in whether they are by groups, as one query: what WHERE says
+of each becomes the condition of its aggregates, as FILTER has it, and groups and their total are two grouping sets.
 
 The result is a query like any other, of which everything is derived anew. Its groups' exact values are those of the
 queries themselves where all groups are public and no unit has a limit of rows: an aggregate leaves out rows whose
-argument is NULL, and the argument is NULL but where the condition is TRUE, which is where WHERE lets a row pass.
+argument is NULL, and the argument is NULL but where the condition is TRUE, which is where WHERE lets a row pass. A
+total is that of all groups, where each row is in one: what no list has is in one more group, which is not shown.
 Whoever merges sees to groups and limits.
 """
 
@@ -17,7 +18,7 @@ from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Expr, IntervalEnd, Literal, Report, Slot, call, conjuncts, rebuild, walk
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Filter, Source
-from dpsql.plan.query import MOST_AGGREGATES, Aggregate, Finish, Order, Output, Query
+from dpsql.plan.query import MOST_AGGREGATES, Aggregate, Finish, GroupKey, Order, Output, Query
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 
@@ -31,6 +32,10 @@ class Merged:
 
     query: Query
     slots: tuple[tuple[Slot, ...], ...]
+    levels: tuple[tuple[int, ...], ...] = ()
+    """Of each of them its grouping set, where these differ."""
+    added: tuple[bool, ...] = ()
+    """Of each key whether it has a group that none of them has."""
 
     def places(self, member: int) -> list[int]:
         """Where the aggregates of a member stand among this one's."""
@@ -40,48 +45,79 @@ class Merged:
         """What a query with the plan of a member does with its values, of the values of this one."""
         own = query.slots[len(query.plan.keys) :]
         moved: dict[Expr, Slot] = dict(zip(own, self.slots[member], strict=True))
-        return _moved(query.finish, moved)
+        finish = _moved(query.finish, moved)
+        terms = [*self._of_level(member), *([] if finish.having is None else [finish.having])]
+        return replace(finish, having=_all_of(terms)) if self.levels else finish
+
+    def _of_level(self, member: int) -> list[Expr]:
+        """Which rows are a member's own."""
+        if not self.levels:
+            return []
+        level = self.levels[member]
+        grouped = Slot(-1, "GROUPING", Type.INTEGER)  # of the first key
+        terms = [_made("eq", grouped, Literal(int(not level), Type.INTEGER))]
+        hidden = [self.query.slots[key] for key in level if self.added[key]]
+        return [*terms, *(_made("not", _made("is_null", key)) for key in hidden)]
 
 
 def merged(queries: Sequence[Query]) -> Merged | None:
     """One query in the place of these; None where they are not of one relation and the same groups, or an aggregate is
     none that adds up over rows."""
-    first = queries[0].plan
+    keyed = max(queries, key=lambda each: bool(each.plan.keys))  # the first that is by groups
+    first = keyed.plan
     bases = [_base(each.plan.input) for each in queries]
     if any(base != bases[0][0] for base, _ in bases) or not all(_groups_alike(each, first) for each in queries):
         return None
     common = [term for term in bases[0][1] if all(term in terms for _, terms in bases)]
     own = [[term for term in terms if term not in common] for _, terms in bases]
-    aggregates, members = _slots(queries, own)
+    aggregates, members = _slots(queries, own, len(first.keys))
     if len(aggregates) > MOST_AGGREGATES:
         return None
     source = bases[0][0] if not common else Filter(bases[0][0], _all_of(common))
-    slots = (*queries[0].slots[: len(first.keys)], *aggregates.values())
+    slots = (*keyed.slots[: len(first.keys)], *aggregates.values())
     finish = Finish(tuple(Output(str(slot), slot) for slot in slots))
     computed = frozenset[str]().union(*(each.computed_from for each in queries))
-    plan = Aggregate(source, first.keys, tuple(aggregates))
-    return Merged(Query(plan, finish, slots, computed_from=computed), tuple(members))
+    joint = Query(Aggregate(source, first.keys, tuple(aggregates)), finish, slots, computed_from=computed)
+    return _in_levels(Merged(joint, tuple(members)), [each.plan for each in queries])
+
+
+def _in_levels(joint: Merged, plans: Sequence[Aggregate]) -> Merged:
+    """The query with two grouping sets, where some are by groups and others of all rows."""
+    plan = joint.query.plan
+    levels = tuple(tuple(range(len(each.keys))) for each in plans)
+    if all(len(level) == len(plan.keys) for level in levels):
+        return joint
+    keys = tuple(map(_with_the_rest, plan.keys))
+    added = tuple(len(key.values or ()) > len(old.values or ()) for key, old in zip(keys, plan.keys, strict=True))
+    plan = replace(plan, keys=keys, sets=(tuple(range(len(keys))), ()), apart=True)
+    return replace(joint, query=replace(joint.query, plan=plan), levels=levels, added=added)
+
+
+def _with_the_rest(key: GroupKey) -> GroupKey:
+    """The key with a group for every row: those of no listed value are in that of NULL."""
+    values = key.values or ()
+    return replace(key, values=values if None in values else (*values, None), listed=True)
 
 
 def _slots(
-    queries: Sequence[Query], own: Sequence[Sequence[Expr]]
+    queries: Sequence[Query], own: Sequence[Sequence[Expr]], keys: int
 ) -> tuple[dict[Aggregation, Slot], list[tuple[Slot, ...]]]:
-    """The aggregates of all, each over the rows of its own terms alone, with their slots; and the slots of each
-    query."""
-    keys = len(queries[0].plan.keys)
+    """The aggregates of all, each over the rows of its own terms alone, with their slots, behind those of the keys; and
+    the slots of each query."""
     aggregates: dict[Aggregation, Slot] = {}
     members = []
     for query, terms in zip(queries, own, strict=True):
         made = [_where(each, terms) for each in query.plan.aggregations]
-        for each, slot in zip(made, query.slots[keys:], strict=True):
+        for each, slot in zip(made, query.slots[len(query.plan.keys) :], strict=True):
             aggregates.setdefault(each, Slot(keys + len(aggregates), str(each), slot.type))
         members.append(tuple(aggregates[each] for each in made))
     return aggregates, members
 
 
 def _groups_alike(query: Query, first: Aggregate) -> bool:
-    """Whether it is of the same groups, and all that it asks of them adds up over rows."""
-    plain = query.plan.keys == first.keys and not query.plan.sets and not query.stages
+    """Whether it is of the same groups, of which there are some, or of all rows, and all that it asks adds up."""
+    total = not query.plan.keys and all(key.values and key.shown is None for key in first.keys)
+    plain = (total or query.plan.keys == first.keys) and not query.plan.sets and not query.stages
     return plain and all(map(_adds_up, query.plan.aggregations))
 
 

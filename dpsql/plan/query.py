@@ -64,6 +64,8 @@ class Aggregate:
     aggregations: tuple[Aggregation, ...]
     sets: tuple[tuple[int, ...], ...] = ()
     """Grouping sets, places of keys in ascending order; none: the rows are grouped by all keys."""
+    apart: bool = False
+    """The sets, all keys and none, were asked for apart: neither is to have more noise than it would have had so."""
 
     @property
     def public_cells(self) -> int | None:

@@ -166,7 +166,7 @@ def slot_vectors(release: Release, released: Released) -> list[Vector]:
     estimates = zip(release.estimates, below, strict=True)
     found = [*released.keys, *(estimate(each, released.values, least) for each, least in estimates)]
     for levels in release.told.levels:
-        found += levels.groupings()
+        found += levels.groupings(released.groups)
     return found
 
 

@@ -13,7 +13,7 @@ count together (`core.reach.merged`). Coordinates that neighbours have in common
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accuracy import widths
-from dpsql.accuracy.hierarchies import GroupingSet, allocation, consistent, variances_of
+from dpsql.accuracy.hierarchies import GroupingSet, consistent, variances_of
 from dpsql.accuracy.pairs import of_pairs, pair_weights
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Event
@@ -41,8 +41,6 @@ from dpsql.release.parts import Lattice
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.remembered import remembered
 
-_GUARD = 0.5
-"""How much a level that comes out worse than at an equal share weighs (see `allocation`)."""
 _LAWS = {
     "discrete_gaussian": "gaussian",
     "rounded_gaussian": "gaussian",
@@ -218,6 +216,11 @@ class Levels(Said):
                 out[list(self.noisy), rows] = levels[keys].reshape(len(self.noisy), rows.stop - rows.start)
         return out
 
+    def of_noise(self, noisy: dict[GroupingSet, NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+        """The estimates of each wanted level from tables of the measured ones, with the same axes in front of keys."""
+        levels = consistent(noisy, self._variances(), self.wanted)
+        return [levels[keys] for keys, _ in self.rows()]
+
     def _summed(self, steps: NDArray[Any], keys: GroupingSet) -> NDArray[Any]:
         """Exact coordinates of a level, with one axis for each of its keys."""
         finest = steps.reshape(len(steps), *self.sizes)
@@ -263,11 +266,13 @@ class Levels(Said):
             out.append(Vector(found.values, found.where_valid() & np.concatenate(kept)))
         return tuple(out)
 
-    def groupings(self) -> Iterator[Vector]:
-        """GROUPING of each key, the last first: 1 in the rows that are summed over it."""
+    def groupings(self, groups: int) -> Iterator[Vector]:
+        """GROUPING of each key, the last first: 1 in the rows that are summed over it. groups: so many rows, of the
+        answer as often as it is given."""
         for key in reversed(range(len(self.sizes))):
             parts = [np.full(rows.stop - rows.start, int(key not in each)) for each, rows in self.rows()]
-            yield Vector(np.concatenate(parts).astype(np.int64))
+            once = np.concatenate(parts).astype(np.int64)
+            yield Vector(np.tile(once, groups // max(1, len(once))))
 
 
 NO_LEVELS = Levels((), (), (), ())
@@ -293,7 +298,10 @@ def levels_of(
     def reach(keys: GroupingSet) -> Reach:
         return reach_of_level(lattice.parts, lattice.noisy, analysis, *_cells_of(sizes, keys))
 
-    shares = _shared_out(sizes, wanted, law, by_rho=allowed.rho is not None, reach=reach)
+    from dpsql.release.level_shares import shared_apart, shared_out  # most queries have no levels
+
+    share_out = shared_apart if plan.apart and law != "split" else shared_out
+    shares = share_out(sizes, wanted, law, by_rho=allowed.rho is not None, reach=reach)
     granted = grant(allowed, delta=delta)
     if law == "gaussian":
         granted = granted.concentrated
@@ -305,23 +313,6 @@ def levels_of(
         measured.append(Level(keys, share, far, paid.law, paid.event))
     pair = PrivacyLoss(allowed.pure, delta) if law == "gaussian" and allowed.rho is None else None
     return Levels(sizes, wanted, tuple(measured), noisy, pair)
-
-
-def _shared_out(
-    sizes: tuple[int, ...],
-    wanted: tuple[GroupingSet, ...],
-    law: str,
-    *,
-    by_rho: bool,
-    reach: Callable[[GroupingSet], Reach],
-) -> dict[GroupingSet, Fraction]:
-    """The part of epsilon, or of rho, that each level to be measured has."""
-    if law == "split":
-        return dict.fromkeys(wanted, Fraction(1, len(wanted)))
-    if law == "gaussian":
-        return allocation(sizes, wanted, "gaussian", guard=_GUARD, whole=lambda keys: float(reach(keys).l2_squared))
-    # Shares of rho are the squares of those of epsilon.
-    return allocation(sizes, wanted, "gaussian" if by_rho else "laplace", guard=_GUARD)
 
 
 def _cells_of(sizes: tuple[int, ...], keys: GroupingSet) -> tuple[int, int]:

@@ -8,6 +8,7 @@ and stand in place of laws that are exact elsewhere. So doubles serve, and unifo
 from __future__ import annotations
 
 import hashlib
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpsql.core.classes import ClassLaplace
 from dpsql.core.mechanisms import CubeLaplace, GaussianNoise, SplitLaplace
+from dpsql.release.levels import Levels
 from dpsql.release.release import Release, Released
 
 Floats = NDArray[np.float64]
@@ -47,9 +49,12 @@ def seed_of(*released: Released) -> bytes:
 
 
 def can_be_redrawn(release: Release, released: Released) -> bool:
-    """Whether its laws are known here, and its groups are all there are."""
-    known = all(isinstance(share.noise, GaussianNoise) or type(share.noise) in _LAPLACE for share in release.shares)
-    return known and not (release.hides or release.levels.wanted or release.provisional or released.integers)
+    """Whether its laws are known here, and its groups are all there are. Grouping sets that a text asks for have two
+    rows of one key, which SQL above may not tell apart."""
+    laws = [*(share.noise for share in release.shares), *(level.noise for level in release.levels.measured)]
+    known = all(isinstance(noise, GaussianNoise) or type(noise) in _LAPLACE for noise in laws)
+    told_apart = release.query.plan.apart or not release.levels.wanted
+    return known and told_apart and not (release.hides or release.provisional or released.integers)
 
 
 def redrawn(release: Release, released: Released, factors: Floats) -> Released:
@@ -60,12 +65,27 @@ def redrawn(release: Release, released: Released, factors: Floats) -> Released:
     scaled = np.repeat(factors, groups)
     for share in release.shares:
         steps[list(share.places)] = _noise(share.noise, len(share.places), runs * groups, uniforms) * scaled
+    for levels in release.told.levels:
+        if levels.measured:
+            steps[list(levels.noisy)] = _of_levels(levels, runs, uniforms) * scaled
     units = np.array([each.unit for each in release.coordinates], dtype=np.float64)
     moved = release.features_of(steps * units[:, None])
     values = np.tile(released.values, runs)
     values[: len(moved)] += moved
     places = np.tile(np.arange(groups), runs)
     return Released(tuple(key.at(places) for key in released.keys), values, released.bounds)
+
+
+def _of_levels(levels: Levels, runs: int, uniforms: Uniforms) -> Floats:
+    """The noise of all rows of the answer, (noisy coordinates, runs * rows): the estimates are linear in what was
+    measured, so theirs is what they make of its noise."""
+    many = len(levels.noisy)
+    noisy = {}
+    for level in levels.measured:
+        sizes = [levels.sizes[key] for key in level.keys]
+        noisy[level.keys] = _noise(level.noise, many, runs * prod(sizes), uniforms).reshape(many, runs, *sizes)
+    found = levels.of_noise(noisy)
+    return np.concatenate([each.reshape(many, runs, -1) for each in found], axis=2).reshape(many, -1)
 
 
 def ends(numbers: Floats, level: float, uniforms: Uniforms) -> tuple[Floats, Floats]:

@@ -114,7 +114,7 @@ _NODES: dict[type, Form] = {
     WindowFunction: Form("window function", {}, frozenset(), enough=True, name=_window_tag),
     WindowOrder: form("window order", "expression=expr", "descending", "nulls-first=nulls_first"),
     Frame: form("frame", "kind", "start", "end"),
-    Aggregate: form("aggregate", "input", "keys", "aggregations", "sets"),
+    Aggregate: form("aggregate", "input", "keys", "aggregations", "sets", "apart", later={"apart": False}),
     Aggregation: form(
         "aggregation",
         *("kind", "argument", "epsilon", "per-unit=per_unit", "second", "at", "of-units=of_units", "values"),

@@ -1,6 +1,7 @@
 """Releases of one statement that are made as one, where that is no worse for any answer.
 
-They are of one relation and differ in WHERE alone, which becomes the condition of each aggregate (`plan.merged`). What
+They are of one relation and differ in WHERE, which becomes the condition of each aggregate, or in that some are by
+groups and others of all rows, which become two levels (`plan.merged`). What
 they are merged into is a query like any other: it is planned by the same core, which derives its sensitivity and is
 paid what its members would have been together. So a wrong choice here is a worse answer and no leak. Each release by
 itself is the plain candidate; merged ones are taken where no aggregate's expected error at the public reference is
@@ -49,20 +50,34 @@ class Made:
             return self.release
         else:
             finish = step.query.finish
-        return replace(self.release, query=replace(self.release.query, finish=finish))
+        release = replace(self.release, query=replace(self.release.query, finish=finish))
+        if self.joint is None or not self.joint.levels:
+            return release
+        # Groups of levels are whole numbers again where nobody asked for what adds up.
+        whole = tuple(replace(each, whole=each.whole or each.unrounded) for each in release.estimates)
+        return replace(release, lattice=replace(release.lattice, estimates=whole))
 
     @property
     def errors(self) -> list[float]:
         """The logarithms of the expected errors of its steps' aggregates at the public reference, one step after the
         other; of one without noise the least that there is."""
-        release = self.release
-        spreads = {
-            place: law_of(share.noise, share.places, place).spread for share in release.shares for place in share.places
-        }
-        found = [error_variance(each, release.lattice, spreads) for each in release.estimates]
-        logs = [math.log(each) / 2 if each > 0 else -math.inf for each in found]
-        joint = self.joint
-        return logs if joint is None else [logs[at] for member in range(len(self.steps)) for at in joint.places(member)]
+        release, joint = self.release, self.joint
+        if joint is None:
+            return errors_of(release)
+        if not joint.levels:
+            every = [errors_of(release)] * len(self.steps)
+        else:
+            every = [errors_of(release.at_level(level)) for level in joint.levels]
+        return [logs[at] for member, logs in enumerate(every) for at in joint.places(member)]
+
+
+def errors_of(release: Release) -> list[float]:
+    """The logarithms of the expected errors of the aggregates of a release, or of one level of one."""
+    spreads = {
+        place: law_of(share.noise, share.places, place).spread for share in release.shares for place in share.places
+    }
+    found = [error_variance(each, release.lattice, spreads) for each in release.estimates]
+    return [math.log(each) / 2 if each > 0 else -math.inf for each in found]
 
 
 def made_of(steps: Sequence[Step], shares: Sequence[Allowance], planned: Planned) -> list[Made]:
@@ -88,21 +103,21 @@ def _fit(one: Made, other: Made) -> bool:
         words[0] == words[1]
         and all(each is None or (each.epsilon is None and each.delta is None) for each in words)
         and not (first.inputs or second.inputs)
-        and first.query.plan.keys == second.query.plan.keys
-        and _is_plain(one.release)
+        and _is_plain(one.release, levels=one.joint is not None)
         and _is_plain(other.release)
     )
 
 
-def _is_plain(release: Release) -> bool:
+def _is_plain(release: Release, *, levels: bool = False) -> bool:
     """Whether all of its groups are shown, its units have no limit that acts after WHERE, and it has noise, of a law
     that was chosen for it as a whole. Parts of a table that are charged by themselves stay apart."""
     bounds = release.analysis.bounds
     parted = any(scan.table.partition is not None for scan in scans_of(release.query.plan.input))
     return (
-        bool(release.shares)
+        bool(release.shares or (levels and release.levels.measured))
         and not (bounds.declared or bounds.enforced or parted)
-        and not (release.hides or release.draws or release.levels.wanted or release.provisional)
+        and not (release.hides or release.draws or release.provisional)
+        and (levels or not release.levels.wanted)
         and release.strategy == "auto"
         and release.query.plan.public_cells is not None
     )
@@ -120,7 +135,7 @@ def _together(one: Made, other: Made, planned: Planned) -> Made | None:
     except (QueryRefused, InvalidPrivacyParameter):  # more is asked of one release than of several
         return None
     both = Made(release, steps, allowed, joint)
-    return both if _is_plain(release) and _no_worse(both.errors, [*one.errors, *other.errors]) else None
+    return both if _is_plain(release, levels=True) and _no_worse(both.errors, [*one.errors, *other.errors]) else None
 
 
 def _sum(one: Allowance, other: Allowance) -> Allowance:

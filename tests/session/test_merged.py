@@ -3,19 +3,25 @@ charge that is theirs together, and neighbours that it is worth no more than tha
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import dpsql
+from dpsql.accuracy import two_levels
+from dpsql.accuracy.hierarchies import variances_of
+from dpsql.accuracy.two_levels import share_of_groups
 from dpsql.answer.program import ProgramExplanation, ProgramResult
 from dpsql.core.classes import law_of
 from dpsql.core.loss import Allowance
 from dpsql.errors import DPSQLError, InternalError
 from dpsql.executors.base import executor_of
 from dpsql.plan import merged as merging_of_plans
+from dpsql.release import calibrate, levels
 from dpsql.release.expected_error import error_variance
 from dpsql.release.quiet import quiet
 from dpsql.release.release import Release
@@ -166,6 +172,11 @@ def statement(rng: random.Random) -> str:
         one = [each for each in AGGREGATES if "," not in each]
         return f"SELECT {', '.join(f'(SELECT {rng.choice(one)} FROM t{where()}) AS v{i}' for i in range(many))}"
     key = rng.choice(KEYS)
+    if rng.random() < 0.5:
+        one = rng.choice([each for each in AGGREGATES if "," not in each])
+        groups, rows = rng.choice([(where(), ""), ("", where()), ("", ""), ("", ""), [where()] * 2])
+        total = f"(SELECT {rng.choice([one, one, 'COUNT(*)'])} FROM t{rows})"
+        return f"SELECT {key} AS g, {one} - {total} FROM t{groups} GROUP BY 1"
     parts = [f"SELECT {key} AS g, {rng.choice(AGGREGATES)} FROM t{where()} GROUP BY 1" for _ in range(many)]
     others = " ".join(f"JOIN ({each}) b{i} USING (g)" for i, each in enumerate(parts[1:]))
     return f"SELECT COUNT(*) FROM ({parts[0]}) a {others}"
@@ -207,10 +218,11 @@ def opened(world: World, data: pd.DataFrame) -> dpsql.Session:
     )
 
 
-def check_merged(seeds: range, pairs: int = 2) -> int:
-    """Statements of random worlds: how many have merged releases. Exact answers are those of releases apart; no
-    aggregate has more error; the charge is no more; neighbours are worth no more than that."""
-    found = 0
+def check_merged(seeds: range, pairs: int = 2) -> tuple[int, int]:
+    """Statements of random worlds: how many have merged releases, and how many releases of theirs are levels. Exact
+    answers are those of releases apart; no aggregate has more error; the charge is no more; neighbours are worth no
+    more than that."""
+    found = levels = 0
     for seed in seeds:
         rng = random.Random(seed)
         world, sql = of_rows(rng), statement(rng)
@@ -230,12 +242,13 @@ def check_merged(seeds: range, pairs: int = 2) -> int:
         assert close(exact(asked, made), exact(asked, plain)), f"{sql}\n{world}\n{data}"
         for one, other in zip(made.finishes, plain.finishes, strict=True):
             check_no_worse(one, other, sql)
+            levels += one.query.plan.apart
         for each in made.releases:
             check_total(each, sql)
             for one, other in world.pairs(rng, pairs):
                 here, there = (integers(opened(world, side), each.exact, KEY) for side in (one, other))
                 check_neighbours(each, here, there, f"{sql}\n{world}\n{one}\n{other}")
-    return found
+    return found, levels
 
 
 def close(one: list[list[tuple[Any, ...]]], other: list[list[tuple[Any, ...]]]) -> bool:
@@ -250,24 +263,81 @@ def close(one: list[list[tuple[Any, ...]]], other: list[list[tuple[Any, ...]]]) 
 def check_no_worse(one: Release, other: Release, where: str) -> None:
     """Of each aggregate that a step reads; from the laws and the estimates of both."""
     for output, before in zip(one.query.finish.outputs, other.query.finish.outputs, strict=True):
-        place, plain = (getattr(each.expr, "index", -1) - len(one.query.plan.keys) for each in (output, before))
+        place = getattr(output.expr, "index", -1) - len(one.query.plan.keys)
+        plain = getattr(before.expr, "index", -1) - len(other.query.plan.keys)
         if place >= 0:
-            errors = [variance(made, at) for made, at in ((one, place), (other, plain))]
+            level = tuple(range(len(other.query.plan.keys))) if one.query.plan.apart else None
+            errors = [variance(one, place, level), variance(other, plain)]
             assert errors[0] <= errors[1] * 1.01, f"{output.name} of {where}: {errors}"
 
 
-def variance(made: Release, place: int) -> float:
+def variance(made: Release, place: int, level: tuple[int, ...] | None = None) -> float:
+    made = made if level is None else made.at_level(level)
     spread = {at: law_of(share.noise, share.places, at).spread for share in made.shares for at in share.places}
     return error_variance(made.estimates[place], made.lattice, spread)
 
 
 def test_random_statements_are_merged_rightly():
-    assert check_merged(range(24)) > 8
+    found, of_levels = check_merged(range(36))
+    assert found > 9
+    assert of_levels > 1
 
 
 @pytest.mark.slow
-def test_many_random_statements_are_merged_rightly():
-    assert check_merged(range(1_000, 2_200), pairs=8) > 400
+@pytest.mark.parametrize("first", range(1_000, 2_200, 60))
+def test_many_random_statements_are_merged_rightly(first: int):
+    assert check_merged(range(first, first + 60), pairs=8)[0] > 12
+
+
+# Groups and their total.
+
+PART = "SELECT sex, COUNT(*) / (SELECT COUNT(*) FROM people) AS share FROM people GROUP BY sex"
+BESIDE = "SELECT city, AVG(pay) - (SELECT AVG(pay) FROM people) AS gap FROM people WHERE age > 22 GROUP BY city"
+
+
+def test_groups_and_their_total_are_two_levels():
+    asked = session()
+    for sql in (PART, BESIDE.replace("FROM people) AS", "FROM people WHERE age > 22) AS")):
+        told = explained(asked, sql, epsilon=1)
+        assert told.merged == (2,), sql
+        assert told.cost.epsilon == 1
+        assert "2 releases of groups and of all rows: none has more error so" in str(told)
+        answer = asked.query(sql, epsilon=1)
+        assert isinstance(answer, ProgramResult)
+        assert np.isfinite(answer.intervals().iloc[:, 1:].to_numpy(dtype=float)).all()
+        for each in answer.answers:
+            assert np.isfinite(each.intervals().filter(regex="_(low|high)$").to_numpy(dtype=float)).all()
+    groups, total = asked.query(PART, epsilon=1).answers
+    assert [kind.kind for kind in (*groups.df.dtypes[1:], *total.df.dtypes)] == ["i", "i"], "counts are whole numbers"
+
+
+def test_rows_that_no_list_has_are_in_the_total_and_in_no_group():
+    data = pd.DataFrame({"k": ["a"] * 40 + ["b"] * 30 + ["zz"] * 20 + [None] * 10, "sex": ["F", "M"] * 50})
+    table = dpsql.Table(data, keys={"k": ["a", "b"]}, nullable={"k": False})
+    asked = dpsql.Session({"t": table}, budget=dpsql.Budget(10**6))
+    sql = "SELECT k, COUNT(*) AS n, (SELECT COUNT(*) FROM t) AS every FROM t GROUP BY k"
+    made = prepared(asked, sql)
+    assert made is not None
+    assert made.merged == (2,)
+    groups, total = exact(asked, made)
+    assert total == [(100,)]
+    assert sorted(groups) == [("a", 50), ("b", 30)], "NULL is the first listed key where there is none"
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("ratio", [0.5, 1.0, 3.0])
+def test_neither_level_has_more_noise_than_at_a_half(power: int, ratio: float):
+    """Of the shares that are taken and of least squares by itself, over tables of a few cells."""
+    for groups in (*range(1, 30), 100, 5_000):
+        part = share_of_groups(groups, ratio, power)
+        assert Fraction(1, 2) <= part <= 1
+        by_formula = two_levels.variances(groups, ratio, power, float(part))
+        assert max(by_formula) <= 1 + 1e-9
+        cell = ratio / float(part) ** power
+        measured = {(0,): cell} if part == 1 else {(0,): cell, (): 1 / (1 - float(part)) ** power}
+        by_squares = variances_of(measured, [groups], [(0,), ()])
+        found = by_squares[0,] / ratio / 2**power, by_squares[()] / 2**power
+        assert found == pytest.approx(by_formula)
 
 
 # Lies.
@@ -287,11 +357,37 @@ def _worse_is_taken(patch: Patch) -> None:
 
 
 def _limits_are_forgotten(patch: Patch) -> None:
-    patch.setattr(merging, "_is_plain", lambda _release: True)
+    patch.setattr(merging, "_is_plain", lambda _release, **_words: True)
 
 
 def check_random() -> None:
-    assert check_merged(range(7), pairs=0) > 1
+    assert check_merged(range(7), pairs=0)[0] > 1
+
+
+def _the_rest_is_in_no_total(patch: Patch) -> None:
+    patch.setattr(merging_of_plans, "_with_the_rest", lambda key: key)
+
+
+def _each_level_has_it_all(patch: Patch) -> None:
+    """Both levels are measured as if there were no other."""
+    honest = levels.levels_of
+
+    def levels_of(plan: Any, *args: Any, **more: Any) -> Any:
+        made = honest(plan, *args, **more)
+        first = made.measured[0]
+        return replace(made, measured=(first, replace(first, keys=(), reach=first.reach))) if plan.apart else made
+
+    patch.setattr(calibrate, "levels_of", levels_of)
+
+
+def check_levels() -> None:
+    """What two levels are worth together, beside what is charged."""
+    prepare._cache.clear()
+    made = prepared(session(), PART)
+    assert made is not None
+    (release,) = made.releases
+    worth = sum((each.noise.loss(each.reach).epsilon or 0) for each in release.levels.measured)
+    assert worth <= (release.cost.epsilon or 0) <= 1
 
 
 LIES: list[tuple[Callable[[Patch], None], Callable[[], None]]] = [
@@ -299,6 +395,8 @@ LIES: list[tuple[Callable[[Patch], None], Callable[[], None]]] = [
     (_twice_is_paid, check_random),
     (_worse_is_taken, check_random),
     (_limits_are_forgotten, test_what_stays_apart),
+    (_the_rest_is_in_no_total, test_rows_that_no_list_has_are_in_the_total_and_in_no_group),
+    (_each_level_has_it_all, check_levels),
 ]
 
 

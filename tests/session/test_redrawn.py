@@ -63,6 +63,11 @@ COVERED = (
         f"FROM {BY_CITY} a JOIN cities USING (city) WHERE city <> 'rome'"
     ),
     f"SELECT city, n / (SELECT SUM(size) FROM cities) AS x, -total AS y FROM {BY_CITY} a",
+    (
+        "SELECT city, COUNT(*) / (SELECT COUNT(*) FROM people) AS x, AVG(pay) - (SELECT AVG(pay) FROM people) AS y "
+        "FROM people GROUP BY city"
+    ),
+    "SELECT month, COUNT(*) / (SELECT COUNT(*) FROM people) AS x FROM people GROUP BY month",
     f"SELECT AVG(n) AS x, SUM(total) / SUM(n) AS y FROM {BY_CITY}",
     f"SELECT month, SUM(n) AS x FROM {BY_BOTH} GROUP BY month",
 )

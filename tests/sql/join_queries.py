@@ -681,6 +681,8 @@ UNIONS = """
         FROM customer UNION ALL SELECT c_custkey, stars FROM notes) WHERE t > 2;
     SELECT COUNT(*), SUM(t) FROM (SELECT o_custkey AS k, o_total AS t FROM orders UNION ALL (SELECT c_custkey, 1
         FROM customer UNION ALL SELECT c_custkey, stars FROM notes)) AS u;
+    SELECT COUNT(*) FROM (SELECT c_custkey AS k FROM customer UNION ALL SELECT v_custkey FROM visits) AS u WHERE k IN
+        (SELECT o_custkey FROM orders);
     SELECT COUNT(*) FROM ((SELECT o_custkey AS k FROM orders UNION ALL SELECT c_custkey FROM customer) UNION ALL
         SELECT c_custkey FROM notes) AS u;
     WITH u AS (SELECT o_custkey AS k, o_code AS code FROM orders UNION ALL SELECT v_custkey, v_code FROM visits)
