@@ -1,8 +1,10 @@
 """What a server costs beside a library's session over the same rows, on this machine, by loopback, grid and limits off.
 
-python benchmarks/server.py [ROWS]     # 100,000 rows if left out
+python benchmarks/server.py [ROWS]            # 100,000 rows if left out
+python benchmarks/server.py [ROWS] --whole    # and then 5,000 new questions and 100,000 replays by four analysts
 
-Ratios and milliseconds of one run; nothing is asserted.
+Ratios and milliseconds of one run, by the clock and of the processor; nothing is asserted. The table has a version, so
+that the library keeps its answers in its ledger as a server does. Replays are of 50 questions an analyst.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pandas as pd
 
@@ -35,6 +38,7 @@ max_runs = 1000000
 
 [tables.people]
 path = "people.csv"
+version = "1"
 
 [tables.people.columns]
 age = { bounds = [0, 100] }
@@ -42,6 +46,9 @@ state = { keys = ["WA", "OR", "ID"] }
 """
 DPSQL = [sys.executable, "-m", "dpsql"]
 ANALYSTS = 4
+KNOWN = 50
+"""Questions of each analyst that are asked again and again."""
+NEW, REPLAYS, LOOKS = 5_000, 100_000, 10
 
 
 def sql_of(number: int) -> str:
@@ -50,15 +57,17 @@ def sql_of(number: int) -> str:
 
 
 @contextmanager
-def served(schema: Path) -> Iterator[str]:
-    """The address of a server over it."""
+def served(schema: Path) -> Iterator[tuple[str, int]]:
+    """The address of a server over it, and its process."""
     command = [*DPSQL, "serve", str(schema), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         address = json.loads(process.stderr.readline())["address"]
         threading.Thread(target=process.stderr.read, daemon=True).start()
         try:
-            yield address
+            while httpx.get(f"{address}/healthz").json()["status"] != "ok":
+                time.sleep(0.1)
+            yield address, process.pid
         finally:
             process.terminate()
 
@@ -73,6 +82,26 @@ def connected(address: str, schema: Path, name: str) -> dpsql.remote.client.Remo
     return dpsql.connect(address)
 
 
+def workers_of(server: int) -> list[int]:
+    """The processes that come from it, at any distance: the one that plans is the first of those that hold tables."""
+    found = [server]
+    for pid in found:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found += map(int, (task / "children").read_text().split())
+    return [pid for pid in found[1:] if b"resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def used(pid: int) -> float:
+    """Milliseconds of the processor so far."""
+    parts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return 1000 * (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory(pid: int) -> float:
+    """Megabytes that are resident."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
 def milliseconds(act: Callable[[int], object], start: int, count: int) -> list[float]:
     """How long each of so many calls took, ascending."""
     taken = []
@@ -83,21 +112,47 @@ def milliseconds(act: Callable[[int], object], start: int, count: int) -> list[f
     return sorted(taken)
 
 
-def a_second(acts: list[Callable[[int], object]], count: int) -> float:
-    """Calls a second of several threads, each so many."""
+def a_second(acts: list[Callable[[int], object]], count: int, start: int, server: int) -> str:
+    """Calls a second of several threads, each so many; and what each takes of the processor, here and there."""
     threads = [
-        threading.Thread(target=milliseconds, args=(act, 10**6 * place, count)) for place, act in enumerate(acts, 1)
+        threading.Thread(target=milliseconds, args=(act, 10**6 * place + start, count))
+        for place, act in enumerate(acts, 1)
     ]
-    begin = time.perf_counter()
+    pids = {"server": [server], "workers": workers_of(server)}
+    begin, own = time.perf_counter(), time.process_time()
+    before = {name: sum(map(used, each)) for name, each in pids.items()}
     for each in threads:
         each.start()
     for each in threads:
         each.join()
-    return len(acts) * count / (time.perf_counter() - begin)
+    calls = len(acts) * count
+    took = {"clients": 1000 * (time.process_time() - own)}
+    took |= {name: sum(map(used, each)) - before[name] for name, each in pids.items()}
+    processor = ", ".join(f"{name} {each / calls:.2f}" for name, each in took.items())
+    return f"{calls / (time.perf_counter() - begin):.0f} a second; ms of the processor each: {processor}"
+
+
+def compared(local: Callable[[int], object], remote: Callable[[int], object]) -> None:
+    """One analyst and a library's session, by turns, so that a busy machine is as busy for both."""
+    for act in (local, remote):
+        milliseconds(act, 0, 20)
+    found: dict[str, tuple[list[float], list[float]]] = {"new": ([], []), "replayed": ([], [])}
+    for start in range(100, 300, 20):
+        for each in found.values():
+            for one, act in zip(each, (local, remote), strict=True):
+                one.extend(milliseconds(act, start, 20))
+    for what, both in found.items():
+        middle = [statistics.median(each) for each in both]
+        late = [sorted(each)[int(0.99 * len(each))] for each in both]
+        print(
+            f"{what:<10} library {middle[0]:6.1f} {late[0]:6.1f}   server {middle[1]:6.1f} {late[1]:6.1f}"
+            f"   +{middle[1] - middle[0]:.1f}, {middle[1] / middle[0]:.2f} times"
+        )
 
 
 def main() -> None:
-    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    numbers = [int(word) for word in sys.argv[1:] if word.isdecimal()]
+    rows = numbers[0] if numbers else 100_000
     chance = np.random.default_rng(1)
     frame = pd.DataFrame({"age": chance.integers(0, 100, rows), "state": chance.choice(["WA", "OR", "ID"], rows)})
     with tempfile.TemporaryDirectory() as name:
@@ -106,7 +161,7 @@ def main() -> None:
         schema, alone = folder / "people.toml", folder / "alone.toml"
         schema.write_text(TOML)
         alone.write_text(TOML)
-        with served(schema) as address, dpsql.Session(schema=dpsql.Schema.from_toml(alone)) as session:
+        with served(schema) as (address, pid), dpsql.Session(schema=dpsql.Schema.from_toml(alone)) as session:
             clients = [connected(address, schema, f"analyst{each}") for each in range(ANALYSTS)]
 
             def local(number: int) -> object:
@@ -115,23 +170,24 @@ def main() -> None:
             def remote(number: int) -> object:
                 return clients[0].query(sql_of(number), epsilon=0.01)
 
-            for act in (local, remote):
-                milliseconds(act, 0, 20)
-            here, there = milliseconds(local, 100, 200), milliseconds(remote, 100, 200)
-            again_here, again_there = milliseconds(local, 100, 200), milliseconds(remote, 100, 200)
             print(f"{rows:,} rows, one analyst; milliseconds: median, 99th of 100")
-            for what, one, other in (("new", here, there), ("replayed", again_here, again_there)):
-                middle = [statistics.median(each) for each in (one, other)]
-                late = [each[int(0.99 * len(each))] for each in (one, other)]
-                print(
-                    f"{what:<10} library {middle[0]:6.1f} {late[0]:6.1f}   server {middle[1]:6.1f} {late[1]:6.1f}"
-                    f"   +{middle[1] - middle[0]:.1f}, {middle[1] / middle[0]:.2f} times"
-                )
+            compared(local, remote)
             acts = [lambda number, each=each: each.query(sql_of(number), epsilon=0.01) for each in clients]
-            print(f"{ANALYSTS} analysts: {a_second(acts, 50):.0f} new questions a second")
-            known = [lambda _, each=each, place=place: each.query(sql_of(10**6 * place), epsilon=0.01)
-                     for place, each in enumerate(clients, 1)]  # fmt: skip
-            print(f"{ANALYSTS} analysts: {a_second(known, 100):.0f} replays a second")
+            known = [lambda number, act=act: act(number - number % 10**6 + number % KNOWN) for act in acts]
+            print(f"{ANALYSTS} analysts, new: {a_second(acts, KNOWN, 0, pid)}")
+            a_second(known, KNOWN, 0, pid)
+            print(f"{ANALYSTS} analysts, replays: {a_second(known, 200, 0, pid)}")
+            if "--whole" in sys.argv:
+                whole(acts, known, pid)
+
+
+def whole(acts: list[Callable[[int], object]], known: list[Callable[[int], object]], pid: int) -> None:
+    """Many of both, with what memory the server and its workers have in between."""
+    for what, which, count in (("new", acts, NEW), ("replays", known, REPLAYS)):
+        for look in range(LOOKS):
+            told = a_second(which, count // ANALYSTS // LOOKS, KNOWN + look * count, pid)
+            sizes = ", ".join(f"{memory(each):.0f}" for each in [pid, *workers_of(pid)])
+            print(f"{(look + 1) * count // LOOKS:>7,} {what}: {told}; MB: {sizes}", flush=True)
 
 
 if __name__ == "__main__":

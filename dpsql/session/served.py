@@ -53,6 +53,9 @@ class ServedSession(Session):
         self._replay = Replay(self._ledger, run)
         self._ledger.may_ask(analyst)
 
+    tried_before = False
+    """Whether what is asked here was planned and tried by another process, which has charged it."""
+
     @property
     def share(self) -> PrivacyLoss:
         """What all answers of this analyst may come to."""
@@ -222,7 +225,7 @@ class ServedSession(Session):
 
     def _prepare(self, sql: str, asked: tuple[float | None, ...], **how: Any) -> Prepared | PreparedProgram:
         """As every session does, and nothing that spends less than may be: such a run could be watched for nothing."""
-        prepared = super()._prepare(sql, asked, whose=str(self._ledger.analyst), **how)
+        prepared = super()._prepare(sql, asked, whose=str(self._ledger.analyst), tried_before=self.tried_before, **how)
         if not prepared.explain_only:
             for release in prepared.releases:
                 self._check_enough(release.cost)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import field
 from fractions import Fraction
 from typing import Any
 
 from dpsql.core.loss import as_epsilon
-from dpsql.errors import InvalidSchema, as_written, did_you_mean
+from dpsql.errors import InvalidArgument, InvalidSchema, as_written, did_you_mean
+from dpsql.executors.resources import Resources
 from dpsql.schema.frozen import dataclass
 
 OFF = "off"
@@ -47,7 +49,8 @@ class ServerWords:
     run queries; deadline: seconds that one run may take; hosts: names by which the server may be asked; limits: of
     requests at once; share_answers: what one has paid is free for others; overlap: shares may come to more than the
     budget, which then holds all of them together too; trust_proxy: programs in front of it, and user_header: the
-    header in which they name who asks. Raises InvalidSchema, InvalidPrivacyParameter."""
+    header in which they name who asks; worker_memory: bytes that a process which holds tables may have (None: any);
+    metrics: where the socket for monitoring is made ("": nowhere). Raises InvalidSchema, InvalidPrivacyParameter."""
 
     grid: float | None = 0.25
     min_epsilon: Fraction = Fraction(1, 1000)
@@ -60,6 +63,8 @@ class ServerWords:
     overlap: bool = False
     trust_proxy: Peers = field(default_factory=Peers)
     user_header: str = ""
+    worker_memory: int | None = None
+    metrics: str = ""
 
     def __post_init__(self) -> None:
         if self.user_header and not self.trust_proxy.networks:
@@ -165,6 +170,24 @@ def _header(said: object) -> str:
     raise InvalidSchema("[server] user_header is the name of a header.", hint='user_header = "X-Remote-User"')
 
 
+def _memory(said: object) -> int:
+    if not sys.platform.startswith("linux"):
+        raise InvalidSchema("[server] worker_memory needs Linux.")
+    try:
+        size = Resources.of(memory=said).memory if isinstance(said, str) else None
+    except InvalidArgument:
+        size = None
+    if size is None:
+        raise InvalidSchema("[server] worker_memory is a size, 100MB or more.", hint='worker_memory = "4GB"')
+    return size
+
+
+def _path(said: object) -> str:
+    if not isinstance(said, str) or not said or "\0" in said:
+        raise InvalidSchema("[server] metrics is the path of a socket.", hint='metrics = "/run/dpsql/metrics.sock"')
+    return said
+
+
 _READERS: dict[str, Any] = {
     "grid": _grid,
     "min_epsilon": lambda said: as_epsilon(said, "[server] min_epsilon"),
@@ -177,4 +200,6 @@ _READERS: dict[str, Any] = {
     "overlap": _switch("overlap"),
     "trust_proxy": _peers,
     "user_header": _header,
+    "worker_memory": _memory,
+    "metrics": _path,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import closing
 from fractions import Fraction
@@ -15,9 +16,11 @@ from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.loss import PrivacyLoss
 from dpsql.remote.server import told as told_module
 from dpsql.remote.server.told import Told, Written
+from dpsql.remote.server.worker import Config, Work
+from dpsql.session import prepare as prepare_module
 from dpsql.session import served
 from tests.lies import assert_caught
-from tests.remote.desk import Desk, said, values
+from tests.remote.desk import RUN, Desk, said, values
 from tests.remote.serving import BY_COUNTRY, COUNT
 
 ORDERS = "SELECT COUNT(*) AS n FROM orders"
@@ -158,3 +161,48 @@ def test_one_moment_is_read_once(desk: Desk, monkeypatch: pytest.MonkeyPatch):
         assert desk.ledger.latest == token_free
         assert len(looks) == mine
     assert desk.ledger.shares()["ann"].queries == before + 1
+
+
+def check_every_plan_is_tried_before_it_is_paid_for(folder: Path) -> None:
+    """By the process that plans; the one that runs goes on under a charge, and tries nothing once more."""
+    desk = Desk(folder)
+    with closing(desk.ledger), pytest.MonkeyPatch.context() as patch:
+        tries: list[int] = []
+        tried = prepare_module.tried
+
+        def counted(*arguments: Any) -> None:
+            tries.append(len(desk.lines("charge")))
+            tried(*arguments)
+
+        patch.setattr(prepare_module, "tried", counted)
+        patch.setattr(prepare_module, "_cache", OrderedDict())
+        runner = Work(Config(str(desk.schema), RUN))
+        planned = desk.send("plan", "a", COUNT)
+        assert desk.send("charge", "a", COUNT, planned["before"])["outcome"] == "ok"
+        planner, desk.work = desk.work, runner
+        assert desk.send("prepare", "a", COUNT)["outcome"] == "ok"
+        assert desk.send("query", "a", COUNT, planned["before"])["outcome"] == "ok"
+        assert tries == [0]
+        assert desk.send("query", "b", ORDERS)["outcome"] == "ok"  # with no charge of before it has to be tried here
+        assert tries == [0, 1]
+        desk.work = planner
+        assert desk.send("plan", "d", BY_COUNTRY)["outcome"] == "hidden"
+        assert tries == [0, 1, 2]
+
+
+def test_every_plan_is_tried_before_it_is_paid_for(tmp_path: Path):
+    check_every_plan_is_tried_before_it_is_paid_for(tmp_path)
+
+
+def test_charging_for_a_plan_that_nobody_tried_is_caught(tmp_path: Path):
+    folders = iter(tmp_path / str(number) for number in range(10))
+
+    def none_is_tried(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(served.ServedSession, "tried_before", property(lambda _: True, lambda *_: None))
+
+    def check() -> None:
+        folder = next(folders)
+        folder.mkdir()
+        check_every_plan_is_tried_before_it_is_paid_for(folder)
+
+    assert_caught(none_is_tried, check, honest=False)

@@ -166,7 +166,7 @@ class Ledger(RestoredBook):
     ) -> Entry:
         """Enter a cost before its query runs; on return it is durable. units: those of the tables that it reads,
         entered with their first charge. Raises BudgetExceeded (nothing entered) or LedgerError (nothing may run)."""
-        with self._writing():
+        with self._current() if self.dry else self._writing():
             entry = self._charge(Entry("", self.analyst, label, cost, tuple(events), tuple(parts)), asked, units)
         return self._to_run(entry)
 
@@ -187,7 +187,7 @@ class Ledger(RestoredBook):
         entry = Entry("", self.analyst, label, cost, tuple(events), tuple(parts))
         try:
             while True:
-                with self._writing():
+                with self._current() if self.dry else self._writing():
                     if key in self._state.answers:
                         return None
                     if self.dry or not self._claimed(key):

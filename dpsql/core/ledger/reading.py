@@ -116,8 +116,10 @@ _CLAIM = re.compile(rf'\{{"kind":"claim",{_HEAD},"key":({_STRING}),"process":(\{
 _CHARGE_1 = re.compile(rf'\{{"time":({_STRING}),"analyst":(null|{_STRING}),"query":({_STRING}),("epsilon":.*)\}}')
 
 
+@lru_cache(maxsize=4096)
 def read_line(text: str) -> Line | Charge:
-    """A line of format 2. Raises UnknownLine, ValueError, TypeError, KeyError or such, as `lines.read` does."""
+    """A line of format 2, one value for all ledgers of a process that read it in turn. Raises UnknownLine, ValueError,
+    TypeError, KeyError or such, as `lines.read` does."""
     if fields := _CHARGE.fullmatch(text):
         time, analyst, label, price = fields.groups()
         return Charge(_string(time), _string_or_none(analyst), label, _price(price))

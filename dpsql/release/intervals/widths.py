@@ -111,7 +111,7 @@ def edge(within: Floats, beyond: Floats, inside: Callable[[Floats], NDArray[np.b
     beyond = np.where(np.isfinite(beyond), beyond, within)
     halvings = 5 if within.size <= _FEW else 1
     parts = 2**halvings
-    numbers = np.arange(parts + 1).reshape(-1, *(1 for _ in within.shape))
+    numbers = np.arange(parts + 1).reshape(-1, *[1] * within.ndim)
     for _ in range(0, _HALVINGS, halvings):
         if (within == beyond).all():
             break

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from dpsql.errors import DPSQLError, InvalidSchema, LedgerError
@@ -20,6 +24,8 @@ _PATIENCE = 30.0
 """Seconds that a request waits for processes that still load the tables."""
 FATAL, UNSENT = ("died", "deadline"), "unsent"
 """Why a worker ended over a message; and why where it never had it, so that nothing of it has run."""
+LOOK = 0.05
+"""Seconds between two looks at how much memory a worker has that is at work."""
 
 
 class Ended(Exception):
@@ -28,6 +34,10 @@ class Ended(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class TooLarge(Ended):
+    """It was ended since it took more memory than it may have, which is told as its death."""
 
 
 class Halted(Exception):
@@ -55,6 +65,8 @@ class Worker:
 
     def __init__(self, config: Config, files: Files) -> None:
         self._config, self._files = config, files
+        self.ended: Counter[str] = Counter()
+        """How often it ended over a message or had to be, by the reason."""
         self._thread = ThreadPoolExecutor(1)
         self._process: Any = None
         self._connection: Any = None
@@ -86,7 +98,12 @@ class Worker:
             raise Ended(UNSENT) from None
         there.close()
         self._process, self._connection = process, here
-        ready = self._received(_STARTING)
+        try:
+            ready = self._received(_STARTING)
+        except TooLarge:
+            raise InvalidSchema(
+                "a worker needs more memory for the tables than it may have.", hint="Raise [server] worker_memory."
+            ) from None
         if ready["outcome"] == UNAVAILABLE and isinstance(ready.get("error"), DPSQLError):
             raise ready["error"]
         if ready["outcome"] != OK:
@@ -107,14 +124,42 @@ class Worker:
 
     def _received(self, deadline: float) -> Reply:
         try:
-            if not self._connection.poll(deadline):
-                self._kill()
+            if not self._waited(deadline):
+                self._end("deadline")
                 raise Ended("deadline")
             reply: Reply = self._connection.recv()
         except (EOFError, OSError):
-            self._kill()
+            self._end("died")
             raise Ended("died") from None
         return reply
+
+    def _waited(self, deadline: float) -> bool:
+        """Whether there is a reply in time. Raises TooLarge."""
+        most = None if self._config.words is None else self._config.words.worker_memory
+        if most is None:
+            return bool(self._connection.poll(deadline))
+        end = time.monotonic() + deadline
+        while not self._connection.poll(min(LOOK, max(0, end - time.monotonic()))):
+            if (self.memory or 0) > most:
+                self._end("memory")
+                raise TooLarge("died")
+            if time.monotonic() >= end:
+                return False
+        return True
+
+    def _end(self, reason: str) -> None:
+        self.ended[reason] += 1
+        self._kill()
+
+    @property
+    def memory(self) -> int | None:
+        """Bytes of memory that the process has; None where that cannot be seen."""
+        process = self._process
+        try:
+            pages = int(Path(f"/proc/{process.pid}/statm").read_text(encoding="ascii").split()[1])
+        except (OSError, ValueError, IndexError, AttributeError):
+            return None
+        return pages * os.sysconf("SC_PAGE_SIZE")
 
     def _kill(self) -> None:
         process, self._process = self._process, None
@@ -189,6 +234,16 @@ class Crew:
     def _check_files(self) -> None:
         if self.files.changed:
             raise Halted
+
+    @property
+    def ended(self) -> Counter[str]:
+        """How many processes ended over a message or had to be, by the reason."""
+        return sum((each.ended for each in self._runners), self._planner.ended)
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of memory that each process has, as far as that can be seen."""
+        named = {"planner": self._planner, **{f"runner {place}": each for place, each in enumerate(self._runners, 1)}}
+        return {name: size for name, each in named.items() if (size := each.memory) is not None}
 
     def stop(self) -> None:
         for each in [self._planner, *self._runners]:

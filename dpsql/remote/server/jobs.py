@@ -22,6 +22,7 @@ from dpsql.core.samplers import fresh_key
 from dpsql.errors import LedgerError
 from dpsql.owner.anchors import Anchors
 from dpsql.remote.server.crew import FATAL, Crew, Ended, Halted
+from dpsql.remote.server.free_keys import FreeKeys
 from dpsql.remote.server.journal import Journal
 from dpsql.remote.server.links import Link, Links
 from dpsql.remote.server.messages import FAILED, FINAL, HIDDEN, OK, REFUSED, Message, Reply, in_bytes
@@ -45,6 +46,8 @@ class Job:
     id: str
     seen: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when its answer may be seen."""
+    given: str = ""
+    """The run of the server that gave an answer under this key, for nothing; "" where none did."""
     status: int = 0
     content: bytes = b""
 
@@ -63,7 +66,9 @@ class Jobs:
         anchors: Anchors | None = None,
         links: Links | None = None,
         shared: bool = False,
+        free: FreeKeys | None = None,
     ) -> None:
+        self._free = free
         self._crew, self._ledger, self._journal, self._anchors, self._shared = crew, ledger, journal, anchors, shared
         self._links = links
         self._grid, self._limits = grid, limits
@@ -79,7 +84,11 @@ class Jobs:
         """The query of this key: a new one, or the one that it is already. Raises Problem."""
         asked, name = await asyncio.to_thread(self._asked, analyst, key)
         job = self._by_key.get((analyst, key))
-        if job is None and asked is not None and (asked.analyst, asked.body) != (analyst, body):
+        given = None if asked is not None or self._free is None else self._free.find(key)
+        if job is None and (
+            (asked is not None and (asked.analyst, asked.body) != (analyst, body))
+            or (given is not None and given.body != body)
+        ):
             raise Problem(409)
         if job is None:
             if self._limits and self._open[analyst] >= AT_ONCE + WAITING:
@@ -88,6 +97,7 @@ class Jobs:
             job = Job(analyst, key, body, message, now, name or fresh_key().hex()[:32])
             before = self._by_id.pop(job.id, job)  # under its key, with no answer yet
             self._bytes -= len(before.content)
+            job.given = "" if given is None else given.run
             self._by_key[analyst, key] = self._by_id[job.id] = job
             self._open[analyst] += 1
             self._begin(self._live(job))
@@ -108,6 +118,11 @@ class Jobs:
         """The query of an id, for whoever asked it alone."""
         job = self._by_id.get(name)
         return job if job is not None and job.analyst == analyst else None
+
+    @property
+    def open(self) -> int:
+        """How many are at work or waiting."""
+        return self._open.total()
 
     def of(self, analyst: str) -> list[Job]:
         """The queries of an analyst that can be looked up."""
@@ -189,6 +204,12 @@ class Jobs:
     async def _planned(self, job: Job) -> Reply:
         """A refusal, an answer that was given before, or the questions that are to be run. A question that is at work,
         or has an answer that is not to be seen yet, is waited for; not where a fresh draw is asked for."""
+        if job.given:
+            key, body, _ = job.message["request"]
+            earlier = {"operation": "given", "request": (key, body, job.given), "hidden": self.unseen(job.analyst)}
+            reply = await self._crew.plan({**job.message, **earlier})
+            if reply["outcome"] != HIDDEN:
+                return reply
         while True:
             message = {**job.message, "operation": "plan", "hidden": self.unseen(job.analyst)}
             reply = await self._crew.plan(message)
@@ -277,6 +298,8 @@ class Jobs:
     def _answered(self, job: Job, said: dict[str, Any], reply: Reply) -> None:
         """An answer, which a worker has written out."""
         again = bool(reply["replayed"])
+        if again and self._free is not None and reply.get("end") is None:
+            self._free.enter(job.key, job.body, job.given or job.message["request"][2])
         self._seen(job, 200, in_bytes(said)[:-1] + b"," + reply["content"][1:], final=True)
         loss = None if again else reply["loss"]
         self._journal.query(job.analyst, job.body, 200, loss=loss, replayed=again, id=job.id)

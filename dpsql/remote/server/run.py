@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpsql.core.samplers import fresh_key
 from dpsql.errors import InvalidArgument
@@ -20,6 +20,9 @@ from dpsql.owner.backups import alone
 from dpsql.schema.frozen import dataclass
 from dpsql.session.owner_file import Schema
 from dpsql.session.server_words import ServerWords
+
+if TYPE_CHECKING:
+    from dpsql.remote.server.service import Service  # what serves is loaded while its workers load the rest
 
 
 @dataclass(frozen=True)
@@ -98,21 +101,19 @@ def serve(serving: Serving, words: Mapping[str, str] | None = None) -> None:
 
 async def _serve(serving: Serving, schema: Schema, uvicorn: Any) -> None:
     import signal
-    import socket
 
     from dpsql.remote.server.guard import MOST_HEADER, Guard
+    from dpsql.remote.server.metrics import text_of, told_at
     from dpsql.remote.server.protocol import LimitedProtocol
 
-    family = socket.AF_INET6 if ":" in serving.host else socket.AF_INET
-    with socket.socket(family, proto=socket.IPPROTO_TCP) as listening:  # so named, or asyncio sets no TCP_NODELAY
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((serving.host, serving.port))
-        except OSError:
-            raise InvalidArgument(f"{serving.host}:{serving.port} is taken or not of this machine.") from None
+    with _bound(serving) as listening:
         port = listening.getsockname()[1]
         names = serving.names(port, schema.server)
-        async with _service(schema) as (app, journal, jobs, crew):
+        async with (
+            _service(schema) as (app, service),
+            told_at(_metrics_at(serving, schema), lambda: text_of(service)),
+        ):
+            journal, jobs, crew = service.journal, service.jobs, service.crew
             config = uvicorn.Config(
                 Guard(app, names, serving.scheme, schema.server.trust_proxy.holds),
                 http=LimitedProtocol,
@@ -143,6 +144,26 @@ async def _serve(serving: Serving, schema: Schema, uvicorn: Any) -> None:
             journal.event("stopped")
 
 
+def _bound(serving: Serving) -> Any:
+    """The socket of that address. Raises InvalidArgument."""
+    import socket
+
+    family = socket.AF_INET6 if ":" in serving.host else socket.AF_INET
+    bound = socket.socket(family, proto=socket.IPPROTO_TCP)  # so named, or asyncio sets no TCP_NODELAY
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((serving.host, serving.port))
+    except OSError:
+        bound.close()
+        raise InvalidArgument(f"{serving.host}:{serving.port} is taken or not of this machine.") from None
+    return bound
+
+
+def _metrics_at(serving: Serving, schema: Schema) -> Path | None:
+    """Beside the owner's file, where the path is no whole one."""
+    return serving.schema.parent / schema.server.metrics if schema.server.metrics else None
+
+
 async def _begin(crew: Any, journal: Any, server: Any) -> None:
     """Load the tables while pages are served already; where that fails, however it does, so does the server."""
     try:
@@ -161,12 +182,13 @@ def _silence() -> None:
 
 
 @contextlib.asynccontextmanager
-async def _service(schema: Schema) -> AsyncIterator[tuple[Any, Any, Any, Any]]:
+async def _service(schema: Schema) -> AsyncIterator[tuple[Any, Service]]:
     """The application with its workers and its ledger."""
     from dpsql.remote.server.app import application
     from dpsql.remote.server.crew import Crew
     from dpsql.remote.server.doors import Door
     from dpsql.remote.server.drawing import Drawing
+    from dpsql.remote.server.free_keys import FreeKeys
     from dpsql.remote.server.jobs import Jobs
     from dpsql.remote.server.journal import Journal
     from dpsql.remote.server.links import Links
@@ -176,18 +198,20 @@ async def _service(schema: Schema) -> AsyncIterator[tuple[Any, Any, Any, Any]]:
     from dpsql.remote.server.watch import Watch
 
     words, journal, run = schema.server, Journal(), fresh_key().hex()
-    ledger, drawing, links = ledger_of(schema), Drawing(), Links(links_file(schema))
+    free, ledger = FreeKeys(access_file(schema).with_suffix(".free")), ledger_of(schema)
+    drawing, links = Drawing(), Links(links_file(schema))
     crew = Crew(Config(str(schema.file), run, words), runners=words.workers, deadline=words.deadline)
     try:
         door = Door(access_file(schema), ledger, journal, words)
         anchors = Anchors(file_of(schema))
         watch = Watch(anchors, ledger, journal)
-        how: dict[str, Any] = {"grid": words.grid, "limits": words.limits, "shared": words.share_answers}
+        how: dict[str, Any] = {"free": free, "grid": words.grid, "limits": words.limits, "shared": words.share_answers}
         jobs = Jobs(crew, ledger, journal, anchors=anchors, links=links, **how)
         service = Service(door, crew, jobs, ledger, journal, ledger.content_key, run, Counter(), drawing, watch, links)
-        yield application(service), journal, jobs, crew
+        yield application(service), service
     finally:
         drawing.stop()
         await asyncio.to_thread(crew.stop)
         links.close()
         ledger.close()
+        free.close()

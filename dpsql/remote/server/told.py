@@ -6,9 +6,13 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-from dpsql.remote.server.messages import in_bytes
+from dpsql.answer.result import Result
+from dpsql.core.cost import Cost
+from dpsql.remote.server import encoding
+from dpsql.remote.server.messages import OK, Reply, in_bytes
 from dpsql.schema.frozen import dataclass
 from dpsql.session.prepare import Prepared
+from dpsql.session.served import ServedSession
 
 _MOST, _MOST_BYTES = 256, 16 * 2**20  # as many as there are plans that are remembered
 
@@ -56,3 +60,15 @@ class Told:
         while self._written and (len(self._written) > _MOST or self._bytes > _MOST_BYTES):
             _, (_, oldest) = self._written.popitem(last=False)
             self._bytes -= len(oldest.content)
+
+
+def answer_of(session: ServedSession, result: Result) -> Reply:
+    """An answer as it is sent, ready for whoever asked: the server adds to it, and reads none of it."""
+    content = in_bytes(encoding.result_in_json(result))
+    return answer(session, content, result.loss, replayed=result.replayed)
+
+
+def answer(session: ServedSession, content: bytes, loss: Cost, *, replayed: bool) -> Reply:
+    """The reply with an answer that is written out, and with what came of its charge."""
+    said = {"loss": encoding.cost_in_json(loss), "replayed": replayed, "end": session.end}
+    return {"outcome": OK, "content": content, **said}

@@ -11,7 +11,6 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from dpsql.answer.result import Result
-from dpsql.core.cost import Cost
 from dpsql.core.ledger.sharing import Request
 from dpsql.errors import (
     BudgetExceeded,
@@ -39,9 +38,8 @@ from dpsql.remote.server.messages import (
     Config,
     Message,
     Reply,
-    in_bytes,
 )
-from dpsql.remote.server.told import Told, Written
+from dpsql.remote.server.told import Told, Written, answer, answer_of
 from dpsql.schema.remembered import remembered_for
 from dpsql.session.owner_file import Schema
 from dpsql.session.quote import Quote
@@ -89,6 +87,7 @@ class Work:
                 self._told.pop(oldest, None)
         self._sessions[key] = session
         session.may_ask()
+        session.tried_before = False
         return session
 
     def plan(self, message: Message) -> Reply:
@@ -114,21 +113,34 @@ class Work:
                 session.check_charge(**terms)
             return {"outcome": HIDDEN, "questions": questions, "before": session.before(quote)}
 
+    def given(self, message: Message) -> Reply:
+        """The answer that was given under a key for nothing, where the tables are those of then by all that is known of
+        them; else nothing is done under the name of that run of the server, whose rows may have been others."""
+        session, terms = self.session(message), dict(message["terms"])
+        with (
+            session.at_one_moment(),
+            session.not_seen_yet(frozenset(message["hidden"])),
+            session.asked_under(_request(message)),
+        ):
+            quote = session.quote(**terms)
+            if not quote.replayed:
+                return {"outcome": HIDDEN, "questions": []}
+            return self._given_again(session, terms, quote, self._told.setdefault(_key(message), Told()))
+
     def _given_again(self, session: ServedSession, terms: Mapping[str, Any], quote: Quote, told: Told) -> Reply:
         place = session.given_before(quote, **terms)
         known = None if place is None else told.find(place)
         if place is not None and known is not None:
-            content, loss = known.again(session.footer_again(place[0])), place[0].cost
-            return _answer(session, content, loss, replayed=True)
+            return answer(session, known.again(session.footer_again(place[0])), place[0].cost, replayed=True)
         result = session.query(**terms)
         if place is not None and type(result) is Result:
             told.keep(place, Written.of(encoding.result_in_json(result)))
-        return _answer_of(session, result)
+        return answer_of(session, result)
 
     def _of_others(self, session: ServedSession, terms: Mapping[str, Any]) -> Reply | None:
         """The answer that somebody else has paid for, to all that is asked."""
         with session.with_answers_of_others():
-            return _answer_of(session, session.query(**terms)) if session.quote(**terms).replayed else None
+            return answer_of(session, session.query(**terms)) if session.quote(**terms).replayed else None
 
     def charge(self, message: Message) -> Reply:
         """Charge a query that is to be run, before it waits for that: when it was charged tells nothing of other
@@ -140,16 +152,20 @@ class Work:
         return {"outcome": OK}
 
     def prepare(self, message: Message) -> Reply:
-        """Plan what is about to be run: that reads no row, and is remembered."""
-        self.session(message).quote(**message["terms"])
+        """Plan what is about to be run: that reads no row, and is remembered. The process that charges it has tried
+        that plan."""
+        session = self.session(message)
+        session.tried_before = True
+        session.quote(**message["terms"])
         return {"outcome": OK}
 
     def query(self, message: Message) -> Reply:
         """Go on under the charge, draw, keep: then the answer."""
         session, terms = self.session(message), dict(message["terms"])
         with session.asked_under(_request(message)) as answered:
+            session.tried_before = session.charged
             terms["fresh"] = (terms.get("fresh", False) or session.charged) and not answered
-            return _answer_of(session, session.query(**terms))
+            return answer_of(session, session.query(**terms))
 
     def explain(self, message: Message) -> Reply:
         explanation = self.session(message).explain(**_without_fresh(message["terms"]))
@@ -225,17 +241,6 @@ def _key(message: Message) -> tuple[str, tuple[str, ...]]:
     return str(message["analyst"]), tuple(message["tables"])
 
 
-def _answer_of(session: ServedSession, result: Result) -> Reply:
-    """An answer as it is sent, ready for whoever asked: the server adds to it, and reads none of it."""
-    content = in_bytes(encoding.result_in_json(result))
-    return _answer(session, content, result.loss, replayed=result.replayed)
-
-
-def _answer(session: ServedSession, content: bytes, loss: Cost, *, replayed: bool) -> Reply:
-    said = {"loss": encoding.cost_in_json(loss), "replayed": replayed, "end": session.end}
-    return {"outcome": OK, "content": content, **said}
-
-
 def _named(name: str) -> dict[str, Any]:
     return {"name": name, "text": as_identifier(name)}
 
@@ -267,6 +272,7 @@ def _stamped(table: Table) -> Any:
 
 OPERATIONS: dict[str, Callable[[Work, Message], Reply]] = {
     "plan": Work.plan,
+    "given": Work.given,
     "charge": Work.charge,
     "prepare": Work.prepare,
     "query": Work.query,

@@ -33,6 +33,8 @@ _WORDS = {
     "overlap": "shares may come to more than the budget: true or false",
     "trust_proxy": "addresses of programs in front of it, A,B",
     "user_header": "the header in which they name who asks",
+    "worker_memory": "what a process that holds tables may have: 4GB (if left out, as much as there is)",
+    "metrics": "a Unix socket for monitoring, for its owner alone",
 }
 """What the owner's file says in [server], as options; these hold where both say it."""
 
