@@ -18,6 +18,9 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 USER_STAMP := $(VENV)/.installed
 TEST_STAMP := $(VENV)/.installed-test
 
+# Where bytecode is not to be written, every process that a test starts would compile all of dpsql again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo serve test check slow bench look docs clean
 .DELETE_ON_ERROR:
 

@@ -142,7 +142,9 @@ def sort_of(word: str) -> str:
 
 
 VOCABULARY = sorted({word for sql in CORPUS for word in words(sql)})
-_SORTED = {sort: [word for word in VOCABULARY if sort_of(word) == sort] for sort in map(sort_of, VOCABULARY)}
+_SORTED: dict[str, list[str]] = {}
+for _word in VOCABULARY:
+    _SORTED.setdefault(sort_of(_word), []).append(_word)
 _SIGNS = ["=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "//", "%", "AND", "OR", "||", "IS DISTINCT FROM"]
 ALIKE: dict[str, list[str]] = {
     **{word: listed for listed in _SORTED.values() if len(listed) > 1 for word in listed},
