@@ -290,6 +290,7 @@ def literal(value: Any) -> str:
     return "'" + value + "'" if isinstance(value, str) else f"({value})".upper()
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(("rule", "types"), CASES)
 def test_over_literals(rule: Rule, types: tuple[str, ...]):
     rows = [row for row in mixes(rule, types) if math.inf not in row and -math.inf not in row]
