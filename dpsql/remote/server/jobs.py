@@ -1,10 +1,9 @@
 """Queries from their arrival to the moment at which their answers may be seen.
 
-An answer appears at a point of a grid in time that begins with its arrival (250 ms, 500, 1 s, 2 s, ... after it), since
-how long a run took may tell something of rows. Where it had to wait for a place, the grid begins with that: an earlier
-answer of the same analyst was seen at that moment. Until its point it is visible nowhere, and holds its place among the
-two that an analyst may have at work. What is refused, or was answered before and has been seen, reads no row and leaves
-at once.
+An answer appears at a point of a grid in time (250 ms, 500, 1 s, 2 s, ...), since how long a run took may tell of rows.
+It begins with the question's arrival, or where that waited for a place with that: an earlier answer of the same analyst
+was seen then. Until its point it is visible nowhere, and holds its place among the two that an analyst may have at
+work. What is refused, or was answered before and has been seen, reads no row and leaves at once.
 """
 
 from __future__ import annotations
@@ -70,8 +69,7 @@ class Jobs:
     ) -> None:
         self._free = free
         self._crew, self._ledger, self._journal, self._anchors, self._shared = crew, ledger, journal, anchors, shared
-        self._links = links
-        self._grid, self._limits = grid, limits
+        self._grid, self._limits, self._links = grid, limits, links
         self._by_key: dict[tuple[str, str], Job] = {}
         self._by_id: OrderedDict[str, Job] = OrderedDict()
         self._bytes = 0
@@ -93,10 +91,9 @@ class Jobs:
         if job is None:
             if self._limits and self._open[analyst] >= AT_ONCE + WAITING:
                 raise Problem(429, headers={"Retry-After": "1"})
-            now = asyncio.get_running_loop().time()
-            job = Job(analyst, key, body, message, now, name or fresh_key().hex()[:32])
-            before = self._by_id.pop(job.id, job)  # under its key, with no answer yet
-            self._bytes -= len(before.content)
+            now, name = asyncio.get_running_loop().time(), name or fresh_key().hex()[:32]
+            job = Job(analyst, key, body, message, now, name)
+            self._bytes -= len(self._by_id.pop(name, job).content)  # under its key, with no answer yet
             job.given = "" if given is None else given.run
             self._by_key[analyst, key] = self._by_id[job.id] = job
             self._open[analyst] += 1
@@ -106,8 +103,7 @@ class Jobs:
         return job
 
     def _asked(self, analyst: str, key: str) -> tuple[Asked | None, str]:
-        """What was charged under the key, and its id where that is known. Raises Problem for an analyst who was
-        stopped."""
+        """What was charged under the key, and its id if known. Raises Problem for an analyst who was stopped."""
         with self._ledger.at_one_moment():
             if self._ledger.failures(analyst) >= MOST_FAILURES:
                 raise Problem(403, detail=STOPPED)
@@ -190,8 +186,7 @@ class Jobs:
             await self._told(job, reply, grid=False)
             return
         if self._links is not None:
-            link = Link(job.key, str(job.message["asked"]))
-            self._begin(asyncio.to_thread(self._links.keep, job.id, job.analyst, link))
+            self._begin(asyncio.to_thread(self._links.keep, job.id, job.analyst, Link(job.key, job.message["asked"])))
         try:
             reply = await self._crew.run({**message, "operation": "query"})
         except (Ended, Halted) as error:
