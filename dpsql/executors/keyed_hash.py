@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from enum import Enum
+from math import ldexp
 
 from dpsql.core.exact import (
     CountRows,
@@ -38,7 +39,14 @@ LIMB = 30
 NULL_LIMB = 1 << LIMB
 """The first limb of a NULL, which no value has."""
 REAL_LIMIT = 2.0**58
-"""Reals beyond it are hashed alike: they are held to it first."""
+"""Reals are below it once they are scaled, but the infinite ones, which are held to it."""
+REAL_WINDOW = 66
+"""Powers of two in a window: from 2^-8 to 2^58 no bit of a double is below 2^-60, and a power of two brings each double
+there exactly, so that different ones have different limbs."""
+REAL_WINDOWS = tuple(range(-17, 16))
+"""0: |x| from 2^-8 to 2^58, and 0 itself; w: 2^(66 w) times as much."""
+REAL_ENDS = tuple(ldexp(REAL_LIMIT, REAL_WINDOW * each) for each in REAL_WINDOWS[:-1])
+"""Where each window but the last ends."""
 _LANES = 2
 _WORDS = 5
 
@@ -91,10 +99,10 @@ class Limbs:
     """The limbs of a value: its form and, of whole numbers, between which they lie.
 
     NULL has the first limb NULL_LIMB, and 0 for all others. WHOLE: v - least in limbs of 30 bits, lowest first, one
-    or two where there is room for no more; wider ones are taken as they are, in 64 bits of two's complement. REAL: x
-    held to +-2^58; floor(x) + 2^58 in two limbs, then a = floor(f 2^30) and floor((f 2^30 - a) 2^30) of f = x -
-    floor(x). TEXT: the lower 60 bits of the last eight bytes, little-endian, of MD5 of the key's text followed by
-    it, in two limbs. PRESENCE: 0.
+    or two where there is room for no more; wider ones are taken as they are, in 64 bits of two's complement. REAL: the
+    place of its window w among all, after those of positive reals if it is negative; then of y = |x| 2^(-66 w), held
+    to 2^58, floor(y) in two limbs, a = floor(f 2^30) and floor((f 2^30 - a) 2^30) of f = y - floor(y). TEXT: the lower
+    60 bits of the last eight bytes, little-endian, of MD5 of the key's text followed by it, in two limbs. PRESENCE: 0.
     """
 
     form: Form
@@ -104,7 +112,7 @@ class Limbs:
     @property
     def count(self) -> int:
         if self.form is not Form.WHOLE:
-            return {Form.REAL: 4, Form.TEXT: 2}.get(self.form, 1)
+            return {Form.REAL: 5, Form.TEXT: 2}.get(self.form, 1)
         size = self.most - self.least
         return 1 if size < 1 << LIMB else 2 if size < 1 << 2 * LIMB else 3
 

@@ -15,7 +15,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.executors.keyed_hash import LIMB, NULL_LIMB, PRIME, REAL_LIMIT, UNIT_LIMBS, Form, HashKey, Lane, Limbs
+from dpsql.executors.keyed_hash import (
+    LIMB,
+    NULL_LIMB,
+    PRIME,
+    REAL_ENDS,
+    REAL_LIMIT,
+    REAL_WINDOW,
+    REAL_WINDOWS,
+    UNIT_LIMBS,
+    Form,
+    HashKey,
+    Lane,
+    Limbs,
+)
 from dpsql.executors.pandas.exact_values import canonical_texts, integers_of
 from dpsql.plan.expressions import Array, Vector
 from dpsql.schema.frozen import dataclass
@@ -47,8 +60,7 @@ class Hashed:
 
 
 def hash_vector(key: HashKey, vector: Vector, limbs: Limbs) -> Hashed:
-    """The polynomial of each cell. All NULLs have one, whatever stands in their cells; -0.0 equals 0.0, and reals
-    closer than 2^-60, or beyond 2^58, may share one."""
+    """The polynomial of each cell. All NULLs have one, whatever stands in their cells; -0.0 equals 0.0."""
     lanes = np.empty((len(key.lanes), len(vector)), dtype=np.uint64)
     for rows in _pieces(len(vector)):
         lanes[:, rows] = _polynomials(key, list(_limbs(key, vector.at(rows), limbs)))
@@ -186,13 +198,22 @@ def _limbs(key: HashKey, vector: Vector, limbs: Limbs) -> Iterable[Words]:
 
 
 def _limbs_of_reals(values: NDArray[np.float64]) -> list[Words]:
-    held = np.clip(np.where(np.isnan(values), 0.0, values), -REAL_LIMIT, REAL_LIMIT)
+    reals = np.where(np.isnan(values), 0.0, values)
+    sizes = np.abs(reals)
+    windows = np.searchsorted(_WINDOW_ENDS, sizes, side="right")
+    windows[sizes == 0] = -REAL_WINDOWS[0]
+    held = np.minimum(np.ldexp(sizes, -REAL_WINDOW * (windows + REAL_WINDOWS[0])), REAL_LIMIT)
+    windows[reals < 0] += len(REAL_WINDOWS)
     floor = np.floor(held)
-    whole = (floor.astype(np.int64) + int(REAL_LIMIT)).view(np.uint64)
+    whole = floor.astype(np.uint64)
     rest = (held - floor) * _UNIT
     high = np.floor(rest)
     low = np.floor((rest - high) * _UNIT)
-    return [whole & _LOW, whole >> np.uint64(LIMB), high.astype(np.uint64), low.astype(np.uint64)]
+    limbs = [whole & _LOW, whole >> np.uint64(LIMB), high.astype(np.uint64), low.astype(np.uint64)]
+    return [windows.astype(np.uint64), *limbs]
+
+
+_WINDOW_ENDS = np.array(REAL_ENDS)
 
 
 def _limbs_of_texts(key: HashKey, vector: Vector) -> list[Words]:

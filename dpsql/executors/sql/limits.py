@@ -11,7 +11,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dpsql.core.exact import ExactPlan, of_units
-from dpsql.executors.keyed_hash import NULL_LIMB, PRIME, REAL_LIMIT, UNIT_LIMBS, Form, HashKey, Lane, Limbs, limbs_of
+from dpsql.executors.keyed_hash import (
+    NULL_LIMB,
+    PRIME,
+    REAL_ENDS,
+    REAL_LIMIT,
+    REAL_WINDOW,
+    REAL_WINDOWS,
+    UNIT_LIMBS,
+    Form,
+    HashKey,
+    Lane,
+    Limbs,
+    limbs_of,
+)
 from dpsql.executors.sql.above_limits import Limits
 from dpsql.executors.sql.dialect import Dialect
 from dpsql.executors.sql.readings import big, real
@@ -113,7 +126,13 @@ class _Limiter:
         self.rows, self.group, self.own = rows, group, own
 
     def _hashed(self, rows: Rows, lanes: Sequence[str], values: Sequence[Hashed]) -> tuple[Rows, list[str]]:
-        texts = [each for value in values for each in limb_texts(value, self.key.text, self.writer.dialect)]
+        texts: list[str] = []
+        for value in values:
+            name, scaled = value[0], value[0]
+            if value[2].form is Form.REAL:  # a column, for it stands many times
+                scaled = self.names.fresh("r")
+                rows = replace(rows, text=self.writer.select(f"*, {_in_window(name)} AS {scaled}", rows.text))
+            texts += limb_texts(value, self.key.text, self.writer.dialect, scaled)
         if not texts:
             return rows, list(lanes)
         named = [self.names.fresh("l") for _ in texts]
@@ -173,8 +192,26 @@ class _Limiter:
         self.marked = name
 
 
-def limb_texts(value: Hashed, text_key: str, dialect: Dialect) -> list[str]:
-    """The limbs of a column (see `keyed_hash.Limbs`)."""
+def _by_window(name: str, texts: Sequence[str]) -> str:
+    """One text for each window; first that of most reals."""
+    size, middle = f"ABS({name})", -REAL_WINDOWS[0]
+    inside = f"({size} >= {real(REAL_ENDS[middle - 1])} AND {size} < {real(REAL_ENDS[middle])}) OR {size} = 0"
+    others = " ".join(f"WHEN {size} < {real(end)} THEN {text}" for end, text in zip(REAL_ENDS, texts, strict=False))
+    return f"CASE WHEN {inside} THEN {texts[middle]} {others} ELSE {texts[-1]} END"
+
+
+def _in_window(name: str) -> str:
+    """The size of a real brought to its window, by two powers of two: one alone may be no double."""
+    texts = []
+    for window in REAL_WINDOWS:
+        first = -REAL_WINDOW * window // 2
+        second = -REAL_WINDOW * window - first
+        texts.append(f"ABS({name}) * {real(2.0**first)} * {real(2.0**second)}" if window else f"ABS({name})")
+    return _by_window(name, texts)
+
+
+def limb_texts(value: Hashed, text_key: str, dialect: Dialect, scaled: str = "") -> list[str]:
+    """The limbs of a column (see `keyed_hash.Limbs`). scaled: of reals that which is brought to its window."""
     name, kind, limbs = value
     if limbs.form is Form.PRESENCE:
         return [f"CASE WHEN {name} IS NULL THEN {NULL_LIMB} ELSE 0 END"]
@@ -182,10 +219,13 @@ def limb_texts(value: Hashed, text_key: str, dialect: Dialect) -> list[str]:
         texts = list(dialect.text_limbs(text_key, name))
     elif limbs.form is Form.REAL:
         limit = real(REAL_LIMIT)
-        held = f"LEAST(GREATEST({name}, {real(-REAL_LIMIT)}), {limit})"
-        whole = f"(CAST(FLOOR({held}) AS BIGINT) + {int(REAL_LIMIT)})"
+        held = f"LEAST({scaled}, {limit})"
+        whole = f"CAST(FLOOR({held}) AS BIGINT)"
+        window = _by_window(name, [str(place) for place, _ in enumerate(REAL_WINDOWS)])
+        window = f"({window} + CASE WHEN {name} < 0 THEN {len(REAL_WINDOWS)} ELSE 0 END)"
         rest = f"(({held} - FLOOR({held})) * 1073741824e0)"
         texts = [
+            window,
             f"({whole} & {_LOW})",
             f"({whole} >> 30)",
             f"CAST(FLOOR({rest}) AS BIGINT)",

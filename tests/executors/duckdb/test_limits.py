@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 from datetime import datetime
@@ -16,6 +17,7 @@ import pytest
 
 import dpsql
 from dpsql.executors.duckdb import dialect
+from dpsql.executors.pandas.hashing import _limbs_of_reals
 from dpsql.executors.sql import limits
 from dpsql.executors.sql.above_limits import Limits
 from dpsql.executors.sql.rows import Names
@@ -274,3 +276,42 @@ def test_a_unit_that_is_taken_for_one_below_is_seen(lie: Any, monkeypatch: pytes
     lie(monkeypatch)
     place = OF_SOME[lie]
     assert differences(some_above(place, "duckdb"), some_above(place, "pandas"), QUERIES) != []
+
+
+EDGES = [
+    math.inf,
+    -math.inf,
+    1e300,
+    1e23,
+    2.0**70,
+    2.0**58,
+    -(2.0**58),
+    1.5,
+    -0.3,
+    0.0,
+    0.001,
+    math.nextafter(0.001, 1),
+]
+EDGES += [-1e-200, 5e-324, 1e-323]
+
+
+def test_reals_of_every_size_are_kept_alike_as_groups():
+    """No two of them share a hash, so that nothing decides between rows but the key."""
+    rng = random.Random(7)
+    people = pd.DataFrame({"x": rng.choices([*EDGES, None], k=400), "u": [rng.randrange(25) for _ in range(400)]})
+    one, other = (
+        session({"t": dpsql.Table(people, unit="u", max_rows=4, max_groups=3)}, engine)
+        for engine in ("pandas", "duckdb")
+    )
+    for sql in ("SELECT x, COUNT(*) FROM t GROUP BY x", "SELECT COUNT(DISTINCT x), COUNT(*) FROM t"):
+        assert difference(other, one, sql) == ""
+
+
+def test_reals_that_differ_have_limbs_that_differ():
+    rng = np.random.default_rng(3)
+    words = rng.integers(0, 2**64, 20_000, dtype=np.uint64).view(np.float64)
+    reals = np.array([*EDGES, *np.nextafter(EDGES, 0), *words[~np.isnan(words)]]) + 0.0
+    reals = np.unique(np.concatenate([reals, np.nextafter(reals, 0)]) + 0.0)
+    limbs = np.stack(list(_limbs_of_reals(reals)))
+    assert len(np.unique(limbs, axis=1).T) == len(reals)
+    assert int(limbs.max()) <= 2**30

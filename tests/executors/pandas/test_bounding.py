@@ -414,7 +414,7 @@ TYPED: tuple[tuple[Type, list[Any]], ...] = (
 
 PINNED = {
     "integer": ["30b73c2887e2934c", "023d19d064d1bddc", "3fcb6c82c2163c98"],
-    "real": ["27187aa6db6b993e", "3097e35fce3948b6", "3c97754c7f71b946"],
+    "real": ["3feace81dbdce082", "1eac2ddb20a6c0e5", "3936ca67a259059f"],
     "boolean": ["351cce220d221a69"],
     "text": ["05915664d5bd8b54", "09f9322440fb33c2"],
 }
