@@ -13,12 +13,26 @@ from typing import Any
 import numpy as np
 
 from dpsql.plan.evaluation import evaluate
-from dpsql.plan.expressions import DTYPES, Array, Call, Column, Expr, Literal, Vector, blank, call_of, columns, rebuild
+from dpsql.plan.expressions import (
+    DTYPES,
+    Array,
+    Call,
+    Column,
+    Expr,
+    Literal,
+    Vector,
+    blank,
+    call,
+    call_of,
+    columns,
+    rebuild,
+)
 from dpsql.plan.facts import Known, fact
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.query import MOST_DERIVED_CELLS
 from dpsql.schema.calendar import DAYS, MICROSECONDS
 from dpsql.schema.columns import ColumnSchema, Key, Type
+from dpsql.schema.intervals import Interval
 
 Domain = tuple[Key, ...]
 
@@ -65,8 +79,8 @@ class Domains:
         if not isinstance(expr, Call):
             return None
         ways = (
-            self._of_columns, self._truncated, self._chosen, self._multiples, self._counted, self._of_function,
-            self._of_one_instant, self._combined,
+            self._of_columns, self._truncated, self._chosen, self._multiples, self._of_times, self._counted,
+            self._of_function, self._of_one_instant, self._combined,
         )  # fmt: skip
         return next((values for way in ways if (values := way(expr)) is not None), None)
 
@@ -161,6 +175,28 @@ class Domains:
         constant = any(isinstance(arg, Literal) for arg in expr.args)
         return self._combined(expr) if expr.function.name == "multiply" and constant else None
 
+    def _of_times(self, expr: Call) -> Domain | None:
+        """A time that is made of others that are listed, as far as its range goes: not all that lies between."""
+        if expr.function.name in ("last_day", "last_day_of_date"):
+            values = self._ends_of_months(expr.args[0])
+        else:
+            values = self._combined(expr) if expr.type.temporal else None
+        if values is None:
+            return None
+        held = fact(expr, self.known)
+        return tuple(each for each in values if (held.nullable if each is None else _lies_in(each, held.range)))
+
+    def _ends_of_months(self, time: Expr) -> Domain | None:
+        """The last day of every month that a time may lie in."""
+        instant = call(FUNCTIONS["date_to_timestamp"], time) if time.type is Type.DATE else time
+        month = None if instant is None else call(FUNCTIONS["trunc_month"], instant)
+        months = None if month is None else self.of(month)
+        if month is None or months is None:
+            return None
+        place = Column("\0month", month.type, fact(month, self.known))
+        end = call(FUNCTIONS["last_day"], place)
+        return None if end is None else _evaluated(end, [place], [months])
+
     def _of_one_instant(self, expr: Call) -> Domain | None:
         """An expression that reads one time, cut to a unit, and no column beside it: its value at every instant."""
         cuts = _cuts(expr)
@@ -181,6 +217,10 @@ class Domains:
             return None
         places = [Column(f"\0{place}", arg.type, fact(arg, self.known)) for place, arg in enumerate(expr.args)]
         return _evaluated(call_of(expr.function, tuple(places), expr.type), places, own)
+
+
+def _lies_in(value: Key, held: Interval) -> bool:
+    return isinstance(value, int) and held.lower <= value <= held.upper
 
 
 def _cuts(expr: Expr) -> set[Expr] | None:

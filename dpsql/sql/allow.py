@@ -24,6 +24,7 @@ from dpsql.sql.parentheses import in_parentheses
 from dpsql.sql.parse import Statement, span_of
 from dpsql.sql.pasted import is_list_of_any
 from dpsql.sql.refusals import CLAUSES, NAMED, WORDS
+from dpsql.sql.select_list import CHANGES, changes_star
 
 _FREE = frozenset({"(", ")", ",", ";", "+", "ALL"})
 """Brackets and commas follow the words; +x is x, and ALL what SELECT does anyway."""
@@ -66,6 +67,9 @@ def _is_read_elsewhere(node: exp.Expr, argument: str) -> bool:
         return argument == "this" and isinstance(node.parent, exp.First | exp.Last)
     if type(node) in {exp.Table, exp.Subquery}:
         return argument == "joins" and in_parentheses(node)
+    if type(node) is exp.Star:
+        item = node.parent if isinstance(node.parent, exp.Column) else node
+        return argument in CHANGES and isinstance(item.parent, exp.Select) and item.parent.parent is not None
     if type(node) is not exp.Union or argument != "distinct" or not node.args.get("distinct"):
         return False
     from dpsql.sql.constants import is_constant  # most texts have no tables of constants
@@ -87,8 +91,10 @@ def _is_added(node: exp.Expr) -> bool:
     return source is not None and isinstance(source.this, exp.Values) and source.this.alias == "_values"
 
 
-def _points(node: exp.Expr) -> list[str]:
-    """Those in a table's name."""
+def _beside(node: exp.Expr) -> list[str]:
+    """The points in a table's name, and the words behind a star."""
+    if type(node) is exp.Star:
+        return ["EXCLUDE", "EXCEPT", "REPLACE", "RENAME", "AS"] if changes_star(node) else []
     return ["." for each in ("db", "catalog") if node.args.get(each)] if type(node) is exp.Table else []
 
 
@@ -101,7 +107,7 @@ def _words_of(node: exp.Expr, rule: Rule) -> Iterator[str]:
     is_function = kind is exp.If and node.arg_key != "ifs"  # IF(...) is written without WHEN and THEN
     if not is_function and (kind is not exp.Column or node.args.get("table") is not None):
         yield from rule.words
-    yield from _points(node)
+    yield from _beside(node)
     if kind is exp.StrPosition or node.args.get("unnest") is not None:
         yield _BARE_IN
     if kind in _WINDOWS:

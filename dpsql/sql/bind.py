@@ -144,10 +144,14 @@ class _Binder:
         self, select: exp.Select, source: Relation, names: _Common | None, *, outermost: bool, joined: bool
     ) -> Relation:
         clause = select.args.get("privacy")
-        if self.windowed and (isinstance(source, Answered) or outermost or clause or is_aggregating(select)):
-            from dpsql.sql.window_refusals import refuse_windows  # loaded with the first window
+        member = Membership(lambda inner: self._inner(inner, names), lambda inner: self._inner_rows(inner, names))
+        if self.windowed:
+            from dpsql.sql.unit_windows import windows_over_unit  # loaded with the first window
 
-            refuse_windows(select, self.sql, source if isinstance(source, People) else None)
+            people = None if outermost or clause or not isinstance(source, People) else source
+            over = windows_over_unit(self.whole, select, source, people, member, joined=joined)
+            if over is not None:
+                return over
         if isinstance(source, Answered):
             if clause is not None:
                 raise UnsupportedSQL(
@@ -157,7 +161,6 @@ class _Binder:
                 )
             query = ReleasedSelect(self.whole, select, source).query()
             return unread(query) if outermost else answered(query, source.scope.written)
-        member = Membership(lambda inner: self._inner(inner, names), lambda inner: self._inner_rows(inner, names))
         if outermost or clause is not None:
             return self._private(select, source, member, outermost=outermost)
         if is_aggregating(select):

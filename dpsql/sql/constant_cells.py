@@ -16,6 +16,7 @@ from dpsql.plan.expressions import Column, Expr, Fact, Literal, Vector
 from dpsql.schema.columns import Key, Type
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import EVERYTHING, Interval
+from dpsql.sql.changed_stars import refuse_changes
 from dpsql.sql.constant_series import LISTS, series
 from dpsql.sql.parameters import Params
 from dpsql.sql.parse import span_of
@@ -99,11 +100,11 @@ class CellBinder:
             columns.append(ConstantColumn(name, expr.type, _evaluated(expr, read, rows).at(kept)))
         return Cells(tuple(columns))
 
-    @staticmethod
-    def _expanded(select: exp.Select, read: Mapping[str, ConstantColumn]) -> list[tuple[exp.Expr, str]]:
+    def _expanded(self, select: exp.Select, read: Mapping[str, ConstantColumn]) -> list[tuple[exp.Expr, str]]:
         items: list[tuple[exp.Expr, str]] = []
         for item, alias in items_of(select):
             if is_star(item):
+                refuse_changes(item, self.sql)
                 items += [(exp.column(exp.to_identifier(each.name, quoted=True)), each.name) for each in read.values()]
             else:
                 items.append((item, alias))

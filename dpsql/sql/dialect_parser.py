@@ -8,6 +8,7 @@ from sqlglot import exp
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokens import Token, TokenType
 
+from dpsql.sql import dialect_foreign as foreign
 from dpsql.sql.dialect_nodes import Named, Node, OwnWords, PrivacyClause, is_name, placed
 from dpsql.sql.spellings import AGGREGATE_NODES
 
@@ -36,6 +37,7 @@ class PrivateParser(DuckDBParser):
         if name not in ("LIKE", "ILIKE", "GLOB", "LOG2", "LOG10")
     } | {
         "STD": exp.Stddev.from_arg_list,
+        **foreign.FUNCTIONS,
     }
     # In CORR(DISTINCT y, x) all would be read as DISTINCT's own list.
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
@@ -46,6 +48,7 @@ class PrivateParser(DuckDBParser):
             if spellings[0].aggregate.pairs and issubclass(node, exp.Func)
             for name in node.sql_names()
         },
+        **foreign.FUNCTION_PARSERS,
     }
     # After @ the parser takes NULL for a name.
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
@@ -86,6 +89,8 @@ class PrivateParser(DuckDBParser):
 
     def _parse_hint(self) -> exp.Hint | None:
         # The one hook between the word SELECT and its list. What is returned here becomes the argument "hint".
+        if self._curr and self._curr.text.upper() == "TOP":
+            foreign.refuse_top(self)
         if self._prev.token_type is TokenType.SELECT and self._match(TokenType.WITH):
             return cast("exp.Hint", self._parse_privacy_clause())
         return super()._parse_hint()
@@ -286,6 +291,8 @@ class PrivateParser(DuckDBParser):
 
     def _parse_table(self, *args: Any, **options: Any) -> exp.Expr | None:
         # Likewise.
+        if self._curr and self._curr.token_type is TokenType.L_BRACKET and self._next.token_type in _NAMES:
+            self.raise_error(OwnWords(f'names stand in double quotes: "{self._next.text}"'), self._next)
         if self._next.token_type is not TokenType.COLON:
             return super()._parse_table(*args, **options)
         self._refuse_prefix_alias()

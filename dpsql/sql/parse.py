@@ -220,11 +220,20 @@ def _without_pivots(sql: str, tokens: list[Token], tree: exp.Expr | None) -> exp
         raise SQLSyntaxError("the PIVOT cannot be understood.", span=_at(sql, pivot)) from None
 
 
+_INSTEAD = {
+    "SUMMARIZE": "Write SELECT COUNT(*), COUNT(x), AVG(x), MIN(x), MEDIAN(x), MAX(x) FROM t, over an answer too.",
+    **dict.fromkeys(
+        ("DESCRIBE", "DESC", "SHOW"),
+        "EXPLAIN PRIVACY SELECT ... says what a query would do; the prompt has .tables and .schema.",
+    ),
+}
+
+
 def _no_select(sql: str, token: Token) -> SQLSyntaxError | UnsupportedSQL:
     """Another statement of SQL, or no SQL at all."""
     word = (token.text.split(maxsplit=1) or ["an empty text"])[0].upper()[:40]
     if word in _STATEMENTS and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER):
-        return UnsupportedSQL(f"only SELECT works here, not {word}.", span=_at(sql, token))
+        return UnsupportedSQL(f"only SELECT works here, not {word}.", span=_at(sql, token), hint=_INSTEAD.get(word, ""))
     near = did_you_mean(word, ["SELECT", "WITH", "FROM", "EXPLAIN PRIVACY"])
     return SQLSyntaxError(f"a query begins with SELECT, not with {word}.{near}", span=_at(sql, token))
 

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from dpsql.errors import UnsupportedSQL
 from dpsql.sql.catalog import Catalog
+from dpsql.sql.dialect_foreign import FOREIGN
 from dpsql.sql.dialect_nodes import Named, PrivacyClause
 from dpsql.sql.parameters import Params
 from dpsql.sql.parentheses import is_joined, opened
@@ -35,7 +36,7 @@ def plainly(statement: Statement) -> Statement:
     if not any(tell is not None and tell(node) for tell, node in tells):
         return statement
     check_names(statement)
-    statement = opened(statement)
+    statement = opened(in_own_functions(statement))
     select = statement.select.copy()
     for kind, rewrite in _REWRITES.items():
         for node in list(select.find_all(kind)):
@@ -58,6 +59,25 @@ def settled(statement: Statement, catalog: Catalog, params: Params, used: set[st
     from dpsql.sql.constants import with_constants  # most texts have no tables of constants
 
     return with_constants(statement, catalog, params, used)
+
+
+def is_foreign(node: exp.Expr) -> bool:
+    """Whether a call is another engine's."""
+    return type(node) is exp.Anonymous and str(node.this).upper() in FOREIGN
+
+
+def in_own_functions(statement: Statement) -> Statement:
+    """The statement with other engines' functions in the language's own."""
+    if not any(is_foreign(node) for node in statement.select.walk()):
+        return statement
+    from dpsql.sql.foreign_functions import read  # most texts have none
+
+    select = statement.select.copy()
+    for node in reversed(list(select.find_all(exp.Anonymous))):  # what is inside of others comes after them
+        instead = read(node) if is_foreign(node) else None
+        if instead is not None:
+            node.replace(instead)
+    return replace(statement, select=select)
 
 
 def with_calendars(statement: Statement, catalog: Catalog, params: Params, used: set[str]) -> tuple[Statement, Catalog]:
@@ -270,7 +290,7 @@ _REWRITES: Mapping[type[exp.Expr], Callable[[Statement, exp.Expr], exp.Expr | No
 }
 _TELLS: Mapping[type[exp.Expr], Callable[[exp.Expr], bool]] = {
     exp.Any: lambda _node: True,
-    exp.Anonymous: lambda node: str(node.this).upper() == "ALL",
+    exp.Anonymous: lambda node: str(node.this).upper() == "ALL" or is_foreign(node),
     exp.In: lambda node: isinstance(node.this, exp.Tuple) or values_of_membership(node) is not None,
     exp.Count: lambda node: node.this is None,
     exp.RegrCount: lambda _node: True,

@@ -156,7 +156,6 @@ def _unpivoted(pivot: exp.Pivot, source: exp.Expr, span: Span) -> exp.Select:
     query: exp.Query | None = None
     for each in columns:
         rest = exp.Star(except_=[exp.to_identifier(one.name) for one in columns])
-        rest.meta["refused"] = "UNPIVOT is supported of answers. Write UNION ALL of one SELECT for each column."
         named = exp.alias_(exp.Literal.string(each.name), exp.to_identifier(key))
         held = exp.alias_(each.copy(), exp.to_identifier(value))
         select = exp.Select(expressions=[rest, named, held], from_=exp.From(this=source.copy()))

@@ -16,7 +16,14 @@ from dpsql.plan.query import MOST_DERIVED_CELLS
 from dpsql.schema.columns import Type
 from dpsql.sql.dialect_nodes import Named
 
-_SAMPLE = "TABLESAMPLE below an aggregate is not stable: one person could decide who else is sampled."
+_SAMPLE = (
+    "TABLESAMPLE and SAMPLE are not supported: below an aggregate one person could decide who else is sampled. LIMIT "
+    "takes some rows of an answer, without chance."
+)
+_ADD_MONTHS = "ADD_MONTHS is not supported: it differs at the ends of months. Write d + INTERVAL 1 MONTH."
+_UNIT_FIRST = (
+    "{} is not supported with these arguments. Write {}('month', ...), with the unit in quotes; weeks begin on Monday."
+)
 _JOIN = "a join in parentheses, or a LATERAL one, is not supported. Write the tables one after the other."
 _SET = "set operations ({}) are not supported."
 _STATISTIC = "{} is not supported. COUNT_IF and AVG of a condition are."
@@ -35,6 +42,13 @@ _SCALAR = (
 CLOCKS = frozenset({"NOW", "GETDATE", "SYSDATE", "LOCALTIMESTAMP", "GET_CURRENT_TIMESTAMP", "TRANSACTION_TIMESTAMP"})
 """Names of functions that read the clock, and that the parser does not know."""
 
+NO_COLUMNS: Mapping[str, str] = {
+    "ROWNUM": "Write LIMIT 10 at the end.",
+    "SYSDATE": 'Write :today in its place, and pass params={"today": datetime.date.today()}.',
+    "SYSTIMESTAMP": 'Write :now in its place, and pass params={"now": datetime.datetime.now()}.',
+}
+"""Words of other engines that stand where a column may, and what to write instead."""
+
 NO_FUNCTIONS: Mapping[str, str] = {
     "MAD": "MAD is two questions: MEDIAN(x), then MEDIAN(ABS(x - :middle)) with its answer as the parameter.",
     "PRODUCT": "PRODUCT is not supported: one row can change it without limit. EXP(SUM(LN(x))) is, of values above 0.",
@@ -43,7 +57,29 @@ NO_FUNCTIONS: Mapping[str, str] = {
     "RAND": "RAND is not supported: an answer depends on the data and the noise alone.",
     "UUID": "UUID is not supported: an answer depends on the data and the noise alone.",
     "GEN_RANDOM_UUID": "GEN_RANDOM_UUID is not supported: an answer depends on the data and the noise alone.",
-    "DATEADD": "DATEADD is not supported. Write d + INTERVAL 30 DAY.",
+    "DATEADD": "DATEADD is not supported with these arguments. Write d + INTERVAL 30 DAY.",
+    "DATE_SUB": "DATE_SUB is not supported with these arguments. Write d - INTERVAL 30 DAY.",
+    **{
+        name: _UNIT_FIRST.format(name, other)
+        for name, other in {
+            "DATE_TRUNC": "DATE_TRUNC",
+            "TIMESTAMP_TRUNC": "DATE_TRUNC",
+            "DATETIME_TRUNC": "DATE_TRUNC",
+            "DATEDIFF": "DATE_DIFF",
+            "DATE_DIFF": "DATE_DIFF",
+            "DATEPART": "DATE_PART",
+            "DATENAME": "DATE_PART",
+        }.items()
+    },
+    "DATE_FORMAT": "DATE_FORMAT with these codes is not supported. Write STRFTIME(d, '%Y-%m').",
+    "TO_DATE": "TO_DATE reads YYYY-MM-DD alone. Write CAST(... AS DATE).",
+    "AGE": "AGE is not supported. Write DATE_DIFF('year', a, b), or b - a.",
+    "JULIANDAY": "JULIANDAY is not supported. Write b - a, or DATE_DIFF('day', a, b).",
+    "DECODE": "DECODE is not supported with these arguments. Write CASE x WHEN 1 THEN 'a' ELSE 'b' END.",
+    "RATIO_TO_REPORT": "RATIO_TO_REPORT is not supported. Write x / SUM(x) OVER ().",
+    "TOTAL": "TOTAL is not supported. Write SUM.",
+    "COLLECT_LIST": _OWN_VALUES.format("COLLECT_LIST"),
+    "COLLECT_SET": _OWN_VALUES.format("COLLECT_SET"),
 }
 """Names that the parser does not know, and what to write instead."""
 
@@ -56,6 +92,13 @@ NAMED: Mapping[type[exp.Expr], str] = {
     exp.RegexpILike: "write REGEXP_MATCHES(x, 'pattern', 'i') in place of this.",
     exp.RegexpSubstr: "REGEXP_SUBSTR is not supported. Write REGEXP_EXTRACT(x, 'pattern').",
     exp.Glob: "GLOB is not supported. Write LIKE.",
+    exp.AddMonths: _ADD_MONTHS,
+    exp.MonthsBetween: "MONTHS_BETWEEN is not supported. Write DATE_DIFF('month', a, b), which counts borders.",
+    exp.TimeSlice: "TIME_SLICE is not supported. Write TIME_BUCKET(INTERVAL '6 hours', t).",
+    exp.TimestampDiff: "TIMESTAMP_DIFF is not supported. Write DATE_DIFF('hour', a, b), which counts borders.",
+    exp.Dot: "a point before a call is not supported; an outer join is written LEFT JOIN ... ON.",
+    exp.RegexpCount: "REGEXP_COUNT is not supported. REGEXP_MATCHES(x, 'pattern') says whether there is a match.",
+    exp.Overlaps: "OVERLAPS is not supported. Write a < d AND c < b.",
     exp.Collate: "COLLATE is not supported: text is compared by code point.",
     exp.Lock: "FOR UPDATE and the like are not supported.",
     exp.Rand: "RANDOM() is not supported: an answer depends on the data and the noise alone.",

@@ -11,6 +11,7 @@ from dpsql.plan.query import Output, Query, Stage
 from dpsql.schema.calendar import DAYS, MICROSECONDS
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import EVERYTHING, Interval
+from dpsql.sql.changed_stars import refuse_changes
 from dpsql.sql.scopes import Answered, Scope, Statementwide
 from dpsql.sql.select_list import aggregate_in, fresh, is_star, items_of
 from dpsql.sql.selects import SelectBinder
@@ -70,6 +71,7 @@ class ReleasedSelect(SelectBinder):
         taken: set[str] = set()
         for node, alias in items:
             if is_star(node):
+                refuse_changes(node, self.sql)
                 for name, column in self.scope.check_table(node, self.sql).starred:
                     expr = self.keys.get(column, column)
                     if self.grouped and isinstance(expr, Column):

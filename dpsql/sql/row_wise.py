@@ -16,7 +16,7 @@ from dpsql.sql.marks import with_marks
 from dpsql.sql.parse import span_of
 from dpsql.sql.same_unit import People, Step
 from dpsql.sql.scopes import Scope, Statementwide
-from dpsql.sql.select_list import is_star, items_of
+from dpsql.sql.select_list import changes_star, is_star, items_of
 from dpsql.sql.selects import SelectBinder
 from dpsql.sql.subqueries import Membership
 
@@ -61,7 +61,7 @@ class RowWise(SelectBinder):
         outputs: list[tuple[str, Expr]] = []
         for node, alias in items_of(self.select):
             if is_star(node):
-                outputs += self.scope.check_table(node, self.sql).starred
+                outputs += self._starred(node)
             else:
                 value = self._row_value(node, alias)
                 outputs.append((alias or self.text(node), value))
@@ -75,6 +75,15 @@ class RowWise(SelectBinder):
             self.whole.windowed.add(id(self.select))
         scope = Scope(self.scope.written, self.scope.alias, tuple(outputs))
         return People(scope, (Step(rows),))
+
+    def _starred(self, node: exp.Expr) -> list[tuple[str, Expr]]:
+        """The columns of `*`, without those of EXCLUDE, those of REPLACE and RENAME in their places."""
+        columns = list(self.scope.check_table(node, self.sql).starred)
+        if not changes_star(node):
+            return columns
+        from dpsql.sql.changed_stars import changed  # most texts have none
+
+        return changed(columns, node, self.sql, self._row_value)
 
     def _qualify(self) -> Expr | None:
         """The condition on windows that rows are kept by."""

@@ -26,6 +26,7 @@ from dpsql.schema.columns import ColumnSchema, TableSchema
 from dpsql.schema.frozen import dataclass
 from dpsql.sql.parameters import Params
 from dpsql.sql.parse import span_of
+from dpsql.sql.refusals import NO_COLUMNS
 from dpsql.sql.select_list import fresh
 
 if TYPE_CHECKING:
@@ -97,7 +98,9 @@ class Scope:
             raise UnknownColumn(
                 f'no column "{node.name}" in {self.written}.{_unquoted(span, known) or did_you_mean(node.name, known)}',
                 span=span,
-                hint="Text is written in 'single quotes'." if node.this.args.get("quoted") else "",
+                hint="Text is written in 'single quotes'."
+                if node.this.args.get("quoted")
+                else NO_COLUMNS.get(node.name.upper(), ""),
             )
         return entry[1]
 

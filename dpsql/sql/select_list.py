@@ -17,6 +17,21 @@ def is_star(node: exp.Expr) -> bool:
     return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
 
 
+CHANGES = ("except_", "replace", "rename")
+
+
+def star_of(node: exp.Expr) -> exp.Star | None:
+    """The star of `*` or `t.*`, which holds what is said behind it; None of another item."""
+    inner = node.this if isinstance(node, exp.Column) else node
+    return inner if isinstance(inner, exp.Star) else None
+
+
+def changes_star(node: exp.Expr) -> bool:
+    """Whether an item is a star with EXCLUDE, REPLACE or RENAME behind it."""
+    star = star_of(node)
+    return star is not None and any(star.args.get(each) for each in CHANGES)
+
+
 def fresh(name: str, taken: set[str]) -> str:
     """The name, with _1, _2 ... after it where it is taken."""
     candidate, number = name, 0

@@ -47,7 +47,7 @@ _ADDED: Mapping[type[exp.Expr], Rule] = {
     exp.Dot: _rule("."),
     exp.Lambda: _rule("LAMBDA ->"),
     exp.Columns: _rule("COLUMNS"),
-    exp.Star: _rule("* EXCLUDE REPLACE RENAME"),
+    exp.Star: _rule("* EXCLUDE EXCEPT REPLACE RENAME"),
     exp.Any: _rule("ANY SOME"),
     exp.All: _rule(),
     exp.IgnoreNulls: _rule("IGNORE NULLS"),

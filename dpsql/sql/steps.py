@@ -27,7 +27,7 @@ from dpsql.sql.noise_of_steps import Listed, in_runs, redrawn
 from dpsql.sql.parameters import Params, check_all_used
 from dpsql.sql.parentheses import opened, with_inner_joins
 from dpsql.sql.parse import Statement, parse, span_of
-from dpsql.sql.pasted import with_calendars
+from dpsql.sql.pasted import in_own_functions, with_calendars
 from dpsql.sql.select_list import is_star, only_filters
 from dpsql.sql.split import Split, is_release, needs_split
 from dpsql.sql.step_columns import step_columns
@@ -45,7 +45,8 @@ def program_of(sql: str, catalog: Catalog, params: Params) -> tuple[Program, boo
     try:
         statement = parse(sql, several=True)
         used: set[str] = set()
-        plain = opened(replace(statement, select=unshared(statement)))
+        own = in_own_functions(statement)
+        plain = opened(replace(own, select=unshared(own)))
         steps = Steps(*with_calendars(plain, catalog, params, used), params)
         steps.used |= used
         if not steps.several():

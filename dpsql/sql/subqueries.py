@@ -16,6 +16,7 @@ from dpsql.plan.nodes import Pair, row_scans_of, scans_of
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import BOOLEAN
+from dpsql.sql.changed_stars import refuse_changes
 from dpsql.sql.joins import assembled
 from dpsql.sql.marks import Marking, with_marks
 from dpsql.sql.parse import span_of
@@ -237,6 +238,7 @@ def _wanted(node: exp.Expr, select: exp.Select, inside: SelectBinder) -> list[Ex
         if not is_star(item):
             wanted.append(inside.inner.bind(item))
         else:
+            refuse_changes(item, inside.sql)
             wanted += [expr for _, expr in inside.scope.check_table(item, inside.sql).starred]
     return [] if isinstance(node, exp.Exists) else wanted
 

@@ -69,6 +69,15 @@ _WANTS = {
 _MISSING = re.compile(r"Required keyword: '\w+' missing for <class '(?:\w+\.)*(\w+)'>")
 
 
+_ELSEWHERE = {
+    "MINUS": "Write EXCEPT.",
+    "SORT": "Write ORDER BY.",
+    "CLUSTER": "Write ORDER BY.",
+    "KEEP": "Write ARG_MIN(x, y) or ARG_MAX(x, y) in a sub-query per person.",
+}
+"""Words of other engines that the parser stumbles over."""
+
+
 def in_own_words(description: str, word: str) -> Said:
     """What a syntax error says, and what to write. description: the parser's words; word: the text at the place."""
     if isinstance(description, OwnWords):
@@ -79,4 +88,6 @@ def in_own_words(description: str, word: str) -> Said:
             return say(found)
     if found := _MISSING.match(description):
         return "something is missing here", _WANTS.get(found[1], "")
+    if word.upper() in _ELSEWHERE:
+        return f'"{word}" is not understood here', _ELSEWHERE[word.upper()]
     return (f'"{word}" is not understood here' if word else "the text is not understood here"), ""
