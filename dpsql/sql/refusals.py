@@ -17,7 +17,7 @@ from dpsql.schema.columns import Type
 from dpsql.sql.dialect_nodes import Named
 
 _SAMPLE = (
-    "TABLESAMPLE and SAMPLE are not supported: below an aggregate one person could decide who else is sampled. LIMIT "
+    "no rows are sampled (TABLESAMPLE, SAMPLE): below an aggregate one person could decide who else is. LIMIT "
     "takes some rows of an answer, without chance."
 )
 _ADD_MONTHS = "ADD_MONTHS is not supported: it differs at the ends of months. Write d + INTERVAL 1 MONTH."
