@@ -1,12 +1,13 @@
 """How long the questions of TPC-H take where the data are: pandas and DuckDB beside DuckDB's plain query.
 
 python benchmarks/tpch_times.py --data DIR [--scale 1] [--runs 3] [--queries q01 q06] [--engines pandas duckdb]
-    [--people-only]
+    [--people-only] [--memory 6GB]
 
 CPU seconds of this process and all its threads, the least of some runs, each a whole warm `query(..., fresh=True)`; the
-plain query is the text without its privacy clause, over the same Parquet files in a connection of as many threads. With
-both engines their exact integers are compared too, by ==, and a difference is printed. The tables are made by
-tpchgen-cli where DIR does not hold them.
+plain query is the text without its privacy clause, over the same Parquet files in a connection of as many threads, and
+of the same memory. With --runs 0 there is one run, which is warm in nothing but its files. With both engines their
+exact integers are compared too, by ==, and a difference is printed. The tables are made by tpchgen-cli where DIR does
+not hold them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from dpsql.testing import insecure_exact
 KEY = bytes(range(32))
 
 
-def sessions(folder: Path, engines: list[str], *, public: bool = True) -> dict[str, dpsql.Session]:
+def sessions(
+    folder: Path, engines: list[str], memory: str | None = None, *, public: bool = True
+) -> dict[str, dpsql.Session]:
     """A session for each engine: of frames, or of the files where they lie. public: with the public tables too, which
     are held in memory."""
     schema, made = dpsql.Schema.from_toml(tpch.FOLDER / "tpch.toml"), {}
@@ -40,7 +43,7 @@ def sessions(folder: Path, engines: list[str], *, public: bool = True) -> dict[s
             files = {name: dpsql.Table(folder / f"{name}.parquet") for name in tpch.TABLES if name not in PUBLIC}
             for name in PUBLIC if public else ():
                 files[name] = dpsql.Table(folder / f"{name}.parquet", public=True)
-            made[engine] = dpsql.Session(files, schema=schema, budget=dpsql.Budget(1e9, 0.999))
+            made[engine] = dpsql.Session(files, schema=schema, budget=dpsql.Budget(1e9, 0.999), memory=memory)
     return made
 
 
@@ -67,7 +70,7 @@ def measure(
     for _ in range(runs + 1):  # the first warms up
         for name, run in asked.items():
             times[name].append(seconds(run))
-    least = {name: min(cpu for cpu, _ in found[1:]) for name, found in times.items()}
+    least = {name: min(cpu for cpu, _ in found[1:] or found) for name, found in times.items()}
     ratio = least.get("duckdb", 0.0) / least["plain"]
     cells = {name: f"{each:.3f}" for name, each in least.items()}
     return {"query": query.title, **cells, "ratio": f"{ratio:.1f}", "same": same(held, query)}, ratio
@@ -75,9 +78,11 @@ def measure(
 
 def same(held: dict[str, dpsql.Session], query: tpch.Query) -> str:
     """Whether all engines give the same integers."""
+    if len(held) < 2:
+        return "-"
     values = {} if query.first is None else {query.parameter: 5.0}
     found = [insecure_exact(session, query.sql, KEY, epsilon=1, params=values) for session in held.values()]
-    return "-" if len(found) < 2 else "yes" if all(each == found[0] for each in found) else "NO"
+    return "yes" if all(each == found[0] for each in found) else "NO"
 
 
 def main() -> None:
@@ -89,11 +94,14 @@ def main() -> None:
     parser.add_argument("--queries", nargs="+", metavar="q01")
     parser.add_argument("--engines", nargs="+", default=["pandas", "duckdb"])
     parser.add_argument("--people-only", action="store_true", help="without public tables; for questions of no others")
+    parser.add_argument("--memory", help="what DuckDB may use, here and for the plain query")
     arguments = parser.parse_args()
     names = sorted(path.stem for path in (tpch.FOLDER / "queries").glob("q??.sql"))
     tpch.make(arguments.data, arguments.scale)
     connection = tpch.database(arguments.data)
-    held = sessions(arguments.data, arguments.engines, public=not arguments.people_only)
+    if arguments.memory:
+        connection.execute(f"SET memory_limit = '{arguments.memory}'")
+    held = sessions(arguments.data, arguments.engines, arguments.memory, public=not arguments.people_only)
     lines, ratios = [], []
     for name in arguments.queries or names:
         line, ratio = measure(held, connection, tpch.read(name), arguments.runs)

@@ -9,9 +9,10 @@ from dpsql.core.exact import ExactPlan
 from dpsql.executors.keyed_hash import limbs_of_key
 from dpsql.executors.sql.dialect import Lacking
 from dpsql.executors.sql.limits import Hashed
-from dpsql.executors.sql.readings import Lists, with_code
+from dpsql.executors.sql.readings import MOST_CASES, Lists, with_code
 from dpsql.executors.sql.rows import Rows, Writer
-from dpsql.plan.expressions import Call, Expr, walk
+from dpsql.executors.sql.scans import with_default
+from dpsql.plan.expressions import Call, Column, Expr, walk
 from dpsql.plan.nodes import Source
 from dpsql.plan.query import GroupKey
 from dpsql.plan.row_local import INEXACT
@@ -26,9 +27,9 @@ def keyed(plan: ExactPlan, rows: Rows, writer: Writer, lists: Lists) -> tuple[Ro
     for key in plan.keys:
         rows, name = _key(key, plan.source, rows, writer, lists)
         names.append(name)
-    listed = [name for name, key in zip(names, plan.keys, strict=True) if key.values is not None]
+    listed = [(key, name) for name, key in zip(names, plan.keys, strict=True) if key.values is not None]
     if listed and not lists.few:
-        inside = " AND ".join(f"{name} IS NOT NULL" for name in listed)
+        inside = " AND ".join(_is_listed(key, name, rows, writer) for key, name in listed)
         rows = replace(rows, text=writer.select("*", rows.text, f" WHERE {inside}"))
     return rows, names
 
@@ -44,6 +45,21 @@ def _key(key: GroupKey, source: Source, rows: Rows, writer: Writer, lists: Lists
     if key.expr.type in (Type.DATE, Type.TIMESTAMP):
         text = writer.dialect.whole(text, key.expr.type)
     return replace(rows, text=writer.select(f"*, {text} AS {name}", rows.text)), name
+
+
+def _is_listed(key: GroupKey, place: str, rows: Rows, writer: Writer) -> str:
+    """That a row is in a group of the list. Of few texts it is asked of stored cells, which an engine does where it
+    reads them; of NULL there what it stands for is."""
+    texts = key.values or ()
+    few = 0 < len(texts) <= MOST_CASES and None not in texts  # where NULL is listed, all other values are NULL
+    if not (few and isinstance(key.expr, Column) and key.expr.type is Type.TEXT):
+        return f"{place} IS NOT NULL"
+    held = rows.columns[key.expr.table, key.expr.name]
+    cell, text = rows.raw.get(held, (held, held))
+    values = [writer.dialect.literal(each, Type.TEXT) for each in texts]
+    alike = [f"{cell} = {value}" for value in values]
+    stands_for = [f"{cell} IS NULL"] if any(text == with_default(cell, value) for value in values) else []
+    return f"({' OR '.join([*alike, *stands_for])})"
 
 
 def placed(key: GroupKey, source: Source, rows: Rows, writer: Writer, lists: Lists) -> tuple[Rows, str]:

@@ -153,10 +153,15 @@ class Scans:
                 f"CASE WHEN {name} BETWEEN {lower} AND {upper} THEN {name} WHEN {name} < {lower} THEN {lower} "
                 f"WHEN {name} > {upper} THEN {upper}{rest} END"
             )
-        return None if default is None else f"COALESCE({name}, {default})"
+        return None if default is None else with_default(name, default)
 
     def _limit(self, value: Number, kind: Type) -> str:
         return self.dialect.literal(float(value) if kind is Type.REAL else int(value), kind)
+
+
+def with_default(cell: str, default: str) -> str:
+    """A stored cell, of which NULL is a value."""
+    return f"COALESCE({cell}, {default})"
 
 
 def _held(column: ColumnSchema) -> tuple[int, int] | None:
