@@ -1,26 +1,28 @@
-"""How long the questions of TPC-H take where the data are: pandas and DuckDB beside DuckDB's plain query.
+"""How long the questions of TPC-H take where the data are: pandas, DuckDB and Spark beside plain queries.
 
-python benchmarks/tpch_times.py --data DIR [--scale 1] [--runs 3] [--queries q01 q06] [--engines pandas duckdb]
+python benchmarks/tpch_times.py --data DIR [--scale 1] [--runs 3] [--queries q01 q06] [--engines pandas duckdb spark]
     [--people-only] [--memory 6GB]
 
-CPU seconds of this process and all its threads, the least of some runs, each a whole warm `query(..., fresh=True)`; the
-plain query is the text without its privacy clause, over the same Parquet files in a connection of as many threads, and
-of the same memory. With --runs 0 there is one run, which is warm in nothing but its files. With both engines their
-exact integers are compared too, by ==, and a difference is printed. The tables are made by tpchgen-cli where DIR does
-not hold them.
+CPU seconds of this process and all its threads, and of Spark's, the least of some runs, each a whole warm
+`query(..., fresh=True)`; the plain query is the text without its privacy clause, over the same Parquet files: in a
+connection of DuckDB of as many threads and of the same memory, and with Spark in its local session of two. With
+--runs 0 there is one run, which is warm in nothing but its files. With several engines their exact integers are
+compared too, by ==, and a difference is printed. The tables are made by tpchgen-cli where DIR does not hold them.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import resource
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 
-import duckdb
+import spark as on_spark
+import sqlglot
 import tpch
 from measure import Row, show
 
@@ -43,36 +45,59 @@ def sessions(
             files = {name: dpsql.Table(folder / f"{name}.parquet") for name in tpch.TABLES if name not in PUBLIC}
             for name in PUBLIC if public else ():
                 files[name] = dpsql.Table(folder / f"{name}.parquet", public=True)
-            made[engine] = dpsql.Session(files, schema=schema, budget=dpsql.Budget(1e9, 0.999), memory=memory)
+            budget = dpsql.Budget(1e9, 0.999)
+            made[engine] = dpsql.Session(files, schema=schema, budget=budget, memory=memory, engine=engine)
     return made
+
+
+def plain_on_spark(spark: Any, folder: Path) -> Callable[[tpch.Query], object]:
+    """What Spark's own SQL answers over the files."""
+    for name in tpch.TABLES:
+        spark.read.parquet(str(folder / f"{name}.parquet")).createOrReplaceTempView(name)
+
+    def rows(text: str) -> list[Any]:
+        return list(spark.sql(sqlglot.transpile(text, read="duckdb", write="spark")[0]).collect())
+
+    def answer(query: tpch.Query) -> list[Any]:
+        if query.first is None:
+            return rows(query.exact)
+        return rows(query.exact.replace(f"${query.parameter}", repr(float(rows(query.first.exact)[0][0]))))
+
+    return answer
 
 
 PUBLIC = ("part", "supplier", "partsupp", "nation", "region")
 
 
-def seconds(run: Callable[[], object]) -> tuple[float, float]:
-    """CPU and wall of one call."""
+def seconds(run: Callable[[], object], spark: Any = None) -> float:
+    """CPU of one call, with that of Spark's process."""
     gc.collect()
-    start, wall = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    before = time.process_time() if spark is None else on_spark.cpu_seconds(spark)
     run()
-    end = resource.getrusage(resource.RUSAGE_SELF)
-    return end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime, time.perf_counter() - wall
+    return (time.process_time() if spark is None else on_spark.cpu_seconds(spark)) - before
 
 
 def measure(
-    held: dict[str, dpsql.Session], connection: duckdb.DuckDBPyConnection, query: tpch.Query, runs: int
+    held: dict[str, dpsql.Session],
+    plain: dict[str, Callable[[tpch.Query], object]],
+    query: tpch.Query,
+    runs: int,
+    spark: Any,
 ) -> tuple[Row, float]:
-    """One line, and the ratio of DuckDB to the plain query."""
-    asked: dict[str, Callable[[], object]] = {"plain": lambda: tpch.exact_answer(connection, query)}
+    """One line, and the ratio of the last engine to its plain query."""
+    asked: dict[str, Callable[[], object]] = {
+        name: lambda answer=answer: answer(query)  # type: ignore[misc]
+        for name, answer in plain.items()
+    }
     for name, session in held.items():
         asked[name] = lambda session=session: tpch.private_answer(session, query, 1)  # type: ignore[misc]
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in asked}
+    times: dict[str, list[float]] = {name: [] for name in asked}
     for _ in range(runs + 1):  # the first warms up
         for name, run in asked.items():
-            times[name].append(seconds(run))
-    least = {name: min(cpu for cpu, _ in found[1:] or found) for name, found in times.items()}
-    ratio = least.get("duckdb", 0.0) / least["plain"]
+            times[name].append(seconds(run, spark))
+    least = {name: min(found[1:] or found) for name, found in times.items()}
     cells = {name: f"{each:.3f}" for name, each in least.items()}
+    ratio = least[list(held)[-1]] / least[list(plain)[-1]]
     return {"query": query.title, **cells, "ratio": f"{ratio:.1f}", "same": same(held, query)}, ratio
 
 
@@ -101,14 +126,19 @@ def main() -> None:
     connection = tpch.database(arguments.data)
     if arguments.memory:
         connection.execute(f"SET memory_limit = '{arguments.memory}'")
+    plain: dict[str, Callable[[tpch.Query], object]] = {"plain": partial(tpch.exact_answer, connection)}
+    spark = on_spark.started() if "spark" in arguments.engines else None
+    if spark is not None:
+        plain["plain, Spark"] = plain_on_spark(spark, arguments.data)
     held = sessions(arguments.data, arguments.engines, arguments.memory, public=not arguments.people_only)
     lines, ratios = [], []
     for name in arguments.queries or names:
-        line, ratio = measure(held, connection, tpch.read(name), arguments.runs)
+        line, ratio = measure(held, plain, tpch.read(name), arguments.runs, spark)
         lines.append(line)
         ratios.append(ratio)
         print(line, flush=True)
-    show("CPU seconds", lines, f"DuckDB over plain: median {median(ratios):.1f}, most {max(ratios):.1f}.")
+    last = arguments.engines[-1]
+    show("CPU seconds", lines, f"{last} over its plain query: median {median(ratios):.1f}, most {max(ratios):.1f}.")
 
 
 if __name__ == "__main__":

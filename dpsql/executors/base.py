@@ -67,6 +67,9 @@ class Engine(Protocol):
     def store(self, source: Any, schema: TableSchema) -> Any:
         """A Store of such a source, or of a public table's DataFrame."""
 
+    def together(self, sources: Mapping[str, object]) -> None:
+        """Raises InvalidSchema where sources that it reads, by table name, cannot be asked about in one query."""
+
     def executor(self, stores: Mapping[str, Any]) -> Executor:
         """An Executor over its own stores, found by table name."""
 
@@ -118,6 +121,7 @@ def engine_for(private: Mapping[str, object], word: str = AUTO) -> Engine:
                     f'{name} is read by the engine {engine.name}, and engine="{word}" is asked for.',
                     hint="Leave engine= out, and each table is read by the engine of its kind.",
                 )
+        ENGINES[word].together(private)
         return ENGINES[word]
     first = next(iter(engines.values()), PANDAS)
     for name, engine in engines.items():
@@ -126,6 +130,7 @@ def engine_for(private: Mapping[str, object], word: str = AUTO) -> Engine:
                 f"{name} is read by the engine {engine.name}, and tables beside it by {first.name}.",
                 hint=_same_engine(engines.values()),
             )
+    first.together(private)
     return first
 
 

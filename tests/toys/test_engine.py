@@ -49,6 +49,9 @@ class ListStore:
         names = [column.name for column in self.schema.columns]
         return [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
 
+    def check(self) -> None:
+        """Lists are always there."""
+
 
 def enforced(cell: Any, column: ColumnSchema) -> Key:
     if cell is not None and isinstance(cell, float) and math.isnan(cell):
@@ -160,6 +163,9 @@ class ListEngine:
             columns = {name: [None if pd.isna(cell) else cell for cell in source[name].tolist()] for name in source}
             source = Lists(columns, {column.name: column.type for column in schema.columns})
         return ListStore(source, schema)
+
+    def together(self, sources: Mapping[str, object]) -> None:
+        """All of its sources can be."""
 
     def executor(self, stores: Mapping[str, ListStore]) -> ListExecutor:
         return ListExecutor(stores)

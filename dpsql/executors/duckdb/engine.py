@@ -61,6 +61,9 @@ class DuckDBEngine:
             return public_store(source, schema)
         return FrameStore(source.frame, schema, source) if self.takes(source) else FrameStore(source, schema)
 
+    def together(self, sources: Mapping[str, object]) -> None:
+        """All of its sources can be."""
+
     def executor(self, stores: Mapping[str, FrameStore | FileStore]) -> DuckDBExecutor:
         from dpsql.executors.duckdb.executor import DuckDBExecutor  # as above
 

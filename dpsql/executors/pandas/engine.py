@@ -37,6 +37,9 @@ class PandasEngine:
     def store(self, source: pd.DataFrame, schema: TableSchema) -> ColumnStore:
         return ColumnStore(source, schema)
 
+    def together(self, sources: Mapping[str, object]) -> None:
+        """All of its sources can be."""
+
     def executor(self, stores: Mapping[str, ColumnStore]) -> PandasExecutor:
         return PandasExecutor(stores)
 

@@ -3,12 +3,9 @@ over tables without rows. Both follow from the plan, which follows from declared
 
 from __future__ import annotations
 
-import sys
-from typing import Any
-
 from dpsql.core.exact import NO_KEY, ExactPlan
 from dpsql.executors.spark.dialect import SPARK_SQL
-from dpsql.executors.spark.session import borrowed, taken_names
+from dpsql.executors.spark.session import borrowed, session_of_trials
 from dpsql.executors.sql.compile import compile_plan
 from dpsql.executors.sql.dialect import Lacking
 from dpsql.executors.sql.scans import tables_read
@@ -58,45 +55,50 @@ class EmptyTable:
 
 def lacking(plan: ExactPlan) -> str | None:
     """What the engine has not, as a noun; None where it can run the plan."""
-    session = _active_session()
-    taken = taken_names(session) if session is not None else []
-    if taken:
-        return f"functions of its own under the names {', '.join(taken)}, which you have registered"
-    return _lacking(plan)
+    lack = _lacking(plan)
+    if lack is not None:
+        return lack
+    try:
+        return None if _is_understood(plan) else "way to say it in its SQL"
+    except Exception:  # noqa: BLE001 - of a session that is stopped, or a server that is gone
+        return "session that answers"
 
 
 @remembered(_MOST_REMEMBERED)
 def _lacking(plan: ExactPlan) -> str | None:
+    """What the engine has not, by the plan alone."""
     if any(scan.table.public and (scan.table.rows or 0) > MOST_PUBLIC for scan in scans_of(plan.source)):
         return f"public tables of more than {MOST_PUBLIC:,} rows, which would be brought to it"
-    tables = {name: EmptyTable(number) for number, name in enumerate(sorted(tables_read(plan)))}
     try:
-        statement = compile_plan(plan, NO_KEY, SPARK_SQL, tables, early=True)
+        statement, _ = _over_empty_tables(plan)
     except Lacking as lack:
         return str(lack)
-    if "AS HUGEINT)" in statement.text:
-        return "whole numbers of more than 64 bits in its SQL"
-    session = _active_session()
-    if session is None or _binds(session, statement, tables):
-        return None
-    return "way to say it in its SQL"
+    return "whole numbers of more than 64 bits in its SQL" if "AS HUGEINT)" in statement.text else None
 
 
-def _active_session() -> Any:
-    sql = sys.modules.get("pyspark.sql")
-    return None if sql is None else sql.SparkSession.getActiveSession()
+@remembered(_MOST_REMEMBERED)
+def _is_understood(plan: ExactPlan) -> bool:
+    """Whether Spark understands the statement of a plan; nothing is run. Raises whatever a session does that answers
+    nothing."""
+    session = session_of_trials()
+    if session is None:
+        return True
+    from pyspark.errors import AnalysisException  # loaded by then
 
-
-def _binds(session: Any, statement: Statement, tables: dict[str, EmptyTable]) -> bool:
-    """Whether Spark understands the statement; nothing is run."""
+    statement, tables = _over_empty_tables(plan)
     heads = {table.name: table.select() for table in tables.values()}
     for name, (kind, _) in statement.lists.items():
         heads[name] = f"SELECT CAST(NULL AS {SPARK_SQL.type_name(kind)}) AS v, CAST(0 AS BIGINT) AS p"
     heads |= statement.named
     listed = ", ".join(f"{name} AS ({text})" for name, text in heads.items())
-    try:
-        with borrowed(session) as own:
-            assert own.sql(f"WITH {listed} {statement.text}").columns
-    except Exception:  # noqa: BLE001 - whatever it says is of the plan's text
-        return False
-    return True
+    with borrowed(session) as own:
+        try:
+            return bool(own.sql(f"WITH {listed} {statement.text}").columns)
+        except AnalysisException:
+            return False
+
+
+def _over_empty_tables(plan: ExactPlan) -> tuple[Statement, dict[str, EmptyTable]]:
+    """The statement of a plan over tables of no row. Raises Lacking."""
+    tables = {name: EmptyTable(number) for number, name in enumerate(sorted(tables_read(plan)))}
+    return compile_plan(plan, NO_KEY, SPARK_SQL, tables, early=True), tables

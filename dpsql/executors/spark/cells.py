@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 
 from dpsql.executors.spark.date_functions import day_of
-from dpsql.executors.sql.dialect import Lacking
 from dpsql.schema.calendar import DAYS, MICROSECONDS, MICROSECONDS_A_DAY
 from dpsql.schema.columns import Type
 
@@ -16,8 +15,6 @@ _TIMES = frozenset({"timestamp", "timestamp_ntz"})
 _LARGEST = 2**62
 _INFINITE = "CAST('inf' AS DOUBLE)"
 SOUND_TEXT = "TRY_VALIDATE_UTF8({0})"
-_MOST_PLACES = 6
-"""A DECIMAL of more places after the point is written with an exponent where it is small."""
 
 
 def kind_of(stored: str) -> str:
@@ -38,13 +35,9 @@ def type_of(stored: str) -> Type:
     return {"boolean": Type.BOOLEAN, "date": Type.DATE, **texts}.get(kind, Type.OTHER)
 
 
-def quoted_name(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
-def cell_text(name: str, stored: str, wanted: Type) -> str | None:
+def cell_text(text: str, stored: str, wanted: Type) -> str | None:
     """A cell as a value of a type, NULL where it is none; None where cells of the stored type are never read so."""
-    kind, text = kind_of(stored), quoted_name(name)
+    kind = kind_of(stored)
     if wanted is Type.OTHER:
         return f"CASE WHEN {text} IS NOT NULL THEN TRUE END"
     maker = {
@@ -68,7 +61,13 @@ def _integer(text: str, kind: str) -> str | None:
     )
     if kind in _DOUBLES:
         return f"CASE WHEN ABS({text}) < {_INFINITE} AND rint({text}) = {text} THEN {limited} END"
-    return f"CASE WHEN FLOOR({text}) = {text} THEN {limited} END" if kind == "decimal" else None
+    return f"CASE WHEN {_is_whole(text)} THEN {limited} END" if kind == "decimal" else None
+
+
+def _is_whole(decimal: str) -> str:
+    """Of a DECIMAL. One of 38 digits loses its last ones where it is compared with another type, FLOOR of it too; the
+    remainder is exact, and is 0 as a DOUBLE where it is 0."""
+    return f"CAST({decimal} % CAST(1 AS DECIMAL(1, 0)) AS DOUBLE) = 0e0"
 
 
 def _real(text: str, kind: str) -> str | None:
@@ -80,7 +79,11 @@ def _real(text: str, kind: str) -> str | None:
 def _boolean(text: str, kind: str) -> str | None:
     if kind == "boolean":
         return text
-    is_number = kind in _WHOLE | _DOUBLES | {"decimal"}
+    if kind == "decimal":
+        number = f"CAST({text} AS DOUBLE)"
+        value = f"CASE WHEN {number} = 0e0 THEN FALSE WHEN {number} = 1e0 THEN TRUE END"
+        return f"CASE WHEN {_is_whole(text)} THEN {value} END"
+    is_number = kind in _WHOLE | _DOUBLES
     return f"CASE WHEN {text} = 0 THEN FALSE WHEN {text} = 1 THEN TRUE END" if is_number else None
 
 
@@ -126,11 +129,11 @@ def is_whole_identity(stored: str, wanted: Type) -> bool:
     return wanted is Type.BOOLEAN or (wanted is Type.DATE and kind != "date") or kind in _WHOLE | {"boolean", "date"}
 
 
-def identity_text(name: str, stored: str, wanted: Type) -> str:
+def identity_text(text: str, stored: str, wanted: Type) -> str:
     """What tells units apart: the stored value, exactly, where it is one of the declared type; equal numbers are one,
-    whatever stores them. Raises Lacking."""
-    kind, text = kind_of(stored), quoted_name(name)
-    cell = cell_text(name, stored, wanted)
+    whatever stores them."""
+    kind = kind_of(stored)
+    cell = cell_text(text, stored, wanted)
     assert cell is not None  # as the store saw
     if wanted is Type.TEXT:
         return SOUND_TEXT.format(cell)
@@ -148,7 +151,7 @@ def identity_text(name: str, stored: str, wanted: Type) -> str:
             f"CASE WHEN isnan({number}) THEN NULL WHEN {whole} THEN {digits} ELSE '~' || CAST({number} AS STRING) END"
         )
     elif kind == "decimal":
-        exact = _decimal(text, stored)
+        exact = _decimal(text)
     else:
         instant = "'@'" if kind == "timestamp" else "''"
         time = text if kind == "timestamp" else f"CAST({text} AS TIMESTAMP)"
@@ -156,10 +159,11 @@ def identity_text(name: str, stored: str, wanted: Type) -> str:
     return f"CASE WHEN {cell} IS NOT NULL THEN {exact} END"
 
 
-def _decimal(text: str, stored: str) -> str:
-    places = int(stored.rstrip(")").split(",")[1])
-    if places > _MOST_PLACES:
-        raise Lacking(f"units or keys of a DECIMAL with more than {_MOST_PLACES} places")
+def _decimal(text: str) -> str:
+    """Digits without an exponent, which Spark writes where a fraction is small, and without zeros at the end."""
     digits = f"CAST({text} AS STRING)"
-    fraction = f"TRIM(TRAILING '0' FROM {digits})"
-    return f"CASE WHEN FLOOR({text}) = {text} THEN CAST(CAST({text} AS DECIMAL(38, 0)) AS STRING) ELSE {fraction} END"
+    zeros = f"repeat('0', CAST(substring_index({digits}, 'E-', -1) AS INT) - 1)"
+    small = f"'0.' || {zeros} || translate(substring_index({digits}, 'E-', 1), '.-', '')"
+    plain = f"CASE WHEN {digits} NOT LIKE '%E-%' THEN {digits} ELSE IF({digits} LIKE '-%', '-', '') || {small} END"
+    fraction = f"TRIM(TRAILING '0' FROM {plain})"
+    return f"CASE WHEN {_is_whole(text)} THEN CAST(CAST({text} AS DECIMAL(38, 0)) AS STRING) ELSE {fraction} END"

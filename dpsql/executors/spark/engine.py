@@ -38,7 +38,9 @@ class SparkEngine:
             return stored_columns(source)
         from dpsql.executors.spark.cells import type_of  # loaded with the first such source
 
-        fields = [(field.name, field.dataType.simpleString()) for field in source.schema.fields]
+        fields, streams = _described(source)
+        if streams:
+            raise InvalidSchema("a frame that streams has no end.", hint="Write it to a table, and ask about that.")
         for name, _ in fields:
             if "\0" in name:
                 raise InvalidSchema("a column name holds a NUL character.")
@@ -51,6 +53,18 @@ class SparkEngine:
         from dpsql.executors.spark.stores import BroughtStore, SparkStore  # as above
 
         return BroughtStore(source, schema) if isinstance(source, pd.DataFrame) else SparkStore(source, schema)
+
+    def together(self, sources: Mapping[str, object]) -> None:
+        from dpsql.executors.spark.session import same_session  # as above
+
+        frames = [(name, source) for name, source in sources.items() if self.takes(source)]
+        for name, frame in frames[1:]:
+            first, held = frames[0]
+            if not same_session(held.sparkSession, frame.sparkSession):  # type: ignore[attr-defined]
+                raise InvalidSchema(
+                    f"{name} and {first} are frames of two sessions of Spark.",
+                    hint="Make both by one SparkSession: a session does not read what is another's.",
+                )
 
     def executor(self, stores: Mapping[str, SparkStore | BroughtStore]) -> SparkExecutor:
         from dpsql.executors.spark.executor import SparkExecutor  # as above
@@ -69,6 +83,21 @@ class SparkEngine:
         from dpsql.executors.spark.binding import lacking  # as above
 
         return lacking(plan)
+
+
+def _described(source: Any) -> tuple[list[tuple[str, str]], bool]:
+    """Names and types of a frame's columns, and whether it streams. A client of Connect asks its server for them, and
+    what that says where it fails may quote what the owner wrote."""
+    from dpsql.executors.spark.session import no_errors_logged  # as above
+
+    try:
+        with no_errors_logged():
+            return [(field.name, field.dataType.simpleString()) for field in source.schema.fields], source.isStreaming
+    except Exception as error:  # noqa: BLE001 - of Spark's kinds
+        failed = type(error).__name__
+    raise InvalidSchema(
+        f"the columns of a frame of Spark cannot be listed ({failed}).", hint="See that frame.printSchema() works."
+    )
 
 
 def _is_parquet(source: object) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-import os
 import re
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any
+from uuid import uuid4
 
 from dpsql.core.exact import NO_KEY, ExactPlan, ExactTable
 from dpsql.executors.spark.dialect import SPARK_SQL
@@ -21,7 +21,6 @@ from dpsql.plan.domains import vector_of
 from dpsql.schema.columns import Key, Type
 from dpsql.sources.stored import SourceChanged
 
-_numbers = itertools.count()
 Tables = Mapping[str, SparkTable | BroughtTable]
 
 
@@ -42,13 +41,10 @@ class SparkExecutor:
         statement = compile_plan(plan, key, SPARK_SQL, tables, early=True)
         stored = [each for each in tables.values() if isinstance(each, SparkTable)]
         before = [each.store.stamps() for each in stored]
-        first = next(iter([*stored, *tables.values()]))
-        with borrowed(first.store.session) as session:
-            run = _Run(session, statement, tables)
-            try:
-                rows = run.rows()
-            finally:
-                run.close()
+        frames = [each for each in stored if each.store.files is None]  # of one session, which files are read by too
+        first = next(iter([*frames, *stored, *tables.values()]))
+        with borrowed(first.store.session) as session, ExitStack() as views:
+            rows = _Run(session, statement, tables, views).rows()
         for each, stamps in zip(stored, before, strict=True):
             if each.store.files is not None and not each.store.stamps() == stamps == each.store.stamped:
                 raise SourceChanged(each.store.files)
@@ -59,13 +55,14 @@ class _Run:
     """One statement over views of one session. Names of the statement are those of a WITH before it: there they hide
     whatever else is named so."""
 
-    def __init__(self, session: Any, statement: Statement, tables: Tables) -> None:
+    def __init__(self, session: Any, statement: Statement, tables: Tables, views: ExitStack) -> None:
         self.session = session
         self.statement = statement
         self.tables = tables
-        self.token = f"dpsql_{os.getpid()}_{next(_numbers)}"
+        self.token = f"dpsql_{uuid4().hex}"
         self.heads: dict[str, str] = {}
-        self._views: list[tuple[Any, str]] = []
+        self._views = views
+        """What is dropped when the statement is done."""
 
     def rows(self) -> list[Any]:
         """All rows of the statement, collected once."""
@@ -93,41 +90,22 @@ class _Run:
 
                 self._hold(table.name, self.session.createDataFrame(pa.table(table.columns(as_texts=as_texts))))
                 continue
-            source = self._viewed(table)
+            source = self._views.enter_context(table.store.handed(self.session))
             self.heads[table.name] = table.view(source, as_texts=as_texts)
             if table.may_differ and sum(len(re.findall(rf"\b{table.name}\b", text)) for text in texts) > 1:
                 # A program of the owner's, which could give other rows a second time, is run once.
                 text = self.heads.pop(table.name)
                 self._hold(table.name, self.session.sql(text).localCheckpoint(eager=True))
 
-    def _viewed(self, table: SparkTable) -> str:
-        """The name by which the session reads a frame of the owner's session, or files."""
-        name = f"{self.token}_{table.name}"
-        frame = table.store.frame(self.session)
-        if table.store.files is None and self.session is not table.store.session:
-            frame.createGlobalTempView(name)
-            self._views.append((frame.sparkSession, name))
-            return f"{self.session.conf.get('spark.sql.globalTempDatabase', 'global_temp')}.{name}"
-        frame.createOrReplaceTempView(name)
-        self._views.append((self.session, name))
-        return name
-
     def _hold(self, name: str, frame: Any) -> None:
         view = f"{self.token}_{name}"
-        frame.createOrReplaceTempView(view)
-        self._views.append((self.session, view))
+        frame.createTempView(view)
+        self._views.callback(self.session.catalog.dropTempView, view)
         self.heads[name] = f"SELECT * FROM {view}"
 
     def _with(self, text: str) -> str:
         heads = ", ".join(f"{name} AS ({head})" for name, head in self.heads.items())
         return f"WITH {heads} {text}" if heads else text
-
-    def close(self) -> None:
-        for session, view in self._views:
-            if session is self.session:
-                session.catalog.dropTempView(view)
-            else:
-                session.catalog.dropGlobalTempView(view)
 
 
 def _words(texts: list[str]) -> set[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,7 @@ import pandas as pd
 from dpsql.errors import InvalidSchema
 from dpsql.executors.duckdb.tables import FrameStore
 from dpsql.executors.spark.cells import cell_text, identity_text, is_whole_identity
-from dpsql.executors.spark.session import some_session
+from dpsql.executors.spark.session import borrowed, opened, some_session
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 from dpsql.sources.arrow import needs_arrow
 from dpsql.sources.stored import ParquetFiles, stamps_of
@@ -23,17 +25,20 @@ _PATTERN = frozenset("*?[]{}\\,:%#")
 
 class SparkStore:
     """A frame of Spark, or Parquet files that it reads, under a schema. Raises InvalidSchema for a declared type that
-    its cells cannot be read as, and for files that Spark would not see."""
+    its cells cannot be read as, for files that Spark would not see, and for a frame that it cannot hand over."""
 
     def __init__(self, source: Any, schema: TableSchema) -> None:
         self.source = source
         self.schema = schema
         self.files = source if isinstance(source, ParquetFiles) else None
-        self.session = some_session() if self.files is not None else source.sparkSession
+        self.session = opened(some_session() if self.files is not None else source.sparkSession)
         self.stamped = self.stamps()
         self.fields: Any = None
-        self.fields = self.frame(self.session).schema
+        with borrowed(self.session) as session:
+            self.fields = self._frame(session).schema
+            self._try(session)
         self.stored = {field.name.casefold(): field.dataType.simpleString() for field in self.fields.fields}
+        self.places = {field.name.casefold(): f"c{place}" for place, field in enumerate(self.fields.fields)}
         for column in schema.columns:
             stored = self.stored.get(column.name.casefold())
             if stored is None or cell_text(column.name, stored, column.type) is None:
@@ -51,8 +56,27 @@ class SparkStore:
         if self.stamps() != self.stamped:
             raise InvalidSchema(f"{self.files} has changed since it was opened.", hint="Open it again: a new session.")
 
-    def frame(self, session: Any) -> Any:
-        """The rows, as a frame of a session that is used for files."""
+    @contextmanager
+    def handed(self, session: Any) -> Iterator[str]:
+        """The name by which a session of our own reads the rows. Columns are named by their places: names of the
+        owner's may be the same to Spark, or patterns, where they are not to us."""
+        frame = self._frame(session).toDF(*(f"c{place}" for place in range(len(self.fields.fields))))
+        name = f"dpsql_{uuid4().hex}"
+        if self.files is not None:
+            frame.createTempView(name)
+            try:
+                yield name
+            finally:
+                session.catalog.dropTempView(name)
+            return
+        frame.createGlobalTempView(name)
+        try:
+            yield f"{session.conf.get('spark.sql.globalTempDatabase', 'global_temp')}.{name}"
+        finally:
+            frame.sparkSession.catalog.dropGlobalTempView(name)
+
+    def _frame(self, session: Any) -> Any:
+        """The rows, as a frame of the owner's session or, of files, of one of our own."""
         if self.files is None:
             return self.source
         names = [_seen(file) for file in self.files.files]
@@ -65,6 +89,20 @@ class SparkStore:
         except Exception as error:  # noqa: BLE001 - whatever Spark says of a file
             failed = type(error).__name__
         raise InvalidSchema(f"{self.files} cannot be read by Spark ({failed}).", hint='engine="duckdb" reads it.')
+
+    def _try(self, session: Any) -> None:
+        """Hands the rows over once, of which none is read."""
+        failed = ""
+        try:
+            with self.handed(session) as name:
+                assert session.table(name).columns
+        except Exception as error:  # noqa: BLE001 - whatever Spark says of a frame
+            failed = type(error).__name__
+        if failed:
+            raise InvalidSchema(
+                f"a table of Spark cannot be handed over to a session of dpsql's own ({failed}).",
+                hint="See that frame.limit(1).collect() and frame.createGlobalTempView(...) work in its session.",
+            )
 
 
 def _seen(file: Path) -> str:
@@ -101,14 +139,15 @@ class SparkTable:
         return self.name
 
     def cell(self, column: ColumnSchema) -> str:
-        text = cell_text(column.name, self.store.stored[column.name.casefold()], column.type)
+        name = column.name.casefold()
+        text = cell_text(self.store.places[name], self.store.stored[name], column.type)
         assert text is not None  # as the store saw
         return self._named(text)
 
     def identity(self, name: str) -> str:
         column = self.store.schema.by_name[name.casefold()]
         stored = self.store.stored[name.casefold()]
-        text = identity_text(column.name, stored, column.type)
+        text = identity_text(self.store.places[name.casefold()], stored, column.type)
         if f"{text} u" not in self._columns:
             self._whole.append(is_whole_identity(stored, column.type))
         return self._named(f"{text} u", "u")
@@ -143,7 +182,7 @@ class BroughtStore(FrameStore):
     def __init__(self, frame: pd.DataFrame, schema: TableSchema) -> None:
         needs_arrow("a DataFrame on Spark")
         super().__init__(frame, schema)
-        self.session = some_session()
+        self.session = opened(some_session())
 
 
 class BroughtTable:

@@ -20,13 +20,15 @@ from dpsql.plan.query import GroupKey
 Row = Sequence[Any]
 Rows = NDArray[np.int64]
 _ROOM = 2**63
+_NUMBERS_OF_A_GRID = 2
+"""Points and counts: columns that are asked for where there are no rows, too."""
 
 
 def exact_table(plan: ExactPlan, sections: Sequence[Section], rows: Iterable[Row]) -> ExactTable:
     """The answer of which these are the rows: section, a cell for each key, numbers."""
     columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
     width = len(plan.keys)
-    columns = columns or [()] * (1 + width)
+    columns = columns or [()] * (1 + width + _NUMBERS_OF_A_GRID)
     keys: list[tuple[Cells, NDArray[np.bool_] | None]] = []
     for key, column in zip(plan.keys, columns[1 : 1 + width], strict=True):
         if key.values is None:
@@ -46,7 +48,7 @@ def exact_answer(plan: ExactPlan, sections: Sequence[Section], answers: Sequence
     vectors, groups, first = _groups(plan, answer, where[0])
     in_groups = [(section, rows, first[rows]) for section, rows in zip(sections, where, strict=True)]
     parts = _summed(np.zeros((len(plan.parts), groups), dtype=np.int64), answer, in_groups)
-    points, counts = answer.numbers[:2] if plan.grids else (first, first)
+    points, counts = answer.numbers[:_NUMBERS_OF_A_GRID] if plan.grids else (first, first)
     grids = [
         _grid(of, points[rows].astype(np.int64), counts[rows].astype(np.int64))
         for section, rows, of in in_groups

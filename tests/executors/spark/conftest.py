@@ -16,6 +16,16 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
+OWNERS = {
+    "spark.sql.session.timeZone": "America/Lima",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.parser.quotedRegexColumnNames": "true",
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "true",
+    "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "true",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY",
+}
+"""Settings of the owner's, which must not matter."""
 
 
 def missing() -> str:
@@ -55,8 +65,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator[Any]:
             "spark.driver.memory": "1g",
             # To compile the code of a statement takes longer than it does: `make spark` does so, and functions do.
             "spark.sql.codegen.wholeStage": str(every).lower(),
-            "spark.sql.session.timeZone": "America/Lima",  # of the owner's, which must not matter
-            "spark.sql.ansi.enabled": "true",
+            **OWNERS,
         }.items():
             builder = builder.config(name, value)
         held = builder.getOrCreate()

@@ -41,11 +41,24 @@ def test_a_client_gives_the_same_integers(told: dict[str, Any]):
 
 
 @pytest.mark.spark
-def test_its_session_is_set_back(told: dict[str, Any]):
+def test_its_session_stays_as_it_is(told: dict[str, Any]):
     assert told["settings stay"]
     assert told["views"] == []
+    assert told["global views"] == []
 
 
 @pytest.mark.spark
-def test_functions_in_the_place_of_sparks_are_refused(told: dict[str, Any]):
-    assert "no functions of its own under the names md5" in told["registered"]
+def test_functions_and_views_of_its_own_are_not_seen(told: dict[str, Any]):
+    assert told["registered"] == []
+    assert told["threads"] == ""
+
+
+@pytest.mark.spark
+def test_frames_of_two_sessions_are_refused(told: dict[str, Any]):
+    assert "o and t are frames of two sessions of Spark" in told["two sessions"]
+
+
+@pytest.mark.spark
+def test_errors_quote_no_cell(told: dict[str, Any]):
+    assert "the run failed" in told["failing"]
+    assert "somebody" not in told["failing"]

@@ -155,7 +155,7 @@ def test_no_row_can_make_a_cast_fail(spark: Any):
     frame = spark.sql(
         "SELECT * FROM VALUES "
         "(CAST('inf' AS DOUBLE), CAST('99999999999999999999' AS DECIMAL(38, 0)), DATE '9999-12-31'),"
-        " (CAST('nan' AS DOUBLE), CAST('-1' AS DECIMAL(38, 0)), DATE '0001-01-01'), (1e300, NULL, DATE '-0001-01-01'),"
+        " (CAST('nan' AS DOUBLE), CAST('-1' AS DECIMAL(38, 0)), DATE '0001-01-01'), (1e300D, NULL, DATE '-0001-01-01'),"
         " (CAST(-3 AS DOUBLE), NULL, NULL) AS t(f, c, d)"
     )
     types = {"f": "integer", "c": "integer", "d": "timestamp"}
