@@ -127,13 +127,9 @@ def _names(path: Path, line: bytes, delimiter: bytes, quote: bytes) -> list[str]
             hint='Names stand in quotes, or without any: "first name",age',
         )
     names = [_cell(field) if field else "" for field in fields]
-    if b"\0" in line:  # as text in UTF-16 has
-        raise InvalidSchema(
-            f"{path.name} has bytes 0x00 in its first line, the header: it is text in UTF-16, or no text.",
-            hint="Files are read as text in UTF-8.",
-        )
-    if None in names:
-        raise InvalidSchema(f"{path.name} is not text in UTF-8: its first line, the header, is not.")
+    wrong = "has bytes 0x00" if b"\0" in line else "is not text in UTF-8" if None in names else ""  # as UTF-16 has
+    if wrong:
+        raise InvalidSchema(f"{path.name} {wrong}: its first line, the header.")
     return [] if names == [""] else [name for name in names if name is not None]
 
 

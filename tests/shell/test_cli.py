@@ -258,7 +258,7 @@ def test_an_undeclared_table_is_noted(run: Runs, folder: Path):
         ([".", "--budget", "3", "-c", COUNT], ". is a folder."),
         (["folder.csv", "--budget", "3", "-c", COUNT], "no file "),
         (["empty.csv", "--budget", "3", "-c", COUNT], "empty.csv is empty"),
-        (["bytes.csv", "--budget", "3", "-c", COUNT], "bytes.csv has bytes 0x00 in its first line"),
+        (["bytes.csv", "--budget", "3", "-c", COUNT], "bytes.csv has bytes 0x00: its first line"),
         (["people.csv", "./PEOPLE.csv", "--schema", "people.toml", "-c", COUNT], 'two files give a table "People".'),
         (["--schema", "nowhere.toml", "-c", COUNT], "no schema file nowhere.toml"),
         (["--schema", "people.csv", "-c", COUNT], "people.csv is not TOML"),

@@ -426,8 +426,8 @@ def carried(error: BaseException) -> list[object]:
         (b'a,"b\n1,2\n', "a quote in its first line, the header, is not closed"),
         (b'a,"b"c\n', "a quote in its first line, the header, is not closed"),
         (b"a,\xffsecret\nsecret\n", "is not text in UTF-8: its first line"),
-        ("a,b\n1,2\n".encode("utf-16"), "has bytes 0x00 in its first line"),
-        ("a,b\n1,2\n".encode("utf-16-le"), "has bytes 0x00 in its first line"),
+        ("a,b\n1,2\n".encode("utf-16"), "has bytes 0x00: its first line"),
+        ("a,b\n1,2\n".encode("utf-16-le"), "has bytes 0x00: its first line"),
     ],
 )
 def test_headers_are_checked_and_errors_carry_nothing(tmp_path: Path, content: bytes, message: str) -> None:
