@@ -50,21 +50,21 @@ def in_runs(
             fill(connection, *(header, frame) if of_run is None else _with_runs(header, frame, of_run))
         fill(connection, *_numbered(shown, known))
         with interrupted(connection, SECONDS):
-            found: dict[str, Any] = connection.execute(_matched(sql, shown, known, numbers), dict(params)).fetchnumpy()
-        return found
+            drawn: dict[str, Any] = connection.execute(_matched(sql, shown, known, numbers), dict(params)).fetchnumpy()
+        return drawn
 
     try:
-        found = with_connection(of)
+        drawn = with_connection(of)
     except Exception:  # noqa: BLE001 - whatever it is, nothing is said then
         return None
-    if np.ma.getmaskarray(found[ROW]).any():  # a run has other rows
+    if np.ma.getmaskarray(drawn[ROW]).any():  # a run has other rows
         return None
-    slots = np.asarray(found[RUN], dtype=np.int64) * len(shown) + np.asarray(found[ROW], dtype=np.int64)
+    slots = np.asarray(drawn[RUN], dtype=np.int64) * len(shown) + np.asarray(drawn[ROW], dtype=np.int64)
     if len(slots) != runs * len(shown) or (np.bincount(slots, minlength=len(slots)) != 1).any():
         return None
     order = np.argsort(slots)
     return {
-        place: np.ma.filled(found[f"c{place}"].astype(np.float64), np.nan)[order].reshape(runs, len(shown))
+        place: np.ma.filled(drawn[f"c{place}"].astype(np.float64), np.nan)[order].reshape(runs, len(shown))
         for place in numbers
     }
 

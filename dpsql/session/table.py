@@ -216,15 +216,19 @@ def _opened(
     """A source with its engine; what lies at a path, for one, the declaration with the types by which it was read, and
     the files that it is of. text: how text is written there. Raises InvalidArgument, InvalidSchema."""
     origin: Any = None
-    said = {word: list(each) if isinstance(each, tuple) else each for word, each in text.items() if each is not None}
+    form_words = {
+        word: list(each) if isinstance(each, tuple) else each for word, each in text.items() if each is not None
+    }
     if isinstance(source, str | Path):
         from dpsql.schema.text_format import TextFormat  # as below
         from dpsql.session.paths import table_at  # frames need no reader of files
 
-        form = TextFormat.of(Path(source).name, said) if said else None
+        form = TextFormat.of(Path(source).name, form_words) if form_words else None
         source, declared, origin = table_at(Path(source), declared, form, table)
-    elif said:
-        raise InvalidArgument(f"{next(iter(said))}= is of text files.", hint='Table("people.csv", delimiter=";").')
+    elif form_words:
+        raise InvalidArgument(
+            f"{next(iter(form_words))}= is of text files.", hint='Table("people.csv", delimiter=";").'
+        )
     elif _is_program(source) or table is not None:
         from dpsql.sources.programs import as_files, brought  # frames need no library of programs
 

@@ -29,31 +29,31 @@ def changed(columns: Columns, node: exp.Expr, sql: str, bind: Callable[[exp.Expr
     star = star_of(node)
     if star is None or not changes_star(node):
         return columns
-    said: set[str] = set()
+    named: set[str] = set()
 
     def place(written: exp.Expr, name: str) -> int:
         """Which column a name means."""
         folded = name.casefold()
-        found = [number for number, (each, _) in enumerate(columns) if each.casefold() == folded]
+        places = [number for number, (each, _) in enumerate(columns) if each.casefold() == folded]
         if isinstance(written, exp.Column) and written.table:
             raise UnsupportedSQL(
                 "behind * a column is named by one word.", span=span_of(sql, written), hint="Write t.* EXCLUDE (a)."
             )
-        if not found:
+        if not places:
             raise UnknownColumn(
                 f'no column "{name}" in *.{did_you_mean(name, [each for each, _ in columns])}',
                 span=span_of(sql, written),
             )
-        if folded in said or len(found) > 1:
+        if folded in named or len(places) > 1:
             raise SQLSyntaxError(f'"{name}" is named twice behind *.', span=span_of(sql, written))
-        said.add(folded)
-        return found[0]
+        named.add(folded)
+        return places[0]
 
     gone = {place(each, each.name) for each in _listed(star, "except_")}
-    made = {place(each, each.alias): bind(each.this, each.alias) for each in _listed(star, "replace")}
+    replaced = {place(each, each.alias): bind(each.this, each.alias) for each in _listed(star, "replace")}
     names = {place(each.this, each.this.name): each.alias for each in _listed(star, "rename")}
     return [
-        (names.get(number, name), made.get(number, expr))
+        (names.get(number, name), replaced.get(number, expr))
         for number, (name, expr) in enumerate(columns)
         if number not in gone
     ]

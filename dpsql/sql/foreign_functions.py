@@ -295,11 +295,11 @@ def _has_bare_unit(args: Args) -> bool:
 
 def read(node: exp.Expr) -> exp.Expr | None:
     """A call as the language has it, at the same place of the text; None where it is not understood."""
-    found = _READ[str(node.this).upper()]([each.copy() for each in node.expressions])
-    if found is not None:
-        for made in found.find_all(exp.Cast):  # what is written already has a word of its own
+    call = _READ[str(node.this).upper()]([each.copy() for each in node.expressions])
+    if call is not None:
+        for made in call.find_all(exp.Cast):  # what is written already has a word of its own
             made.args["to"].meta.setdefault("word", str(node.this))
         for name in ("start", "end", "line", "col", "word", "near"):
             if name in node.meta:
-                found.meta.setdefault(name, node.meta[name])
-    return found
+                call.meta.setdefault(name, node.meta[name])
+    return call

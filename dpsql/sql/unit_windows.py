@@ -53,9 +53,9 @@ def _over_unit(
     if not groups.applies():
         return None
     above = split.above("groups")
-    made = groups.relation()
+    relation = groups.relation()
     names = [exp.to_identifier(split.column(place)) for place in range(len(split.release.expressions))]
     alias = exp.TableAlias(this=exp.to_identifier(source.scope.alias or "groups"), columns=names)
-    made = replace(made, scope=renamed_scope(made.scope, alias, source.scope.written, whole.sql))
+    relation = replace(relation, scope=renamed_scope(relation.scope, alias, source.scope.written, whole.sql))
     whole.windowed.add(id(select))
-    return RowWise(whole, above, made, member).relation()
+    return RowWise(whole, above, relation, member).relation()

@@ -202,11 +202,11 @@ def _limbs_of_reals(values: NDArray[np.float64]) -> list[Words]:
     sizes = np.abs(reals)
     windows = np.searchsorted(_WINDOW_ENDS, sizes, side="right")
     windows[sizes == 0] = -REAL_WINDOWS[0]
-    held = np.minimum(np.ldexp(sizes, -REAL_WINDOW * (windows + REAL_WINDOWS[0])), REAL_LIMIT)
+    scaled = np.minimum(np.ldexp(sizes, -REAL_WINDOW * (windows + REAL_WINDOWS[0])), REAL_LIMIT)
     windows[reals < 0] += len(REAL_WINDOWS)
-    floor = np.floor(held)
+    floor = np.floor(scaled)
     whole = floor.astype(np.uint64)
-    rest = (held - floor) * _UNIT
+    rest = (scaled - floor) * _UNIT
     high = np.floor(rest)
     low = np.floor((rest - high) * _UNIT)
     limbs = [whole & _LOW, whole >> np.uint64(LIMB), high.astype(np.uint64), low.astype(np.uint64)]

@@ -219,11 +219,11 @@ def limb_texts(value: Hashed, text_key: str, dialect: Dialect, scaled: str = "")
         texts = list(dialect.text_limbs(text_key, name))
     elif limbs.form is Form.REAL:
         limit = real(REAL_LIMIT)
-        held = f"LEAST({scaled}, {limit})"
-        whole = f"CAST(FLOOR({held}) AS BIGINT)"
+        within = f"LEAST({scaled}, {limit})"
+        whole = f"CAST(FLOOR({within}) AS BIGINT)"
         window = _by_window(name, [str(place) for place, _ in enumerate(REAL_WINDOWS)])
         window = f"({window} + CASE WHEN {name} < 0 THEN {len(REAL_WINDOWS)} ELSE 0 END)"
-        rest = f"(({held} - FLOOR({held})) * 1073741824e0)"
+        rest = f"(({within} - FLOOR({within})) * 1073741824e0)"
         texts = [
             window,
             f"({whole} & {_LOW})",
