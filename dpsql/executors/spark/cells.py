@@ -15,6 +15,8 @@ _TIMES = frozenset({"timestamp", "timestamp_ntz"})
 _LARGEST = 2**62
 _INFINITE = "CAST('inf' AS DOUBLE)"
 SOUND_TEXT = "TRY_VALIDATE_UTF8({0})"
+_PLACES = 38
+"""Digits of the longest DECIMAL."""
 
 
 def kind_of(stored: str) -> str:
@@ -144,14 +146,9 @@ def identity_text(text: str, stored: str, wanted: Type) -> str:
     if kind == "date":
         return f"CAST(unix_date({text}) AS BIGINT)"
     if kind in _DOUBLES:
-        number = f"CAST({text} AS DOUBLE)"
-        whole = f"rint({number}) = {number} AND ABS({number}) < 1e37"
-        digits = f"CAST(CAST({number} AS DECIMAL(38, 0)) AS STRING)"
-        exact = (
-            f"CASE WHEN isnan({number}) THEN NULL WHEN {whole} THEN {digits} ELSE '~' || CAST({number} AS STRING) END"
-        )
+        exact = _of_double(f"CAST({text} AS DOUBLE)")
     elif kind == "decimal":
-        exact = _decimal(text)
+        exact = _of_decimal(text, int(stored.rstrip(")").split(",")[1]))
     else:
         instant = "'@'" if kind == "timestamp" else "''"
         time = text if kind == "timestamp" else f"CAST({text} AS TIMESTAMP)"
@@ -159,11 +156,63 @@ def identity_text(text: str, stored: str, wanted: Type) -> str:
     return f"CASE WHEN {cell} IS NOT NULL THEN {exact} END"
 
 
-def _decimal(text: str) -> str:
-    """Digits without an exponent, which Spark writes where a fraction is small, and without zeros at the end."""
+def brought_identity_text(name: str) -> str:
+    """The same of a number's text by `exact_values.canonical`: doubles by the digits that Spark writes."""
+    double = f"CAST(substring({name}, 2) AS DOUBLE)"
+    return f"CASE WHEN {name} LIKE '~%' THEN {_fewest_digits(double)} ELSE {name} END"
+
+
+def brought_number(text: str) -> str:
+    """A text of `exact_values.canonical` with whole doubles beyond Spark's decimals as other doubles."""
+    if len(text) <= _PLACES or not text.removeprefix("-").isdecimal() or abs(int(text)) < 10**_PLACES:
+        return text
+    return f"~{float(text)!r}" if int(float(text)) == int(text) else text
+
+
+def _of_double(number: str) -> str:
+    whole = f"rint({number}) = {number} AND ABS({number}) < 1e{_PLACES}"
+    digits = f"CAST({_whole_double(number)} AS STRING)"
+    return f"CASE WHEN isnan({number}) THEN NULL WHEN {whole} THEN {digits} ELSE {_fewest_digits(number)} END"
+
+
+def _fewest_digits(number: str) -> str:
+    return f"'~' || CAST({number} AS STRING)"
+
+
+def _whole_double(number: str) -> str:
+    """A whole double below 10^38 as a DECIMAL, in three parts that are exact: Spark casts by the fewest digits that a
+    double has alone, which are another number's from 2^53 on."""
+    upper, step = (f"CAST('{2.0**bits!r}' AS DOUBLE)" for bits in (66, 33))
+    high = f"CAST({number} / {upper} AS BIGINT)"
+    rest = f"({number} - {high} * {upper})"
+    middle = f"CAST({rest} / {step} AS BIGINT)"
+    low = f"CAST({rest} - {middle} * {step} AS BIGINT)"
+    return (
+        f"CAST(CAST({high} AS DECIMAL(20, 0)) * CAST('{2**66}' AS DECIMAL(20, 0)) "
+        f"+ CAST({middle} AS DECIMAL(20, 0)) * {2**33} + {low} AS DECIMAL({_PLACES}, 0))"
+    )
+
+
+def _of_decimal(text: str, places: int) -> str:
+    """A whole number's digits; a double's where it is one, which m / 10^p is where (m / 10^p) 2^p is whole as a double
+    and 5^p times that is m; else its own without zeros at the end."""
+    if places == 0:
+        return f"CAST(CAST({text} AS DECIMAL({_PLACES}, 0)) AS STRING)"
+    digits = _plain_digits(text)
+    double = f"CAST({text} AS DOUBLE)"
+    halves = f"({double} * {2**places}e0)"
+    steps = f"CAST(translate({digits}, '.', '') AS DECIMAL({_PLACES}, 0))"
+    same = f"try_multiply({_whole_double(halves)}, CAST('{5**places}' AS DECIMAL({len(str(5**places))}, 0))) = {steps}"
+    binary = f"ABS({double}) < {2**53} AND rint({halves}) = {halves} AND {same}"
+    return (
+        f"CASE WHEN {_is_whole(text)} THEN CAST(CAST({text} AS DECIMAL({_PLACES}, 0)) AS STRING) "
+        f"WHEN {binary} THEN {_fewest_digits(double)} ELSE '#' || TRIM(TRAILING '0' FROM {digits}) END"
+    )
+
+
+def _plain_digits(text: str) -> str:
+    """Digits of a DECIMAL without an exponent, which Spark writes where a fraction is small."""
     digits = f"CAST({text} AS STRING)"
     zeros = f"repeat('0', CAST(substring_index({digits}, 'E-', -1) AS INT) - 1)"
     small = f"'0.' || {zeros} || translate(substring_index({digits}, 'E-', 1), '.-', '')"
-    plain = f"CASE WHEN {digits} NOT LIKE '%E-%' THEN {digits} ELSE IF({digits} LIKE '-%', '-', '') || {small} END"
-    fraction = f"TRIM(TRAILING '0' FROM {plain})"
-    return f"CASE WHEN {_is_whole(text)} THEN CAST(CAST({text} AS DECIMAL(38, 0)) AS STRING) ELSE {fraction} END"
+    return f"CASE WHEN {digits} NOT LIKE '%E-%' THEN {digits} ELSE IF({digits} LIKE '-%', '-', '') || {small} END"

@@ -89,6 +89,7 @@ class _Run:
                 import pyarrow as pa  # type: ignore[import-untyped]
 
                 self._hold(table.name, self.session.createDataFrame(pa.table(table.columns(as_texts=as_texts))))
+                self.heads[table.name] = table.view(f"{self.token}_{table.name}", as_texts=as_texts)
                 continue
             source = self._views.enter_context(table.store.handed(self.session))
             self.heads[table.name] = table.view(source, as_texts=as_texts)

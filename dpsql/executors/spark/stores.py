@@ -13,7 +13,13 @@ import pandas as pd
 
 from dpsql.errors import InvalidSchema
 from dpsql.executors.duckdb.tables import FrameStore
-from dpsql.executors.spark.cells import cell_text, identity_text, is_whole_identity
+from dpsql.executors.spark.cells import (
+    brought_identity_text,
+    brought_number,
+    cell_text,
+    identity_text,
+    is_whole_identity,
+)
 from dpsql.executors.spark.session import borrowed, opened, some_session
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 from dpsql.sources.arrow import needs_arrow
@@ -184,6 +190,23 @@ class BroughtStore(FrameStore):
         super().__init__(frame, schema)
         self.session = opened(some_session())
 
+    def identity(self, name: str) -> tuple[dict[str, Any], bool]:
+        arrays, whole = super().identity(name)
+        return (arrays if whole else self._as_stored(name, arrays)), whole
+
+    def identity_texts(self, name: str) -> dict[str, Any]:
+        return self._as_stored(name, super().identity_texts(name))
+
+    def holds_numbers(self, name: str) -> bool:
+        """Whether what tells units apart in a column are numbers."""
+        return self.schema.by_name[name.casefold()].type in (Type.INTEGER, Type.REAL)
+
+    def _as_stored(self, name: str, texts: dict[str, Any]) -> dict[str, Any]:
+        if not self.holds_numbers(name):
+            return texts
+        cells = texts["cells"]
+        return {**texts, "cells": cells.rename_categories([brought_number(text) for text in cells.categories])}
+
 
 class BroughtTable:
     """The columns of a DataFrame that one statement reads, by names of their own (as of `StoredTable`): of whole
@@ -220,6 +243,19 @@ class BroughtTable:
 
     def whole_identities(self) -> bool:
         return all(self.store.identity(name)[1] for name in self._identities)
+
+    def view(self, source: str, *, as_texts: bool) -> str:
+        """The SELECT that the rows are, over a table of `columns`."""
+        texts = {
+            ident: brought_identity_text(ident)
+            for name, ident in self._identities.items()
+            if (as_texts or not self.store.identity(name)[1]) and self.store.holds_numbers(name)
+        }
+        if not texts:
+            return f"SELECT * FROM {source}"
+        return (
+            f"SELECT * EXCEPT ({', '.join(texts)}), {', '.join(f'{e} AS {n}' for n, e in texts.items())} FROM {source}"
+        )
 
     def columns(self, *, as_texts: bool) -> dict[str, Any]:
         """The columns as arrays of Arrow."""

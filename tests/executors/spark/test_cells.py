@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -110,3 +113,62 @@ def test_decimals_tell_people_apart_exactly(places: int, spark: Any):
     }
     for name, read in wholes.items():
         assert counted(asked, f"SELECT COUNT(*) FROM {name} WHERE who IS NOT NULL") == {(): 2 * len(read)}
+
+
+DOUBLES = [
+    0.5,
+    0.1,
+    -0.1,
+    1e-5,
+    2.0**-44,
+    2e-3,
+    5e-324,
+    2.0**53 + 2,
+    2.0**63,
+    1e22,
+    1e23,
+    2.0**99,
+    1e37,
+    9.9e37,
+    1.5e38,
+    2e38,
+]
+PLAIN = ["0.5", "0.1", "-0.1", "0.00001", "7", "9007199254740994", "9223372036854775808", "0.0625", "1e16"]
+LONG = ["1e22", "1e23", "99999999999999991611392", str(2**99), "1e37", str(int(9.9e37)), "99" + "0" * 36]
+
+
+def _frames(spark: Any) -> dict[str, tuple[list[Fraction], Any]]:
+    """The same numbers and others in all that Spark stores and that is brought to it: exact values, and their table."""
+    reals = [*DOUBLES, -DOUBLES[0], 3.0]
+    plain, long = ([Decimal(each) for each in cells] for cells in (PLAIN, LONG))
+    arrow = {
+        "doubles": (reals, pa.float64()),
+        "floats": ([0.5, float(np.float32(0.1)), 2.0**63], pa.float32()),
+        "plain": (plain, pa.decimal128(38, 16)),
+        "long": (long, pa.decimal128(38, 0)),
+        "whole": ([7, 3, -5], pa.int64()),
+    }
+    tables: dict[str, tuple[list[Any], Any]] = {
+        name: (cells, spark.createDataFrame(pa.table({"who": pa.array(cells, kind)})))
+        for name, (cells, kind) in arrow.items()
+    }
+    tables["brought_doubles"] = (reals, pd.DataFrame({"who": reals}))
+    mixed = [*plain, *long, *reals]
+    tables["brought_cells"] = (mixed, pd.DataFrame({"who": pd.Series(mixed, dtype=object)}))
+    return {name: (list({Fraction(cell) for cell in cells}), frame) for name, (cells, frame) in tables.items()}
+
+
+def test_equal_numbers_are_one_person_whatever_stores_them(spark: Any):
+    frames = _frames(spark)
+    tables = {
+        name: dpsql.Table(frame, unit="who", max_rows=1, types={"who": "real"}) for name, (_, frame) in frames.items()
+    }
+    asked = session(tables, "spark")
+    for name, (numbers, _) in frames.items():
+        assert counted(asked, f"SELECT COUNT(*) FROM {name}") == {(): len(numbers)}, name
+        for other in ("doubles", "brought_cells"):
+            others = frames[other][0]
+            if name != other:
+                same = len(set(numbers) & set(others))
+                sql = f"SELECT COUNT(*) FROM {name} AS a JOIN {other} AS b ON a.who = b.who"
+                assert counted(asked, sql) == {(): same}, (name, other)
