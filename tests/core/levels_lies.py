@@ -17,7 +17,7 @@ from dpsql.core import reach
 from dpsql.core.cost import Cost
 from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, RoundedGaussian, SplitLaplace
 from dpsql.core.unit import ContributionBound
-from dpsql.release import calibrate
+from dpsql.release import calibrate, level_shares
 from dpsql.release import levels as release_levels
 from dpsql.release.levels import Level, LevelNoise, Levels
 from dpsql.session import prepare
@@ -57,8 +57,8 @@ _NONE = Fraction(0)
 
 
 def _sharing(patch: Patch, change: Callable[[Any], Any]) -> None:
-    honest = release_levels.allocation
-    patch.setattr(release_levels, "allocation", lambda *args, **more: change(honest(*args, **more)))
+    honest = level_shares.allocation
+    patch.setattr(level_shares, "allocation", lambda *args, **more: change(honest(*args, **more)))
 
 
 # What noise is for
