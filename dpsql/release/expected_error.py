@@ -33,9 +33,8 @@ def mean_log_error(lattice: Lattice, variance: Mapping[int, float]) -> float:
     coordinate, in squared steps, by place."""
     total, counted = 0.0, 0
     for worths in _squared_worths(Itself(lattice.estimates), Itself(lattice.coordinates), Itself(lattice.features)):
-        squared = _weighted(worths, variance)
-        if squared:
-            total += math.log(max(squared, _LEAST)) / 2
+        if any(place in variance and squared for place, squared in worths):  # its variance may be 0 as a float
+            total += math.log(max(_weighted(worths, variance), _LEAST)) / 2
             counted += 1
     return total / counted if counted else 0.0
 

@@ -200,6 +200,15 @@ def test_neither_named_law_is_better_by_two_percent(case: Case):
         assert drawn[made.choice.chosen] <= drawn[made.choice.other] + math.log(SQUARE) + 0.025
 
 
+@pytest.mark.parametrize("epsilon", [1e5, 1e6, 1e9])
+def test_noise_that_underflows_is_the_smallest(epsilon: float):
+    """A variance that is 0 as a float is no noise that is left out of the comparison."""
+    made = Case("SELECT COUNT(*) FROM t", {**GROUPS, "max_rows": 1000}, U, {"epsilon": epsilon, "delta": 1e-6}).made(
+        "auto"
+    )
+    assert not is_gaussian(made)
+
+
 def test_an_average_in_the_middle_has_the_error_of_its_sum():
     """Through whole releases, of a table of many rows."""
     declared = {**GROUPS, "max_groups": 30, "keys": {"k": list(range(30))}}
