@@ -203,7 +203,7 @@ def test_neither_named_law_is_better_by_two_percent(case: Case):
 @pytest.mark.parametrize("epsilon", [1e5, 1e6, 1e9])
 def test_noise_that_underflows_is_the_smallest(epsilon: float):
     """A variance that is 0 as a float is no noise that is left out of the comparison."""
-    made = Case("SELECT COUNT(*) FROM t", {**GROUPS, "max_rows": 1000}, U, {"epsilon": epsilon, "delta": 1e-6}).made(
+    made = Case("SELECT COUNT(*) FROM t", {"unit": "u", "max_rows": 1000}, U, {"epsilon": epsilon, "delta": 1e-6}).made(
         "auto"
     )
     assert not is_gaussian(made)
