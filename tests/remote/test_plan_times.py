@@ -60,7 +60,9 @@ def calls(work: worker.Work, analyst: str, sql: str, epsilon: float, **terms: An
 def forgotten() -> None:
     """What functions remember, of whatever module."""
     for each in gc.get_objects():
-        if isinstance(each, remembered.Remembered | functools._lru_cache_wrapper):
+        if issubclass(
+            type(each), remembered.Remembered | functools._lru_cache_wrapper
+        ):  # what it says of itself may fail
             each.cache_clear()
 
 

@@ -234,7 +234,7 @@ def test_a_long_answer_goes_through_the_pager_and_a_short_one_does_not(terminal:
 
 def test_a_rehearsal_at_a_terminal_tells_no_budget(terminal: Terminals, folder: Path):
     one = terminal(program=("-m", "dpsql", "rehearse"))
-    assert "| MADE-UP ROWS: nothing is spent |" in one.until("dpsql>")
+    assert "| MADE-UP ROWS: nothing is spent" in one.until("dpsql>")
     one.type("SELECT city, COUNT(*) AS n FROM people GROUP BY city;\r", "MADE-UP ROWS: nothing was spent")
     one.type(".plot\r", "95 % intervals, MADE-UP ROWS")
     one.type(".budget\r", "MADE-UP ROWS: nothing is spent\r\n")
