@@ -28,7 +28,6 @@ AS_IN_RECORD = frozenset(
 )  # fmt: skip
 LACKING: Mapping[str, str] = {
     "real_to_text": "CAST of a REAL to text (no function of Spark writes the shortest digits)",
-    "split_part": "SPLIT_PART (that of Spark fails at place 0, and does not part characters)",
 }
 
 

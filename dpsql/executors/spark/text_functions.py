@@ -106,6 +106,15 @@ def _pad(name: str) -> str:
 # Casts of texts: the part that has the form, as the kernels have it, then Spark's own reading of that part.
 
 
+# Spark's own fails at the part 0, and does not part a text into characters.
+_PART = f"CAST(CASE WHEN {{2}} = 0 OR ABS({{2}}) > {_MOST} THEN 1 ELSE {{2}} END AS INT)"
+_SPLIT_PART = (
+    f"CASE WHEN {{0}} IS NULL OR {{1}} IS NULL OR {{2}} IS NULL THEN NULL WHEN {{2}} = 0 OR {{2}} > {_MOST} "
+    f"OR {{2}} < -{_MOST} THEN '' WHEN {{1}} <> '' THEN SPLIT_PART({{0}}, {{1}}, {_PART}) "
+    f"WHEN {{2}} + LENGTH({{0}}) < 0 THEN '' WHEN {{2}} < 0 THEN SUBSTRING({{0}}, {_PART} + LENGTH({{0}}) + 1, 1) "
+    f"ELSE SUBSTRING({{0}}, {_PART}, 1) END"
+)
+
 _BARE = r"[ \t\n\x0B\f\r]*"
 
 
@@ -173,6 +182,7 @@ TEXTS: Mapping[str, Template] = {
     "length": "LENGTH({0})",
     "strpos": "INSTR({0}, {1})",
     "substring": _substring,
+    "split_part": _SPLIT_PART,
     "left": _LEFT,
     "right": _RIGHT,
     "reverse": "REVERSE({0})",

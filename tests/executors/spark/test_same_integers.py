@@ -39,6 +39,16 @@ def parts(queries: list[str]) -> list[list[str]]:
     return [queries[start : start + 40] for start in range(0, len(queries), 40)]
 
 
+REFUSED = ("regular expressions", "CAST of a REAL to text", "LIKE with a pattern that is no constant")
+"""What Spark lacks, by the words of the refusal; the manual says why."""
+
+
+def unlike(one: dpsql.Session, other: dpsql.Session, queries: list[str]) -> list[str]:
+    """As `differences`, but for what is refused on Spark before anything is charged, by name."""
+    found = differences(one, other, queries)
+    return [each for each in found if not any(f"has no {words}" in each.replace("\n", " ") for words in REFUSED)]
+
+
 def named(queries: list[str]) -> str:
     return queries[0][:60]
 
@@ -106,7 +116,7 @@ def test_all_of_one_table(queries: list[str]):
 @pytest.mark.spark
 @pytest.mark.parametrize("queries", parts(function_queries()), ids=named)
 def test_all_functions(queries: list[str]):
-    assert differences(of_one_table("spark"), of_one_table("pandas"), queries) == []
+    assert unlike(of_one_table("spark"), of_one_table("pandas"), queries) == []
 
 
 @pytest.mark.spark
