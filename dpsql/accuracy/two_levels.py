@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import lru_cache
+
+from dpsql.schema.remembered import remembered
 
 _GRAIN = 1000
 _SLACK = 1e-9
@@ -31,7 +32,7 @@ def variances(groups: int, ratio: float, power: int, share: float) -> tuple[floa
     return group / (ratio * 2**power), total / 2**power
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def share_of_groups(groups: int, ratio: float, power: int) -> Fraction:
     """The part of the budget that the groups are measured with; 1 where the total is best made of them. Neither
     variance is above that at a half, with something to spare, and their product is least; a half where no other will
