@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import gc
+import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from dpsql.remote.server import worker
 from dpsql.remote.server.messages import Config
 from dpsql.schema import remembered
 from tests.remote.serving import shop, token_for
+from tests.test_architecture import modules
 
 ANALYSTS = ("ann", "bob", "eve")
 ASKED: dict[str, dict[str, Any]] = {
@@ -89,6 +92,39 @@ def test_memories_that_all_share_are_seen(work: worker.Work, monkeypatch: pytest
     monkeypatch.setattr(worker, "remembered_for", lambda _: remembered.remembered_for(""))
     sql, terms = next(iter(ASKED.items()))
     assert difference(work, sql, terms, 0.2, ("bob", "eve")) > 0.01
+
+
+FOR_ALL = {
+    "by identity of what was planned, which nobody shares": (
+        "release.design.told_apart", "release.design.moves", "release.design.choose", "release.expected_error",
+        "release.split",
+    ),
+    "the same for whatever is asked": (
+        "plan.functions.letters", "executors.spark.text_functions", "accuracy.choices", "accuracy.normal",
+        "accuracy.pairs", "core.rounded_gaussian",
+    ),
+    "a look-up as quick as the work": ("plan.expressions",),
+    "of rows and of noise, after the charge": (
+        "executors.pandas.hashing", "core.samplers",
+    ),
+    "of lines of the ledger, which every session reads": (
+        "core.ledger.lines", "core.ledger.claims", "core.ledger.reading",
+    ),
+    "it is what is used instead": ("schema.remembered",),
+    "memories of one plan, or of one run": ("release.design.ranks", "plan.functions.patterns"),
+    "of how many digits a number has, of which there are few": ("core.runs",),
+}  # fmt: skip
+"""Modules that may remember for all at once, and why."""
+
+
+def test_nothing_else_is_remembered_for_all():
+    using = {name for name, path in modules().items() if re.search(r"\b(lru_cache|cache)\b", _imported(path))}
+    assert using == {f"dpsql.{name}" for names in FOR_ALL.values() for name in names}
+
+
+def _imported(path: Path) -> str:
+    """What a module takes from functools."""
+    return "\n".join(re.findall(r"^ *from functools import .*$", path.read_text(encoding="utf-8"), re.MULTILINE))
 
 
 def test_what_is_remembered_for_one_is_so_for_no_other():
