@@ -126,3 +126,22 @@ def test_a_key_finds_its_answer_after_a_restart_over_other_rows(tmp_path: Path):
         new = server.ask(token, key="another").json()
         assert not new["replayed"]
         assert len(server.send("GET", "/v1/answers", token).json()["answers"]) == 2
+
+
+def test_a_file_that_cannot_be_put_in_order_is_written_to_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Nor is another, which may have its number by then."""
+    monkeypatch.setattr(free_keys, "MOST", 1)
+    keys = FreeKeys(tmp_path / "shop.ledger.free")
+
+    def full(*_: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(free_keys, "put_in_place", full)
+    keys.enter("a", "body", "run")
+    keys.enter("b", "body", "run")
+    other = tmp_path / "other"
+    with other.open("wb", buffering=0):
+        keys.enter("c", "body", "run")
+        assert other.read_bytes() == b""
+    assert keys.find("c") == FreeKey("body", "run")
+    keys.close()

@@ -9,7 +9,6 @@ analyst what a new question does. So it is written without waiting for the disk.
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections import OrderedDict
 from pathlib import Path
@@ -54,17 +53,17 @@ class FreeKeys:
                 return
             self._known[key] = FreeKey(body, run)
             try:
-                os.write(self._descriptor, _line(key, self._known[key]))
+                self._written.write(_line(key, self._known[key]))
                 self._lines += 1
                 if self._lines >= 2 * MOST:
-                    os.close(self._descriptor)
+                    self._written.close()
                     self._put_in_order()
-            except OSError:
+            except (OSError, ValueError):  # ValueError: the file could not be put in order, and is closed
                 pass
 
     def close(self) -> None:
         with self._lock:
-            os.close(self._descriptor)
+            self._written.close()
 
     def _put_in_order(self) -> None:
         """A file of the newest, and of nothing else."""
@@ -72,7 +71,7 @@ class FreeKeys:
             self._known.popitem(last=False)
         put_in_place(self._file, b"".join(_line(*each) for each in self._known.items()))
         self._lines = len(self._known)
-        self._descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND)
+        self._written = self._file.open("ab", buffering=0)
 
     def _remember(self, line: bytes) -> None:
         """A line; one that was cut off by the machine's end says nothing."""
