@@ -74,14 +74,17 @@ def keep_groups(units: Codes, groups: Codes | None, most: int, hashes: AskHashes
     if groups is None or _are_few(groups, most):
         return None
     units, n_units = renumbered(units, n_units)
-    rows = _rows_over(units, most, n_units)
+    over = _may_be_in_more(units, groups, most, n_units)
+    rows = np.flatnonzero(over[units])
     if not len(rows):
         return None
-    pairs, size = pair_codes(units[rows], n_units, groups[rows])
+    ranks, left = _ranks(over)
+    whose = ranks[units[rows]].astype(np.int64)
+    pairs, size = pair_codes(whose, left, groups[rows])
     first = np.full(size, -1)
     first[pairs[::-1]] = np.arange(len(rows) - 1, -1, -1)  # of several assignments to one place the last holds
     standing = np.sort(first[first >= 0])
-    kept = _keep_smallest(units[rows[standing]], most, n_units, lambda places: hashes(rows[standing[places]])[1])
+    kept = _keep_smallest(whose[standing], most, left, lambda places: hashes(rows[standing[places]])[1])
     if kept is None:
         return None
     kept_pairs = np.ones(size, dtype=bool)
@@ -93,6 +96,17 @@ def _are_few(groups: Codes, most: int) -> bool:
     """Whether no more than `most` groups have rows: then no unit is in more."""
     cells = int(groups.max(initial=0)) + 1
     return cells <= most or (cells <= _SMALL_TABLE and int(np.count_nonzero(np.bincount(groups))) <= most)
+
+
+def _may_be_in_more(units: Codes, groups: Codes, most: int, n_units: int) -> Bools:
+    """Marks all units in more than `most` groups, shape (n_units,), and of others at most those of more rows: none
+    where a table of all pairs is not much larger than the rows."""
+    cells = int(groups.max(initial=-1)) + 1
+    if n_units * cells > max(8 * _SMALL_BITMAP, 16 * len(units)):
+        return np.asarray(np.bincount(units, minlength=n_units) > most)
+    seen = np.zeros((cells, n_units), dtype=bool)
+    seen.reshape(-1)[groups * n_units + units] = True
+    return np.asarray(seen.sum(axis=0, dtype=np.int32) > most)
 
 
 def distinct_pairs(units: Codes, groups: Codes | None, cells: int) -> Codes:

@@ -59,7 +59,7 @@ def choose_rows(plan: ExactPlan, rows: Relation, codes: Numbers, groups: Groups 
     limit = plan.groups if any(map(of_units, plan.parts)) else None
     if groups is not None and limit is not None and limit < cells:
         ask = RowHashes(plan, rows, codes, groups, key, places)
-        kept = keep_groups(_at(units, places), codes[places], limit, ask, rows.units.count)
+        kept = keep_groups(_at(units, places), _at(codes, places), limit, ask, rows.units.count)
         if kept is not None:
             by_group = codes.copy()
             by_group[places[~kept]] = cells
@@ -67,7 +67,7 @@ def choose_rows(plan: ExactPlan, rows: Relation, codes: Numbers, groups: Groups 
     by_row = by_group
     if plan.limits is not None and (plan.grids or not all(map(of_units, plan.parts))):
         ask = RowHashes(plan, rows, codes, groups, key, places)
-        by = codes[places] if groups is not None else None
+        by = _at(codes, places) if groups is not None else None
         limits = plan.limits
         if limits.groups >= cells:  # nobody is in more groups than there are
             limits = replace(limits, groups=limits.rows)
