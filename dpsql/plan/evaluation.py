@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,12 @@ import numpy as np
 from dpsql.plan.expressions import DTYPES, Array, Call, Expr, Literal, Vector, blank
 from dpsql.plan.row_local import laid_out
 
+Shared = MutableMapping[Expr, Vector | None]
 
-def evaluate(expr: Expr, read: Callable[[Any], Vector], size: int) -> Vector:
+
+def evaluate(expr: Expr, read: Callable[[Any], Vector], size: int, shared: Shared | None = None) -> Vector:
     """The values of an expression over one block of `size` cells; `read` gives the block of any leaf but a literal.
+    shared: calls whose values are kept for others of the same block, once they are known.
 
     The only place where a kernel gets cells of rows: each argument is laid out, or is a constant of the text, which
     alone has the stride 0. So a row's value is a function of its own cells (row_local.py)."""
@@ -20,7 +23,13 @@ def evaluate(expr: Expr, read: Callable[[Any], Vector], size: int) -> Vector:
         return constant(expr, size)
     if not isinstance(expr, Call):
         return _laid_out(read(expr))
-    return _laid_out(expr.function.kernel(expr.type, [evaluate(arg, read, size) for arg in expr.args]))
+    if shared is None or expr not in shared:
+        return _laid_out(expr.function.kernel(expr.type, [evaluate(arg, read, size, shared) for arg in expr.args]))
+    known = shared[expr]
+    if known is None:
+        known = _laid_out(expr.function.kernel(expr.type, [evaluate(arg, read, size, shared) for arg in expr.args]))
+        shared[expr] = known
+    return known
 
 
 def _laid_out(vector: Vector) -> Vector:

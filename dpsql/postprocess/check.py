@@ -36,8 +36,8 @@ def check(tree: Tree, frames: Mapping[str, Collection[str]]) -> None:
         raise UnsupportedSQL(f"names of CTEs begin with {COMMON} in {OVER_ANSWERS}.")
     names = {*frames, *common}
     own = {column.casefold() for columns in frames.values() for column in columns}
-    own |= {str(node.get("alias")).casefold() for node in _objects(tree)}
-    for node in _objects(tree):
+    own |= {str(node.get("alias")).casefold() for node in objects(tree)}
+    for node in objects(tree):
         kind, word = node.get("class"), node.get("type")
         if isinstance(kind, str):
             _check_expression(node, kind, word)
@@ -54,7 +54,8 @@ def check(tree: Tree, frames: Mapping[str, Collection[str]]) -> None:
                 raise UnsupportedSQL(f"{said} is not supported in {OVER_ANSWERS}.")
 
 
-def _objects(tree: Any) -> Iterator[Tree]:
+def objects(tree: Any) -> Iterator[Tree]:
+    """Every object of a tree."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()
@@ -67,7 +68,7 @@ def _objects(tree: Any) -> Iterator[Tree]:
 
 def _common(tree: Tree) -> Iterator[str]:
     """The names of common table expressions."""
-    for node in _objects(tree):
+    for node in objects(tree):
         for entry in (node.get("cte_map") or {}).get("map", ()):
             yield entry["key"]
 

@@ -22,3 +22,8 @@ def public_header(name: str, schema: TableSchema) -> Header:
     columns = tuple((each.name, each.type) for each in schema.columns if each.type is not Type.OTHER)
     rows = schema.rows or 0
     return Header(name, columns, rows, least=rows)
+
+
+def value_name(relation: str, place: int) -> str:
+    """The parameter that is a column of a relation of one row."""
+    return f"{relation}_{place}"

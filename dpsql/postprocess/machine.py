@@ -11,8 +11,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpsql.errors import InternalError, NotComputed, SQLSyntaxError, UnsupportedSQL
-from dpsql.postprocess.check import OVER_ANSWERS, check
+from dpsql.postprocess.check import OVER_ANSWERS, check, objects
 from dpsql.postprocess.frames import SQL_TYPES, Frame, Header, array_of, in_order, type_of, vector_of_cells
+from dpsql.postprocess.headers import value_name
 from dpsql.postprocess.single import check_single
 from dpsql.postprocess.watch import within
 from dpsql.postprocess.work import CELL, check_work
@@ -54,26 +55,53 @@ Params = Mapping[str, object]
 
 
 @dataclass(frozen=True)
+class Value:
+    """A parameter that is a column of a relation of one row."""
+
+    name: str
+    header: Header
+    place: int
+
+    def of(self, frame: Frame) -> object:
+        """What it is. Raises ValueError where there is not one row, and OverflowError as `array_of` does."""
+        (cell,) = array_of(self.header.columns[self.place][1], frame.vectors[self.place]).tolist()
+        return cell
+
+
+@dataclass(frozen=True)
 class Statement:
-    """SQL over frames: its text as it runs, the relations that it may name, and its output's names and types, as it was
-    bound over relations of no row."""
+    """SQL over frames: its text as it runs, the relations that it names, and its output's names and types, as it was
+    bound over relations of no row. `values`: what it reads of relations of one row without their names."""
 
     sql: str
     headers: tuple[Header, ...]
     names: tuple[str, ...]
     types: tuple[Type, ...]
+    values: tuple[Value, ...] = ()
+
+    def given(self, frames: Mapping[str, Frame]) -> dict[str, object]:
+        """What its values are."""
+        return {each.name: each.of(frames[each.header.name]) for each in self.values}
+
+    @property
+    def relations(self) -> tuple[Header, ...]:
+        """All relations that it reads."""
+        return tuple({each.name: each for each in (*self.headers, *(value.header for value in self.values))}.values())
 
 
 def bound(sql: str, headers: Sequence[Header], params: Params | None = None) -> Statement:
     """The statement, checked and bound over relations of no row. Raises a QueryRefused."""
-    given = dict(params or {})
 
     def of(connection: duckdb.DuckDBPyConnection) -> Statement:
         tree = tree_of(connection, sql)
+        values = _values(tree, headers)
+        given = {**(params or {}), **{each.name: None for each in values}}
         check(tree, {each.name.casefold(): [name for name, _ in each.columns] for each in headers})
         check_work(tree, {each.name.casefold(): each.most for each in headers})
         check_single(tree, {each.name.casefold(): each.least for each in headers})
-        for each in headers:
+        named = _named(tree)
+        read = tuple(each for each in headers if each.name.casefold() in named)
+        for each in read:
             connection.execute(_created(each))
         columns = connection.execute(f"DESCRIBE {sql}", given).fetchall()
         with interrupted(connection, SECONDS_OF_NO_ROW):
@@ -81,7 +109,8 @@ def bound(sql: str, headers: Sequence[Header], params: Params | None = None) -> 
             while rows.fetchmany(10_000):
                 pass
         names = tuple(column[0] for column in columns)
-        return Statement(sql, tuple(headers), names, tuple(type_of(name, kind) for name, kind, *_ in columns))
+        types = tuple(type_of(name, kind) for name, kind, *_ in columns)
+        return Statement(sql, read, names, types, values)
 
     with _refusing():
         return with_connection(of)
@@ -90,7 +119,8 @@ def bound(sql: str, headers: Sequence[Header], params: Params | None = None) -> 
 def run(statement: Statement, frames: Mapping[str, Frame], params: Params | None = None) -> Frame:
     """The rows of a statement over the rows of its relations. Raises NotComputed, and UnsupportedSQL where there are
     more of them than its text allows."""
-    given, sizes = dict(params or {}), {name.casefold(): len(frame) for name, frame in frames.items()}
+    frames = {each.name: frames[each.name] for each in statement.relations}
+    sizes = {name.casefold(): len(frame) for name, frame in frames.items()}
     handed = [each.name for each in statement.headers if _as_they_are(each, frames[each.name])]
 
     def of(connection: duckdb.DuckDBPyConnection) -> Frame:
@@ -102,6 +132,7 @@ def run(statement: Statement, frames: Mapping[str, Frame], params: Params | None
                 connection.register(header.name, _arrays(header, frames[header.name]))
             else:
                 fill(connection, header, frames[header.name])
+        given = {**(params or {}), **statement.given(frames)}
         with interrupted(connection, SECONDS):
             rows = connection.execute(statement.sql, given).fetchall()
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(statement.names)
@@ -110,7 +141,7 @@ def run(statement: Statement, frames: Mapping[str, Frame], params: Params | None
 
     failed = ""
     try:
-        return with_connection(of, handed)
+        return with_connection(of, handed, alone=not statement.headers)
     except UnsupportedSQL as refusal:
         failed = refusal.message
     except Exception as error:  # noqa: BLE001 - its own words could quote a cell
@@ -140,6 +171,23 @@ def tree_of(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
     if len(tree["statements"]) != 1:
         raise UnsupportedSQL("one query at a time: the text holds several statements.")
     return tree
+
+
+def _named(tree: dict[str, Any]) -> set[str]:
+    """The names of relations in a checked tree, folded."""
+    return {node["table_name"].casefold() for node in objects(tree) if node.get("type") == "BASE_TABLE"}
+
+
+def _values(tree: dict[str, Any], headers: Sequence[Header]) -> tuple[Value, ...]:
+    """The parameters of a tree that are columns of relations of one row."""
+    known = {
+        value_name(each.name, place): (each, place)
+        for each in headers
+        if each.most == each.least == 1
+        for place in range(len(each.columns))
+    }
+    names = [node["identifier"] for node in objects(tree) if node.get("class") == "PARAMETER"]
+    return tuple(Value(name, *known[name]) for name in dict.fromkeys(names) if name in known)
 
 
 def _created(header: Header) -> str:
@@ -227,20 +275,25 @@ _idle: dict[int, deque[duckdb.DuckDBPyConnection]] = {}
 """By process: a fork has none of its parent's. A deque needs no lock, which a fork could find held for ever."""
 
 
-def with_connection(work: Callable[[duckdb.DuckDBPyConnection], Made], handed: Sequence[str] = ()) -> Made:
+def with_connection(
+    work: Callable[[duckdb.DuckDBPyConnection], Made], handed: Sequence[str] = (), *, alone: bool = False
+) -> Made:
     """Work on a connection of its own, in a transaction that is rolled back: so its relations are gone before the next,
-    and those that were `handed` in by name are taken out again. The connection is kept if that could be done."""
+    and those that were `handed` in by name are taken out again. The connection is kept if that could be done. alone:
+    the work makes no relation, and needs no transaction."""
     idle = _idle.setdefault(os.getpid(), deque(maxlen=MOST_KEPT))
     try:
         connection = idle.pop()
     except IndexError:
         connection = opened()
     try:
-        connection.execute("BEGIN TRANSACTION")
+        if not alone:
+            connection.execute("BEGIN TRANSACTION")
         return work(connection)
     finally:
         with suppress(Exception):  # whatever it is, another connection takes its place
-            connection.execute("ROLLBACK")
+            if not alone:
+                connection.execute("ROLLBACK")
             for name in handed:
                 connection.unregister(name)
             idle.append(connection)

@@ -96,7 +96,7 @@ class PreparedProgram:
                 frames[step.relation] = frame_of(step, finish.settled(released[at].bounds), released[at])
         rows = []
         for each, statement in zip(inputs, self.inputs[place], strict=True):
-            known = {header.name: frames.get(header.name, no_rows(header)) for header in statement.headers}
+            known = {header.name: frames.get(header.name, no_rows(header)) for header in statement.relations}
             rows.append(run(statement, known, handed(each.parameters)))
         return seen(inputs, rows, release.query.plan.input, release.query.plan.keys, public)
 

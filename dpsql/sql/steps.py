@@ -28,13 +28,15 @@ from dpsql.sql.parameters import Params, check_all_used
 from dpsql.sql.parentheses import opened, with_inner_joins
 from dpsql.sql.parse import Statement, parse, span_of
 from dpsql.sql.pasted import in_own_functions, with_calendars
-from dpsql.sql.select_list import is_star, only_filters
+from dpsql.sql.select_list import is_star
 from dpsql.sql.split import Split, is_release, needs_split
 from dpsql.sql.step_columns import step_columns
 from dpsql.sql.step_grammar import check_qualified, check_steps
 from dpsql.sql.step_kinds import Common, Kinds
 from dpsql.sql.step_names import unshared, unwritten
+from dpsql.sql.step_order import in_order
 from dpsql.sql.step_text import meant, printed
+from dpsql.sql.step_values import with_values
 
 MOST_RELEASES = 16
 
@@ -92,7 +94,9 @@ class Steps:
         above: set[str] = set()
         again = redrawn(tree, self.commons, self.steps, self.public)
         text = self.text(tree, self.commons, above)
-        runs = None if again is None else Redrawn(in_runs(self.text(again.tree, again.commons, above)), again.columns)
+        runs = None
+        if again is not None:
+            runs = Redrawn(in_runs(self.text(again.tree, again.commons, above, values=False)), again.columns)
         check_all_used(self.params, frozenset(self.used | above))
         values = tuple((name, value) for name, value in self.params if name in above)
         public = tuple((name, schema) for name, schema in self.public.items())
@@ -281,9 +285,10 @@ class Steps:
         whole = item.sql(dialect="duckdb", comments=False)
         return text if text and text.casefold() == whole.casefold() else whole
 
-    def text(self, tree: exp.Query, listed: Sequence[Listed], used: set[str]) -> str:
-        """The SQL over these CTEs; parameters that it reads are added to `used`."""
-        ordered = tree.args.get("order") is not None or self._keeps_order(tree)
+    def text(self, tree: exp.Query, listed: Sequence[Listed], used: set[str], *, values: bool = True) -> str:
+        """The SQL over these CTEs; parameters that it reads are added to `used`. values: answers of one row may be."""
+        tree = with_values(tree.copy(), self.steps) if values else tree
+        ordered = in_order(tree, self.steps, self.commons)
         body = printed(meant(tree, self.params, used))
         commons = []
         for name, query, alias in listed:
@@ -292,24 +297,6 @@ class Steps:
             commons.append(f'"{name}"{named} AS ({printed(meant(query, self.params, used))})')
         head = f"WITH {', '.join(commons)} " if commons else ""
         return head + (body if ordered else f"SELECT * FROM ({body}) AS __rows ORDER BY ALL")
-
-    def _keeps_order(self, tree: exp.Expr) -> bool:
-        """Whether rows stay in an order that stands further inside: only projections and filters follow it."""
-        while isinstance(tree, exp.Select) and only_filters(tree):
-            source = tree.args["from_"].this
-            if isinstance(source, exp.Table):
-                named = [each for each in self.steps if each.relation == source.name]
-                commons = [query for name, query, _ in self.commons if name == source.name]
-                if commons and commons[0].args.get("order") is None:
-                    tree = commons[0]
-                    continue
-                return bool(commons) or (bool(named) and bool(named[0].query.finish.order))
-            if not isinstance(source, exp.Subquery):
-                return False
-            tree = source.this
-            if tree.args.get("order") is not None:
-                return True
-        return False
 
     def _span(self, node: exp.Expr) -> Span | None:
         return span_of(self.sql, node)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import field
 
 import numpy as np
@@ -20,10 +21,16 @@ BLOCK = 32_768
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Reads the columns of one expression, made-up ones that stand for looked-up parts among them."""
+    """Reads the columns of some expressions, made-up ones that stand for looked-up parts among them, and computes what
+    several of them have in common once a block."""
 
     rows: Relation
     lifted: dict[str, Evaluator] = field(default_factory=dict)
+    plain: list[Expr] = field(default_factory=list)
+    """The expressions, with made-up columns in them."""
+    shared: dict[Expr, Vector | None] = field(default_factory=dict)
+    block: list[tuple[int, int]] = field(default_factory=list)
+    """That of which `shared` holds values."""
 
     def lookup(self, column: Column, table: Vector, kind: Type) -> Column:
         """A made-up column: `table`, a cell for each code of the text column, gathered by code."""
@@ -46,9 +53,17 @@ class Evaluation:
             def read(column: Column) -> Vector:
                 return readers[column](start, stop)
 
-            return evaluate(plain, read, stop - start)
+            return evaluate(plain, read, stop - start, self._shared_of(start, stop) if shares else None)
 
-        return _in_pieces(run) if _makes_texts(plain) else run
+        shares = not _makes_texts(plain)
+        self.plain.extend([plain] if shares else [])
+        return run if shares else _in_pieces(run)
+
+    def _shared_of(self, start: int, stop: int) -> dict[Expr, Vector | None] | None:
+        if self.shared and self.block != [(start, stop)]:
+            self.block[:] = [(start, stop)]
+            self.shared.update(dict.fromkeys(self.shared))
+        return self.shared or None
 
     def _are_few(self, expr: Expr) -> bool:
         """Whether the distinct values of an expression's text column are not many more than the rows."""
@@ -62,6 +77,16 @@ class Evaluation:
 def evaluator(expr: Expr, rows: Relation | Columns) -> Evaluator:
     """A function (start, stop) -> the block of an expression over those rows."""
     return Evaluation(Relation.of(rows)).evaluator(expr)
+
+
+def evaluators(exprs: Iterable[Expr], rows: Relation) -> dict[Expr, Evaluator]:
+    """Those of several expressions, which are computed block by block together."""
+    evaluation = Evaluation(rows)
+    found = {expr: evaluation.evaluator(expr) for expr in exprs}
+    if len(evaluation.plain) > 1:
+        times = Counter(part for expr in evaluation.plain for part in walk(expr) if isinstance(part, Call))
+        evaluation.shared.update(dict.fromkeys(part for part, number in times.items() if number > 1))
+    return found
 
 
 def evaluated(expr: Expr, rows: Relation) -> Vector:

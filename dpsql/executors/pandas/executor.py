@@ -12,7 +12,7 @@ from dpsql.core.exact import NO_KEY, CountDistinct, ExactPlan, ExactTable, InCel
 from dpsql.executors.pandas.accumulators import Accumulator, Block, accumulator_of, both
 from dpsql.executors.pandas.alternatives import CellNumbers, CellSum
 from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.executors.pandas.evaluation import BLOCK, Evaluator, evaluator
+from dpsql.executors.pandas.evaluation import BLOCK, Evaluator, evaluator, evaluators
 from dpsql.executors.pandas.groups import Codes, Groups, group_rows
 from dpsql.executors.pandas.moments import Division
 from dpsql.executors.pandas.partials import Partial, stack
@@ -71,7 +71,7 @@ class _Run:
         self.cells = self.groups.cells if self.groups else 1
         by_value = [part for part in plan.parts if not isinstance(part, CountDistinct)]
         exprs = dict.fromkeys(expr for part in by_value for expr in expressions_of(part))
-        self.values = {expr: evaluator(expr, rows) for expr in exprs}
+        self.values = evaluators(exprs, rows)
         self.rows = rows
         self.chosen: Chosen | None = None
         if plan.limits is not None or plan.groups is not None or any(map(of_units, plan.parts)):

@@ -1,0 +1,56 @@
+"""Answers of one row that stand for a value: handed in as a value, in the place of a sub-query over a relation.
+
+DuckDB makes a relation, a query over it and a check that it has one row of each; a value is a tenth of that work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from dpsql.plan.program import Step
+from dpsql.postprocess.headers import value_name
+from dpsql.schema.columns import Type
+
+_TYPES = {Type.INTEGER: "BIGINT", Type.REAL: "DOUBLE", Type.BOOLEAN: "BOOLEAN"}
+_AROUND = (
+    exp.Alias, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT,
+    exp.LTE, exp.Cast, exp.Round, exp.Abs, exp.Coalesce, exp.Nullif, exp.If, exp.Case,
+)  # fmt: skip
+"""What a value may stand in: there a sub-query is one, and nothing else."""
+
+
+def with_values(tree: exp.Query, steps: Sequence[Step]) -> exp.Query:
+    """The tree with a value in the place of each sub-query that is a column of one answer of one row, by its text."""
+    known = {step.relation: step for step in steps if step.most == step.least == 1}
+    for node in list(tree.find_all(exp.Subquery)) if known else ():
+        if isinstance(node.parent, _AROUND):
+            value = _value(node, known)
+            if value is not None:
+                node.replace(value)
+    return tree
+
+
+def _value(node: exp.Subquery, known: Mapping[str, Step]) -> exp.Expr | None:
+    select = node.this
+    if not isinstance(select, exp.Select) or {name for name, part in select.args.items() if part} != _PARTS:
+        return None
+    table, (item, *others) = select.args["from_"].this, select.expressions
+    if others or not isinstance(item, exp.Column) or not isinstance(table, exp.Table) or table.args.get("joins"):
+        return None
+    step = known.get(table.name)
+    if step is None:
+        return None
+    names = [each.name for each in step.columns]
+    if names.count(item.name) != 1:
+        return None
+    place = names.index(item.name)
+    kind = _TYPES.get(step.columns[place].type)
+    if kind is None:
+        return None
+    value = exp.Placeholder(this=value_name(step.relation, place))
+    return exp.Cast(this=value, to=exp.DataType.build(kind, dialect="duckdb"))
+
+
+_PARTS = {"expressions", "from_"}

@@ -1,0 +1,95 @@
+"""Answers of one row that stand for a value: SQL over them is handed the value, and is what it is over a relation."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import pytest
+
+import dpsql
+from dpsql.plan.expressions import Vector
+from dpsql.postprocess.frames import Frame, Header
+from dpsql.postprocess.headers import value_name
+from dpsql.postprocess.machine import bound, run
+from dpsql.schema.columns import Type
+from dpsql.session.program import PreparedProgram
+from tests.session.test_steps import FRAMES, tables
+from tests.sql.oracle import matched
+
+EPSILON = 1e9
+COUNT = "(SELECT COUNT(*) FROM people)"
+MEAN = "(SELECT AVG(pay) FROM people WHERE sex = 'F')"
+MALE = "(SELECT AVG(pay) FROM people WHERE sex = 'M')"
+HANDED = (
+    f"SELECT {MEAN} - {MALE} AS d",
+    f"SELECT 100.0 * {MEAN} / {COUNT} AS d, {COUNT} AS n",
+    f"SELECT ROUND({MEAN}, 3), ABS({MEAN} - {MALE}), -{MEAN}",
+    f"SELECT CASE WHEN {MEAN} > {MALE} THEN 1 ELSE 0 END AS more, COALESCE({MEAN}, 0) AS m",
+    f"SELECT sex, COUNT(*) * 100.0 / {COUNT} AS p FROM people WHERE age > 21 GROUP BY sex",
+    f"SELECT NULLIF({COUNT}, {COUNT}) AS none, {COUNT} / NULLIF({MEAN} - {MEAN}, 0) AS nothing",
+)
+RELATIONS = (
+    "SELECT (SELECT COUNT(*) AS n FROM people HAVING COUNT(*) > 5) + 1 AS d",
+    f"SELECT {COUNT} IN (SELECT COUNT(*) FROM people) AS same",
+    f"SELECT COUNT(*) FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) WHERE n < (SELECT n FROM {COUNT} t(n))",
+)
+"""Those that are not, as they may have no row, or stand where a relation is wanted."""
+
+
+def session() -> dpsql.Session:
+    return dpsql.Session(tables(), budget=dpsql.Budget(epsilon=1e9, delta=0.5))
+
+
+def duckdbs(sql: str) -> list[tuple[object, ...]]:
+    with duckdb.connect() as connection:
+        for name, frame in FRAMES.items():
+            connection.register(name, frame)
+        return connection.execute(sql).fetchall()
+
+
+@pytest.mark.parametrize("sql", [*HANDED, *RELATIONS])
+def test_the_answer_is_duckdbs(sql: str):
+    answer = list(session().query(sql, epsilon=EPSILON, delta=0.1))
+    assert matched(answer, duckdbs(sql)) == ([], [])
+
+
+def program_of(sql: str) -> PreparedProgram:
+    asked = session()
+    prepared = asked._prepare(sql, (1.0, 1e-6, None, None, None))
+    assert isinstance(prepared, PreparedProgram)
+    return prepared
+
+
+@pytest.mark.parametrize("sql", HANDED)
+def test_no_relation_is_made_of_a_value(sql: str):
+    statement = program_of(sql).statement
+    assert statement.values
+    assert all(value.header.most == value.header.least == 1 for value in statement.values)
+    assert not {each.name for each in statement.headers} & {value.header.name for value in statement.values}
+
+
+@pytest.mark.parametrize("sql", RELATIONS)
+def test_what_may_have_no_row_stays_a_relation(sql: str):
+    assert not program_of(sql).statement.values
+
+
+def test_a_relation_that_is_not_named_is_not_made():
+    frames = {name: Frame(("x",), (Type.INTEGER,), (Vector(np.array([1, 2])),)) for name in ("a", "b")}
+    headers = [Header(name, (("x", Type.INTEGER),), 2) for name in frames]
+    assert [each.name for each in bound("SELECT x FROM a", headers).headers] == ["a"]
+
+
+def test_a_parameter_of_a_relation_of_several_rows_is_none():
+    header = Header("a", (("x", Type.INTEGER),), 2, least=2)
+    with pytest.raises(dpsql.errors.UnsupportedSQL):
+        bound(f"SELECT CAST(${value_name('a', 0)} AS BIGINT)", [header])
+
+
+def test_null_and_infinity_are_handed_in():
+    header = Header("a", (("x", Type.REAL), ("n", Type.INTEGER)), 1, least=1)
+    sql = f"SELECT CAST(${value_name('a', 0)} AS DOUBLE) AS x, CAST(${value_name('a', 1)} AS BIGINT) AS n"
+    statement = bound(sql, [header])
+    vectors = Vector(np.array([np.inf])), Vector(np.array([7]), np.array([False]))
+    rows = run(statement, {"a": Frame(("x", "n"), (Type.REAL, Type.INTEGER), vectors)})
+    assert rows.vectors[0].values.tolist() == [np.inf]
+    assert rows.vectors[1].where_valid().tolist() == [False]
