@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dpsql.errors import UnsupportedSQL
+from dpsql.errors import AmbiguousColumn, UnsupportedSQL
 from dpsql.sql.parse import Statement, span_of
+from dpsql.sql.scopes import Scope
+
+_OF_BOTH = "of both sides"
+"""What marks the SELECT that a SEMI or ANTI JOIN becomes, with the join's word."""
 
 
 def check_names(statement: Statement) -> None:
@@ -51,22 +55,42 @@ def _kind(join: exp.Join) -> str:
 
 
 def _asked(statement: Statement, join: exp.Join, kept: list[exp.Expr]) -> exp.Expr:
-    """The condition that a SEMI or ANTI JOIN is. Which table a column is of has to be written: inside EXISTS a bare
-    name would be the inner table's first, where in ON it might be either's."""
+    """The condition that a SEMI or ANTI JOIN is. A bare name in ON is of either side: inside EXISTS it would be the
+    inner table's first, so that the SELECT there is marked, and what both sides know is refused when it is bound."""
     names = {each.alias_or_name.casefold() for each in kept}
     name, on = join.this.alias_or_name, _condition(join, kept)
-    bare = [] if on is None else [each for each in on.find_all(exp.Column) if not each.table]
-    if on is None or bare or not name or name.casefold() in names or on.find(exp.Query) is not None:
+    written = f"{_kind(join)} JOIN"
+    if on is None or not name or name.casefold() in names or on.find(exp.Query) is not None:
         raise UnsupportedSQL(
-            f"{_kind(join)} JOIN wants an ON whose columns are named with their tables.",
-            span=span_of(statement.sql, bare[0] if bare else join.this),
-            hint="Write a SEMI JOIN b ON a.key = b.key, or WHERE EXISTS (SELECT 1 FROM b WHERE a.key = b.key).",
+            f"{written} wants an ON without sub-queries, and two tables of different names.",
+            span=span_of(statement.sql, join.this),
+            hint=f"Write a {written} b ON a.key = b.key, or {_exists(join)} (SELECT 1 FROM b WHERE ...) in WHERE.",
         )
     select = exp.Select(
         expressions=[exp.Literal.number(1)], from_=exp.From(this=join.this.copy()), where=exp.Where(this=on.copy())
     )
+    select.meta[_OF_BOTH] = _kind(join)
     exists = exp.Exists(this=select)
     return exp.Not(this=exists) if _kind(join) == "ANTI" else exists
+
+
+def is_outer(select: exp.Expr, node: exp.Column, scope: Scope, sql: str) -> bool:
+    """Whether a column that is known around a sub-query is none of its own rows'. In the ON of a SEMI or ANTI JOIN a
+    bare name is of one side alone. Raises AmbiguousColumn."""
+    if not scope.knows(node):
+        return True
+    word = select.meta.get(_OF_BOTH)
+    if word is not None and not node.table:
+        raise AmbiguousColumn(
+            f'both sides of {word} JOIN have a column "{node.name}".',
+            span=span_of(sql, node),
+            hint=f"Name it with its table: {(scope.parts or (scope,))[0].alias}.{node.name}.",
+        )
+    return False
+
+
+def _exists(join: exp.Join) -> str:
+    return "NOT EXISTS" if _kind(join) == "ANTI" else "EXISTS"
 
 
 def _condition(join: exp.Join, kept: list[exp.Expr]) -> exp.Expr | None:

@@ -6,8 +6,8 @@ that is a GROUP BY term becomes that key's slot.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from sqlglot import ErrorLevel, exp
 
@@ -22,12 +22,14 @@ from dpsql.sql.dialect_nodes import EarlierValue
 from dpsql.sql.grouping import SEVERAL, GroupingSet, grouping_sets
 from dpsql.sql.marks import Marking
 from dpsql.sql.parse import span_of
+from dpsql.sql.pasted_tables import is_outer
 from dpsql.sql.same_unit import People
 from dpsql.sql.scalars import ScalarBinder
 from dpsql.sql.scopes import Scope, Statementwide
 from dpsql.sql.select_list import aggregate_in, fresh
 from dpsql.sql.spellings import AGGREGATE_NODES
 
+T = TypeVar("T")
 MOST_ROWS = 10**18
 _DIALECT = Private()
 _MOST_NAMED = 64
@@ -148,7 +150,7 @@ class SelectBinder(AggregateBinder):
             return named[0] if named else target
         return target
 
-    def ordinal(self, node: exp.Expr, places: list[exp.Expr], clause: str) -> exp.Expr:
+    def ordinal(self, node: exp.Expr, places: Sequence[T], clause: str) -> T:
         text = str(node.this)
         if not text.isdecimal() or not 1 <= int(text[:9]) <= len(places):
             raise SQLSyntaxError(
@@ -196,8 +198,7 @@ class SelectBinder(AggregateBinder):
     def _order_term(self, node: exp.Expr) -> Order:
         target = node.this
         if isinstance(target, exp.Literal) and not target.args.get("is_string"):
-            self.ordinal(target, self.select.expressions, "ORDER BY")
-            expr = self.outputs[int(str(target.this)) - 1].expr
+            expr = self.ordinal(target, self.outputs, "ORDER BY").expr
         else:
             expr = self.by_alias(target) or self.released(target)
             if isinstance(expr, Literal):
@@ -270,7 +271,7 @@ class SelectBinder(AggregateBinder):
         return self.member.bind(node, self)
 
     def column(self, node: exp.Column) -> Expr:
-        if self.around is not None and self.around.knows(node) and not self.scope.knows(node):
+        if self.around is not None and self.around.knows(node) and is_outer(self.select, node, self.scope, self.sql):
             if not self.around.scope.knows(node):
                 raise UnsupportedSQL(
                     f"{node.name} is a column of a SELECT further out.",

@@ -163,3 +163,7 @@ SELECT city, COUNT(*) AS n FROM people p JOIN (SELECT city AS c, RANK() OVER (OR
 FROM people GROUP BY city) t ON p.city = t.c WHERE t.r <= 2 GROUP BY city
 
 SELECT pay > (SELECT AVG(pay) FROM people) AS above, COUNT(*) AS n FROM people GROUP BY above HAVING COUNT(*) > 0.5
+
+SELECT * FROM (SELECT city, COUNT(*) AS n FROM people GROUP BY city) ORDER BY 2 DESC
+
+SELECT a.*, n / 2 AS half FROM (SELECT city, COUNT(*) AS n FROM people GROUP BY city) AS a ORDER BY 3, 1 DESC LIMIT 2
