@@ -191,18 +191,16 @@ def prepare(
     strategy: str = "auto",
     mechanism: str = "auto",
     whose: str = "",
-    tried_before: bool = False,
 ) -> Prepared | PreparedProgram:
     """Everything about an answer but the data. The same question under the same facts is planned once; of two for whom
     it is asked (`whose`) for each: how soon it is planned must not tell one what the other has asked.
 
-    Its plan is tried over made-up rows before anything is charged for it (`trial`), here or by the process of a server
-    that charges it (`tried_before`). Raises a QueryRefused, InvalidArgument or InvalidPrivacyParameter, or an
-    InternalError; the same on an empty table as on a full one.
+    Its plan is tried over made-up rows before anything is charged for it (`trial`). Raises a QueryRefused,
+    InvalidArgument or InvalidPrivacyParameter, or an InternalError; the same on an empty table as on a full one.
     """
     sql = str.__str__(sql) if isinstance(sql, str) else sql  # a subclass could compare as it likes
     given = () if params is None else params_of(params)
-    key = (tried_before, whose, sql, catalog.fingerprint, neighbours, terms, _typed(given), strategy, mechanism)
+    key = (whose, sql, catalog.fingerprint, neighbours, terms, _typed(given), strategy, mechanism)
     try:
         with _lock:
             known = _cache.get(key)
@@ -212,7 +210,7 @@ def prepare(
     except TypeError:  # an argument of a wrong type, which is refused below
         pass
     prepared = _prepared(sql, catalog, neighbours, terms, given, strategy=strategy, mechanism=mechanism)
-    for release in () if tried_before else prepared.tried:
+    for release in prepared.tried:
         tried(release, catalog.tables, stores_of(catalog.public))
     return _remember(key, prepared)
 

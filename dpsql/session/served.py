@@ -16,6 +16,7 @@ from dpsql.core.ledger.store import RESTORE
 from dpsql.core.loss import PrivacyLoss, show
 from dpsql.errors import DPSQLError, InvalidPrivacyParameter, LedgerError
 from dpsql.release.release import Release, Released
+from dpsql.session.handed_on import from_bytes, in_bytes
 from dpsql.session.prepare import Prepared
 from dpsql.session.quote import ANSWERED, Quote
 from dpsql.session.replay import Question, Replay
@@ -53,8 +54,9 @@ class ServedSession(Session):
         self._replay = Replay(self._ledger, run)
         self._ledger.may_ask(analyst)
 
-    tried_before = False
-    """Whether what is asked here was planned and tried by another process, which has charged it."""
+    plan = b""
+    """What is asked here as another process planned and tried it, which has charged it (`handed_on`); none: it is
+    planned here."""
 
     @property
     def share(self) -> PrivacyLoss:
@@ -149,6 +151,11 @@ class ServedSession(Session):
         ]
         return tuple(lines) if len(lines) > 1 else ()
 
+    def planned(self, **terms: Any) -> bytes:
+        """The plan of what is asked, to be handed on."""
+        sql, asked, how = _said(terms)
+        return in_bytes(self._prepare(sql, asked, **how), self.catalog)
+
     def check_charge(self, **terms: Any) -> None:
         """Raises what `query` would raise before its charge, and charges nothing."""
         self._ledger.dry = True
@@ -225,7 +232,9 @@ class ServedSession(Session):
 
     def _prepare(self, sql: str, asked: tuple[float | None, ...], **how: Any) -> Prepared | PreparedProgram:
         """As every session does, and nothing that spends less than may be: such a run could be watched for nothing."""
-        prepared = super()._prepare(sql, asked, whose=str(self._ledger.analyst), tried_before=self.tried_before, **how)
+        prepared = from_bytes(self.plan, self.catalog)
+        if prepared is None:
+            prepared = super()._prepare(sql, asked, whose=str(self._ledger.analyst), **how)
         if not prepared.explain_only:
             for release in prepared.releases:
                 self._check_enough(release.cost)

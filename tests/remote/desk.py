@@ -28,13 +28,17 @@ class Desk:
     def restarted(self) -> None:
         self.work = Work(Config(str(self.schema), "d" * 64))
 
-    def send(self, operation: str, key: str, sql: str, before: tuple[int, ...] = (), **terms: Any) -> Any:
+    def send(
+        self, operation: str, key: str, sql: str, before: tuple[int, ...] = (), *, plan: bytes = b"", **terms: Any
+    ) -> Any:
         request = (key * 64, BODY, RUN, before)
         message = {
             "operation": operation,
             "analyst": "ann",
             "tables": ["customers", "orders"],
             "hidden": terms.pop("hidden", []),
+            "charge": terms.pop("charge", False),
+            "plan": plan,
         }
         return answered(self.work, {**message, "terms": {"sql": sql, "epsilon": 0.5, **terms}, "request": request})
 
@@ -44,7 +48,7 @@ class Desk:
         if planned["outcome"] != "hidden":
             return planned
         assert self.send("charge", key, sql, planned["before"], **terms)["outcome"] == "ok"
-        return self.send("query", key, sql, planned["before"], **terms)
+        return self.send("query", key, sql, planned["before"], plan=planned["plan"], **terms)
 
     def lines(self, kind: str) -> list[dict[str, Any]]:
         return [line for line in json.loads(self.ledger.to_json())["lines"] if line["kind"] == kind]

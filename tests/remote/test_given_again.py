@@ -164,7 +164,7 @@ def test_one_moment_is_read_once(desk: Desk, monkeypatch: pytest.MonkeyPatch):
 
 
 def check_every_plan_is_tried_before_it_is_paid_for(folder: Path) -> None:
-    """By the process that plans; the one that runs goes on under a charge, and tries nothing once more."""
+    """By the process that plans; the one that runs is handed what was tried, and tries what it has to plan itself."""
     desk = Desk(folder)
     with closing(desk.ledger), pytest.MonkeyPatch.context() as patch:
         tries: list[int] = []
@@ -179,15 +179,17 @@ def check_every_plan_is_tried_before_it_is_paid_for(folder: Path) -> None:
         runner = Work(Config(str(desk.schema), RUN))
         planned = desk.send("plan", "a", COUNT)
         assert desk.send("charge", "a", COUNT, planned["before"])["outcome"] == "ok"
-        planner, desk.work = desk.work, runner
-        assert desk.send("prepare", "a", COUNT)["outcome"] == "ok"
-        assert desk.send("query", "a", COUNT, planned["before"])["outcome"] == "ok"
+        desk.work = runner
+        patch.setattr(prepare_module, "_cache", OrderedDict())
+        assert desk.send("query", "a", COUNT, planned["before"], plan=planned["plan"])["outcome"] == "ok"
         assert tries == [0]
-        assert desk.send("query", "b", ORDERS)["outcome"] == "ok"  # with no charge of before it has to be tried here
+        other = desk.send("plan", "b", ORDERS)["plan"]
         assert tries == [0, 1]
-        desk.work = planner
-        assert desk.send("plan", "d", BY_COUNTRY)["outcome"] == "hidden"
-        assert tries == [0, 1, 2]
+        patch.setattr(prepare_module, "_cache", OrderedDict())
+        assert desk.send("query", "b", ORDERS, plan=other)["outcome"] == "ok"  # without a charge nothing is handed on
+        assert tries == [0, 1, 1]
+        assert desk.send("plan", "d", BY_COUNTRY, charge=True)["charged"]
+        assert tries == [0, 1, 1, 2]
 
 
 def test_every_plan_is_tried_before_it_is_paid_for(tmp_path: Path):
@@ -198,7 +200,7 @@ def test_charging_for_a_plan_that_nobody_tried_is_caught(tmp_path: Path):
     folders = iter(tmp_path / str(number) for number in range(10))
 
     def none_is_tried(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(served.ServedSession, "tried_before", property(lambda _: True, lambda *_: None))
+        patch.setattr(prepare_module.Prepared, "tried", ())
 
     def check() -> None:
         folder = next(folders)

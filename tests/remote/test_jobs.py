@@ -33,8 +33,8 @@ DONE: Reply = {"outcome": "ok", "content": b'{"n":1}', "loss": None, "replayed":
 AGAIN: Reply = {"outcome": "ok", "content": b'{"n":1}', "loss": None, "replayed": True}
 
 
-def to_run(question: str = "q") -> Reply:
-    return {"outcome": "hidden", "questions": [question]}
+def to_run(question: str = "q", *, charged: bool = False) -> Reply:
+    return {"outcome": "hidden", "questions": [question], "before": (), "plan": b"", "charged": charged}
 
 
 class Clock(asyncio.SelectorEventLoop):
@@ -88,17 +88,21 @@ class Fake:
 
     async def plan(self, message: Any) -> Reply:
         self.planned.append(message)
+        for _ in range(5):  # others may ask meanwhile
+            await asyncio.sleep(0)
         if self.plan_reply is not None:
             return self.plan_reply(message)
         question = message["terms"]["sql"]
         if message["operation"] == "charge":
             self.charge(message)
             return {"outcome": "ok"}
-        if question in message["hidden"] or not self.kept(message):
+        if question in message["hidden"]:
             return to_run(question)
-        return AGAIN
-
-    async def prepare(self, message: Any) -> None: ...
+        if self.kept(message):
+            return AGAIN
+        if message.get("charge"):
+            self.charge(message)
+        return to_run(question, charged=bool(message.get("charge")))
 
     async def run(self, message: Any) -> Reply:
         self.running += 1
@@ -175,13 +179,14 @@ def test_answers_that_leave_when_they_are_ready_are_caught():
 
 def check_charges_wait_for_no_run() -> None:
     """With one worker, at work: a second query is charged all the same, so that its time tells nothing of the first."""
-    free = asyncio.Event()
-
-    async def until_free(fake: Fake, asked: Any) -> Reply:
-        await free.wait()
-        return await taking(0)(fake, asked)
 
     async def look() -> int:
+        free = asyncio.Event()
+
+        async def until_free(fake: Fake, asked: Any) -> Reply:
+            await free.wait()
+            return await taking(0)(fake, asked)
+
         fake = Fake(until_free)
         jobs = fake.jobs()
         asked = [await jobs.submit("ann", key, BODY, message(key, key)) for key in (KEY, OTHER)]
@@ -203,12 +208,53 @@ def test_charges_wait_for_no_run():
 
 def test_charges_that_are_made_when_a_run_begins_are_caught():
     def later(patch: pytest.MonkeyPatch) -> None:
-        async def run(jobs: Jobs, job: Job, _before: tuple[int, ...]) -> None:
+        async def run(jobs: Jobs, job: Job, _planned: Reply) -> None:
             await jobs._told(job, await jobs._crew.run(job.message), grid=True)
 
         patch.setattr(Jobs, "_run", run)
+        plan = Fake.plan
+        patch.setattr(Fake, "plan", lambda fake, asked: plan(fake, {**asked, "charge": False}))
 
     assert_caught(later, check_charges_wait_for_no_run, honest=False)
+
+
+def check_two_who_ask_the_same_at_once_pay_once() -> None:
+    """The second waits for the first one's answer, though neither was charged when it came."""
+
+    async def look() -> tuple[list[int], int]:
+        fake = Fake(taking(0.01))
+        jobs = fake.jobs()
+        both = [await jobs.submit("ann", KEY, BODY, message())]
+        while not fake.planned:
+            await asyncio.sleep(0)
+        both.append(await jobs.submit("ann", OTHER, BODY, message(key=OTHER)))
+        for each in both:
+            await each.seen.wait()
+        return [each.status for each in both], len(fake.ledger.entries)
+
+    assert by_the_clock(look()) == ([200, 200], 1)
+
+
+def test_two_who_ask_the_same_at_once_pay_once():
+    check_two_who_ask_the_same_at_once_pay_once()
+
+
+def test_charging_each_when_it_is_planned_is_caught():
+    def always(patch: pytest.MonkeyPatch) -> None:
+        plan = Fake.plan
+        patch.setattr(Fake, "plan", lambda fake, asked: plan(fake, {**asked, "charge": True}))
+
+    assert_caught(always, check_two_who_ask_the_same_at_once_pay_once, honest=False)
+
+
+def test_one_who_has_nothing_else_open_is_charged_when_it_is_planned():
+    async def look() -> list[Any]:
+        fake = Fake(taking(0))
+        job, _ = await timed(fake.jobs())
+        assert (job.status, len(fake.ledger.entries)) == (200, 1)
+        return [each["operation"] for each in fake.planned]
+
+    assert by_the_clock(look()) == ["plan"]
 
 
 def test_a_refusal_of_a_run_is_a_fault_and_appears_on_the_grid():
@@ -383,9 +429,7 @@ def test_a_worker_that_ends_before_the_charge_costs_nothing_and_leaves_the_key_f
         jobs = fake.jobs()
 
         def plan(asked: Any) -> Reply:
-            if asked["operation"] == "charge":
-                raise Ended("died")
-            return to_run()
+            raise Ended("died")
 
         fake.plan_reply = plan
         job, _ = await timed(jobs)

@@ -6,9 +6,8 @@ import asyncio
 import os
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -203,23 +202,11 @@ class Crew:
     async def run(self, message: Message) -> Reply:
         """What is paid for. Raises Ended, Halted."""
         await self._loaded()
-        async with self._runner(message) as runner:
-            return await runner.call(message, self._deadline)
-
-    async def prepare(self, message: Message) -> None:
-        """Let a runner that has nothing to do plan what it is to run in a moment. It reads no row."""
-        if self._running.idle:
-            with suppress(Ended, Halted):
-                async with self._runner(message) as runner:
-                    await runner.call({**message, "operation": "prepare"}, PLANNING)
-
-    @asynccontextmanager
-    async def _runner(self, message: Message) -> AsyncIterator[Worker]:
         async with self._running.of(message["analyst"]):
             self._check_files()
             worker = self._idle.pop()
             try:
-                yield worker
+                return await worker.call(message, self._deadline)
             finally:
                 self._idle.append(worker)
 

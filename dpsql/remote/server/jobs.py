@@ -164,31 +164,30 @@ class Jobs:
             async with turn:
                 if waits:  # counted from its arrival, each of many would wait twice as long as the one before
                     job.begins = asyncio.get_running_loop().time()
-                await self._run(job, tuple(reply.get("before", ())))
+                await self._run(job, reply)
         finally:
             for each in questions:
                 self._unseen[each].remove(job)
                 if not self._unseen[each]:
                     del self._unseen[each]
 
-    async def _run(self, job: Job, before: tuple[int, ...]) -> None:
+    async def _run(self, job: Job, planned: Reply) -> None:
         """Charge, by the process that plans and so whatever runs; then wait for a worker. Were it charged by the
-        worker, the time of the charge, which is shown, would tell when the run before it had ended. before: as of
-        `Request`."""
-        message = {**job.message, "request": (*job.message["request"], before)}
-        self._begin(self._crew.prepare(message))
-        try:
-            reply = await self._crew.plan({**message, "operation": "charge"})
-        except (Ended, Halted) as error:
-            await self._came_to_nothing(job, error, grid=False)
-            return
-        if reply["outcome"] != OK:
-            await self._told(job, reply, grid=False)
-            return
+        worker, the time of the charge, which is shown, would tell when the run before it had ended."""
+        message = {**job.message, "request": (*job.message["request"], planned["before"])}
+        if not planned["charged"]:
+            try:
+                reply = await self._crew.plan({**message, "operation": "charge"})
+            except (Ended, Halted) as error:
+                await self._came_to_nothing(job, error, grid=False)
+                return
+            if reply["outcome"] != OK:
+                await self._told(job, reply, grid=False)
+                return
         if self._links is not None:
             self._begin(asyncio.to_thread(self._links.keep, job.id, job.analyst, Link(job.key, job.message["asked"])))
         try:
-            reply = await self._crew.run({**message, "operation": "query"})
+            reply = await self._crew.run({**message, "operation": "query", "plan": planned["plan"]})
         except (Ended, Halted) as error:
             await self._came_to_nothing(job, error, grid=True)
             return
@@ -198,7 +197,8 @@ class Jobs:
 
     async def _planned(self, job: Job) -> Reply:
         """A refusal, an answer that was given before, or the questions that are to be run. A question that is at work,
-        or has an answer that is not to be seen yet, is waited for; not where a fresh draw is asked for."""
+        or has an answer that is not to be seen yet, is waited for; not where a fresh draw is asked for. It is charged
+        at once where the analyst has nothing else open, so that it is no other's question and has its place."""
         if job.given:
             key, body, _ = job.message["request"]
             earlier = {"operation": "given", "request": (key, body, job.given), "hidden": self.unseen(job.analyst)}
@@ -206,8 +206,8 @@ class Jobs:
             if reply["outcome"] != HIDDEN:
                 return reply
         while True:
-            message = {**job.message, "operation": "plan", "hidden": self.unseen(job.analyst)}
-            reply = await self._crew.plan(message)
+            how = {"hidden": self.unseen(job.analyst), "charge": self._open[job.analyst] == 1}
+            reply = await self._crew.plan({**job.message, "operation": "plan", **how})
             if reply["outcome"] != HIDDEN or job.message["terms"].get("fresh"):
                 return reply
             others = [other for each in reply["questions"] for other in self._unseen.get((job.analyst, each), ())]

@@ -16,11 +16,6 @@ class Turns:
         self._free = places
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
-    @property
-    def idle(self) -> bool:
-        """Whether a place is free, and nobody waits."""
-        return self._free > 0
-
     @asynccontextmanager
     async def of(self, analyst: str) -> AsyncIterator[None]:
         """With a place."""

@@ -3,6 +3,7 @@ analyst who asked, or says that nothing may be shown."""
 
 from __future__ import annotations
 
+import gc
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -87,12 +88,12 @@ class Work:
                 self._told.pop(oldest, None)
         self._sessions[key] = session
         session.may_ask()
-        session.tried_before = False
+        session.plan = b""
         return session
 
     def plan(self, message: Message) -> Reply:
         """Whether a query would be charged: its refusal; its answer, where it was answered before and that may be seen;
-        else the questions that it is, to be run."""
+        else the questions that it is, to be run, and its plan. Where it may be charged at once, it is."""
         session, terms = self.session(message), dict(message["terms"])
         with (
             session.at_one_moment(),
@@ -109,9 +110,14 @@ class Work:
             if shared is not None:
                 return shared
             questions = [quote.questions[place].key for place in quote.due]
-            if not set(questions) & set(message["hidden"]):
+            before, at_work = session.before(quote), set(questions) & set(message["hidden"])
+            plan = session.planned(**terms)
+            charged = not at_work and bool(message.get("charge"))
+            if not at_work and not charged:
                 session.check_charge(**terms)
-            return {"outcome": HIDDEN, "questions": questions, "before": session.before(quote)}
+        if charged:
+            self.charge({**message, "request": (*message["request"][:3], before)})
+        return {"outcome": HIDDEN, "questions": questions, "before": before, "plan": plan, "charged": charged}
 
     def given(self, message: Message) -> Reply:
         """The answer that was given under a key for nothing, where the tables are those of then by all that is known of
@@ -151,19 +157,11 @@ class Work:
                 session.charge(**message["terms"])
         return {"outcome": OK}
 
-    def prepare(self, message: Message) -> Reply:
-        """Plan what is about to be run: that reads no row, and is remembered. The process that charges it has tried
-        that plan."""
-        session = self.session(message)
-        session.tried_before = True
-        session.quote(**message["terms"])
-        return {"outcome": OK}
-
     def query(self, message: Message) -> Reply:
-        """Go on under the charge, draw, keep: then the answer."""
+        """Go on under the charge, by the plan that was charged, draw, keep: then the answer."""
         session, terms = self.session(message), dict(message["terms"])
         with session.asked_under(_request(message)) as answered:
-            session.tried_before = session.charged
+            session.plan = message.get("plan", b"") if session.charged else b""
             terms["fresh"] = (terms.get("fresh", False) or session.charged) and not answered
             return answer_of(session, session.query(**terms))
 
@@ -274,7 +272,6 @@ OPERATIONS: dict[str, Callable[[Work, Message], Reply]] = {
     "plan": Work.plan,
     "given": Work.given,
     "charge": Work.charge,
-    "prepare": Work.prepare,
     "query": Work.query,
     "explain": Work.explain,
     "prices": Work.prices,
@@ -320,6 +317,8 @@ def main(connection: Connection, config: Config) -> None:
         except Exception as error:  # noqa: BLE001 - it may hold cells of a file
             connection.send({"outcome": FAILED, "class": type(error).__name__})
             return
+        gc.collect()
+        gc.freeze()  # as where it comes from
         connection.send({"outcome": OK, "stamps": work.stamps})
         while True:
             connection.send(answered(work, connection.recv()))
