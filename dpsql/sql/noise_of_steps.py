@@ -12,6 +12,7 @@ from dpsql.plan.program import Step
 from dpsql.plan.redrawn import KNOWN, ROUGH, RUN, RUNS, Noise
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
+from dpsql.sql.noise_of_outputs import outputs_of
 from dpsql.sql.noise_of_selects import Selects
 from dpsql.sql.noise_scopes import Rows, Unsaid
 
@@ -71,10 +72,11 @@ def _of_step(step: Step, selects: Selects) -> Rows:
     query, keys = step.query, len(step.query.plan.keys)
     hidden = _is_narrowed(step) or query.plan.public_cells is None
     exprs = [query.finish.outputs[each.output].expr for each in step.columns]
-    columns = []
+    columns, outputs = [], outputs_of(query)
     for each, expr in zip(step.columns, exprs, strict=True):
         noisy = bool(query.stages) or any(not 0 <= index < keys for index in _slots(expr))
-        leaf = Noise(smooth=not hidden, single=True, leaves=frozenset([(step.relation, each.name)]))
+        smooth = not hidden and outputs.smooth(expr)
+        leaf = Noise(smooth=smooth, single=True, leaves=frozenset([(step.relation, each.name)]))
         columns.append(KNOWN if not noisy else leaf if each.type.numeric else ROUGH)
     numbered = selects.names.numbered(columns)
     shown = {expr.index: each.column for expr, each in zip(exprs, numbered, strict=True) if isinstance(expr, Slot)}

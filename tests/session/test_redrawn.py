@@ -16,7 +16,11 @@ import dpsql
 from dpsql.answer.computed import StagedResult
 from dpsql.answer.program import ProgramResult
 from dpsql.answer.result import Result
+from dpsql.plan.aggregates import AGGREGATES, Aggregation
+from dpsql.plan.expressions import Slot
 from dpsql.release import redraws
+from dpsql.schema.columns import Type
+from dpsql.sql.noise_of_outputs import Outputs
 from tests.lies import Patch, assert_caught
 
 ROWS = 6_000
@@ -204,6 +208,36 @@ def test_which_columns_have_intervals(sql: str) -> None:
     assert {name: "anew" if name in anew else "own" for name in bounds} == KINDS[sql]
     heads = Counter(head for head in answer.in_words().heads if head.endswith("%"))
     assert heads == Counter({"95 %": len(bounds) - len(anew), "~95 %": len(anew)}) - Counter()
+
+
+OUTPUTS = {
+    "2 * COUNT(*) - SUM(pay) / 10": True, "ROUND(COALESCE(SUM(pay), 0) / 7)": True, "AVG(pay)": True,
+    "VAR_POP(pay)": True,
+    "CAST(COUNT(*) AS DOUBLE)": True, "COUNT(DISTINCT month)": True,
+    "MEDIAN(pay)": False, "MODE(month)": False, "MIN(pay)": False, "MAX(pay) + COUNT(*)": False, "QUANTILE(pay, 0.9)": False,
+    "SKEWNESS(pay)": False, "CASE WHEN COUNT(*) > 1500 THEN 1 ELSE 0 END": False, "ABS(COUNT(*) - 1500)": False,
+    "GREATEST(COUNT(*), 0)": False, "COUNT(*) * AVG(pay)": False, "1.0 / COUNT(*)": False, "SUM(pay) / COUNT(*)": False,
+    "COALESCE(AVG(pay), 0)": False, "NULLIF(COUNT(*), 3)": False, "SQRT(COUNT(*))": False,
+}  # fmt: skip
+"""What a release computes itself, and whether a sum of it over groups has an interval."""
+
+
+@pytest.mark.parametrize("expr", OUTPUTS)
+def test_what_was_drawn_among_points_or_chosen_by_noise_is_not_drawn_anew(expr: str) -> None:
+    """Noise of sums is; a value that was drawn among points would stay as it is, and seem to be exact."""
+    answer = ask(f"SELECT SUM(x) AS s FROM (SELECT city, {expr} AS x FROM people GROUP BY city)")
+    assert set(answer._bounds(0.95)) == ({"s"} if OUTPUTS[expr] else set())
+
+
+@pytest.mark.parametrize("name", sorted(name for name, each in AGGREGATES.items() if each.without_interval))
+def test_no_aggregate_without_an_interval_gives_one_to_what_is_made_of_it(name: str) -> None:
+    aggregation = Aggregation(AGGREGATES[name], None)
+    noisy, key = Slot(1, "x", Type.REAL), Slot(0, "k", Type.REAL)
+    outputs = Outputs(1, (aggregation, Aggregation(AGGREGATES["COUNT"], None)))
+    assert outputs.smooth(key)
+    assert outputs.smooth(Slot(2, "n", Type.REAL))
+    assert not outputs.smooth(noisy)
+    assert not outputs.smooth(Slot(3, "y", Type.REAL))
 
 
 def test_ends_are_those_of_the_released_value() -> None:
