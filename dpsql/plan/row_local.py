@@ -19,8 +19,9 @@ bits at every place of arrays of 1 to 70 cells, which is each number of full and
 
 (3) `laid_out` makes of where an array lies a constant of its type: contiguous with the stride of the type itself,
 aligned, in the machine's byte order. Results go to memory of their own, and kernels do not write to what they are
-given, so that one result can serve several expressions of a block. `evaluate` (evaluation.py) alone hands arrays to kernels, and hands on only what is laid out, or a constant of
-the text, whose stride is 0 whatever rows there are; `elementary` lays that out too.
+given, so that one result can serve several expressions of a block. `evaluate` (evaluation.py) alone hands arrays to
+kernels, and hands on only what is laid out, or a constant of the text, whose stride is 0 whatever rows there are;
+`elementary` lays that out too.
 
 (4) Where code looks at a whole block (is anything NULL, negative, out of bounds?) it chooses between two ways that are
 equal in the bits of every other cell.

@@ -82,11 +82,11 @@ def evaluator(expr: Expr, rows: Relation | Columns) -> Evaluator:
 def evaluators(exprs: Iterable[Expr], rows: Relation) -> dict[Expr, Evaluator]:
     """Those of several expressions, which are computed block by block together."""
     evaluation = Evaluation(rows)
-    found = {expr: evaluation.evaluator(expr) for expr in exprs}
+    readers = {expr: evaluation.evaluator(expr) for expr in exprs}
     if len(evaluation.plain) > 1:
         times = Counter(part for expr in evaluation.plain for part in walk(expr) if isinstance(part, Call))
         evaluation.shared.update(dict.fromkeys(part for part, number in times.items() if number > 1))
-    return found
+    return readers
 
 
 def evaluated(expr: Expr, rows: Relation) -> Vector:
