@@ -39,7 +39,7 @@ from dpsql.core.stability import stability
 from dpsql.core.unit import ONE_ROW, Neighbours, Sensitivity
 from dpsql.errors import InternalError
 from dpsql.plan.facts import fact
-from dpsql.plan.query import GroupKey
+from dpsql.plan.query import GroupKey, number_of_cells
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 
@@ -50,7 +50,7 @@ def reach_across(plan: ExactPlan, coordinates: Sequence[Terms], analysis: Analys
     """The reach of coordinates of all groups as one vector; the proof is the module's. Raises InternalError for groups
     that are not public, whose number would tell of people."""
     largest = max(moves_across(plan, coordinates, analysis), default=0)
-    cells = math.prod(len(key.values or ()) for key in plan.keys)
+    cells = number_of_cells(plan.keys)
     sure = _either(plan, analysis)
     kinds = tuple(_kind([plan.parts[part] for part, _ in terms], sure=sure) for terms in coordinates)
     across, many = Across(largest, cells, kinds), len(coordinates)

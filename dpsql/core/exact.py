@@ -301,8 +301,9 @@ class ExactPlan:
     `limits` is the bound of a unit's rows; parts of units take all rows of a unit in `groups` groups at most. None: no
     row has to be left out. Which rows and groups of a unit are left out is up to the key of `execute`.
 
-    With `every_cell` the groups are all combinations of the keys' public values, in their order, present or not;
-    otherwise those combinations (inside the public values, where a key has some) that occur.
+    With `every_cell` the groups are all combinations of the keys' public values, or of the rows in which they stand
+    together, in the order of `axes_of`, present or not; otherwise those of them that occur. A row is in no group whose
+    values are none of these.
     """
 
     source: Source

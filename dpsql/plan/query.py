@@ -6,6 +6,7 @@ only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 
 from dpsql.errors import Span
@@ -17,6 +18,9 @@ from dpsql.schema.frozen import dataclass
 
 MOST_DERIVED_CELLS = 10_000
 """Public groups that nobody listed (booleans, bounded integers) are all shown only up to so many."""
+MOST_TOGETHER = 100_000
+"""Rows of public tables that several keys stand in together; of more, all combinations of the keys' values are groups,
+as far as they are few enough."""
 MOST_AGGREGATES = 100
 """Different ones of one query, which share its epsilon."""
 
@@ -32,18 +36,34 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
+class Together:
+    """What a key is in the rows of public tables in which several keys stand, each row once and in ascending order:
+    the place of its value among its own, by row. Keys of one `number` are of the same rows."""
+
+    number: int
+    places: tuple[int, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class GroupKey:
     """One GROUP BY term. `values` is its public list of groups, None where the values are themselves private.
 
     With `listed` that list is the owner's own, of a bare column: a value outside it counts as NULL where NULL is
     listed, and is left out where it is not. With `shown` its values are still to come, at most so many as there are
-    `values`, which stand for them until then."""
+    `values`, which stand for them until then. With `together` there are only those combinations with other keys that
+    public rows have."""
 
     expr: Expr
     values: tuple[Key, ...] | None
     listed: bool = False
     span: Span | None = field(default=None, compare=False, hash=False)
     shown: Shown | None = None
+    together: Together | None = None
+
+    def __post_init__(self) -> None:
+        places = () if self.together is None else self.together.places
+        if places and not 0 <= min(places) <= max(places) < len(self.values or ()):
+            raise ValueError("a row of public tables has a value that is none of the key's")
 
     @property
     def name(self) -> str:
@@ -52,7 +72,45 @@ class GroupKey:
     def __str__(self) -> str:
         if self.shown is not None:
             return f"{self.expr} (at most {len(self.values or ())}, shown before)"
-        return f"{self.expr} ({'unknown' if self.values is None else f'{len(self.values)} public'})"
+        rows = "" if self.together is None else f", {len(self.together.places)} together"
+        return f"{self.expr} ({'unknown' if self.values is None else f'{len(self.values)} public{rows}'})"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Keys that are counted through together, by their places: one alone, or those of the same public rows. `cells`:
+    how many combinations of their values there are."""
+
+    keys: tuple[int, ...]
+    cells: int
+
+
+def axes_of(keys: Sequence[GroupKey]) -> tuple[Axis, ...]:
+    """The axes of keys, in the order of the first key of each. Groups are all combinations of these, the last axis
+    changing fastest. Raises ValueError for keys that say to be of the same rows and are not."""
+    together: dict[object, list[int]] = {}
+    for place, key in enumerate(keys):
+        together.setdefault(("alone", place) if key.together is None else key.together.number, []).append(place)
+    return tuple(Axis(tuple(places), _cells_of([keys[place] for place in places])) for places in together.values())
+
+
+def _cells_of(keys: Sequence[GroupKey]) -> int:
+    sizes = {len(key.values or ()) if key.together is None else len(key.together.places) for key in keys}
+    if len(sizes) > 1:
+        raise ValueError("keys that stand together are of equally many rows")
+    return sizes.pop()
+
+
+def number_of_cells(keys: Sequence[GroupKey]) -> int:
+    """How many groups keys with public values have."""
+    cells, counted = 1, set[int]()
+    for key in keys:
+        if key.together is None:
+            cells *= len(key.values or ())
+        elif key.together.number not in counted:
+            counted.add(key.together.number)
+            cells *= len(key.together.places)
+    return cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +128,10 @@ class Aggregate:
     @property
     def public_cells(self) -> int | None:
         """How many groups the answer has when all keys are public and they are few enough to show; else None."""
-        cells = 1
         for key in self.keys:
             if key.values is None:
                 return None
-            cells *= len(key.values)
+        cells = number_of_cells(self.keys)
         listed = all(key.listed for key in self.keys)
         return cells if cells <= (MOST_KEYS if listed else MOST_DERIVED_CELLS) else None
 

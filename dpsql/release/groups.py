@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
@@ -20,7 +19,7 @@ from dpsql.errors import (
 from dpsql.plan.expressions import columns, unfiltered
 from dpsql.plan.nodes import scans_of
 from dpsql.plan.options import Options
-from dpsql.plan.query import MOST_DERIVED_CELLS, GroupKey, Query
+from dpsql.plan.query import MOST_DERIVED_CELLS, GroupKey, Query, number_of_cells
 from dpsql.schema.columns import MOST_KEYS
 from dpsql.schema.frozen import dataclass
 
@@ -212,7 +211,7 @@ def unknown_groups(query: Query) -> UnknownGroups:
 
 def _too_many(keys: Sequence[GroupKey]) -> UnknownGroups:
     """Of keys with public values each, but too many together."""
-    names, cells = ", ".join(str(key.expr) for key in keys), math.prod(len(key.values or ()) for key in keys)
+    names, cells = ", ".join(str(key.expr) for key in keys), number_of_cells(keys)
     most = MOST_KEYS if all(key.listed for key in keys) else MOST_DERIVED_CELLS
     return _refusal(
         f"GROUP BY {names} has {cells:,} combinations of public values, more than are shown at once ({most:,}).",

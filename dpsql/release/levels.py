@@ -13,7 +13,7 @@ count together (`core.reach.merged`). Coordinates that neighbours have in common
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -288,7 +288,7 @@ def levels_of(
 ) -> Levels:
     """The levels of a plan with grouping sets. law: "laplace", "split" (an equal share for each level, and for each
     sum) or "gaussian"."""
-    sizes = tuple(max(1, len(key.values or ())) for key in plan.keys)
+    sizes = _sizes(plan.keys)
     empty = {place for place, key in enumerate(plan.keys) if not key.values}
     wanted = tuple(each for each in plan.sets if not empty.intersection(each))
     noisy = tuple(place for place, each in enumerate(lattice.coordinates) if each.noisy)
@@ -313,6 +313,12 @@ def levels_of(
         measured.append(Level(keys, share, far, paid.law, paid.event))
     pair = PrivacyLoss(allowed.pure, delta) if law == "gaussian" and allowed.rho is None else None
     return Levels(sizes, wanted, tuple(measured), noisy, pair)
+
+
+def _sizes(keys: Sequence[GroupKey]) -> tuple[int, ...]:
+    if any(key.together is not None for key in keys):
+        raise ValueError("grouping sets are of all combinations of public values")
+    return tuple(max(1, len(key.values or ())) for key in keys)
 
 
 def _cells_of(sizes: tuple[int, ...], keys: GroupingSet) -> tuple[int, int]:

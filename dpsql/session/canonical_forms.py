@@ -43,7 +43,7 @@ from dpsql.plan.constants import ConstantTable
 from dpsql.plan.expressions import Call, Column, Function, Literal
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Union, Windows
-from dpsql.plan.query import Aggregate, GroupKey, Shown
+from dpsql.plan.query import Aggregate, GroupKey, Shown, Together
 from dpsql.plan.windows import WINDOWS, Frame, WindowCall, WindowFunction, WindowOrder
 from dpsql.release.auto_bounds import Search
 from dpsql.release.bound_candidates import Intervals
@@ -121,7 +121,13 @@ _NODES: dict[type, Form] = {
         apart=["span"],
     ),
     AggregateFunction: Form("aggregate function", {}, frozenset(), enough=True, name=_tag_of),
-    GroupKey: form("key", "expression=expr", "values", "listed", "shown", apart=["span"], later={"shown": None}),
+    GroupKey: form(
+        "key",
+        *("expression=expr", "values", "listed", "shown", "together"),
+        apart=["span"],
+        later={"shown": None, "together": None},
+    ),
+    Together: form("together", "number", "places"),
     Shown: form("shown before", "source", "expression=expr", "present"),
 }
 _PARTS: dict[type, Form] = {

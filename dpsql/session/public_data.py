@@ -6,7 +6,7 @@ It is loaded with the first public table.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -24,7 +24,7 @@ from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.domains import MOST_TEXT, cells_of, vector_of
 from dpsql.plan.expressions import Expr, Vector
 from dpsql.plan.nodes import Scan, Source
-from dpsql.plan.query import MOST_DERIVED_CELLS, GroupKey
+from dpsql.plan.query import MOST_DERIVED_CELLS, MOST_TOGETHER, GroupKey
 from dpsql.postprocess.frames import Frame
 from dpsql.schema.columns import ColumnSchema, Key, TableSchema, Type
 from dpsql.schema.intervals import Interval
@@ -58,6 +58,25 @@ class PublicData:
         nullable = not bool(values.where_valid().all())
         present = values.at(np.flatnonzero(values.where_valid()))
         return keys_of(present, expr.type, nullable=nullable) if rows.rows else ()
+
+    def together(self, source: Source, exprs: Sequence[Expr]) -> tuple[tuple[Key, ...], ...] | None:
+        """The distinct rows of several expressions over public rows, in ascending order, NULL last; None if they are
+        too many."""
+        with np.errstate(all="ignore"):
+            rows = self._rows(source)
+            if not rows.rows:
+                return ()
+            keys = [key_codes(GroupKey(expr, None), rows) for expr in exprs]
+            codes = [key.read(0, rows.rows) for key in keys]
+            _, first, size = renumber(codes, [max(1, len(key.values)) for key in keys])
+        if size > MOST_TOGETHER:
+            return None
+        columns = [
+            cells_of(key.values.at(code[first]), expr.type) for key, code, expr in zip(keys, codes, exprs, strict=True)
+        ]
+        if any(sum(len(text) for text in {*cells} if isinstance(text, str)) > MOST_TEXT for cells in columns):
+            return None
+        return tuple(sorted({*zip(*columns, strict=True)}, key=lambda row: [(cell is None, cell) for cell in row]))
 
     def _rows(self, source: Source) -> Relation:
         """All rows of a source, which may read tables of constants too."""

@@ -6,7 +6,7 @@ largest ones bounds, and what its owner declares of its keys is checked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -80,6 +80,10 @@ class NoPublicTables:
     def of(self, source: Source, expr: Expr) -> tuple[Key, ...] | None:
         """As of `PublicValues`."""
         return self._constants.of(source, expr)
+
+    def together(self, source: Source, exprs: Sequence[Expr]) -> tuple[tuple[Key, ...], ...] | None:
+        """As of `PublicValues`."""
+        return self._constants.together(source, exprs)
 
     def aggregate(self, source: Source, aggregation: Aggregation, kind: Type) -> Key:
         """As of `PublicValues`."""

@@ -12,7 +12,7 @@ shape, save whether there is none, one or more, and whether NULL is listed.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +26,7 @@ from dpsql.executors.pandas.made_up import made_up_key, made_up_stores
 from dpsql.plan.domains import vector_of
 from dpsql.plan.earlier import tried_with
 from dpsql.plan.nodes import scans_of
+from dpsql.plan.query import GroupKey, axes_of, number_of_cells
 from dpsql.release.quiet import quiet
 from dpsql.release.release import Release
 from dpsql.schema.columns import ColumnSchema, Key, TableSchema
@@ -118,15 +119,15 @@ def _stores(tables: Tables, public: Mapping[str, ColumnStore], rows: int) -> dic
 def _with_few_groups(release: Release) -> Release:
     """The release with its public lists of groups cut, so that there are few of them."""
     keys = release.exact.keys
-    sizes = [len(key.values) for key in keys if key.values is not None]
-    if math.prod(sizes) <= _MOST_CELLS:
+    if number_of_cells([key for key in keys if key.values is not None]) <= _MOST_CELLS:
         return release
+    sizes = [axis.cells for axis in axes_of(keys) if keys[axis.keys[0]].values is not None]
     most = min(max(sizes), _MOST_CELLS)
     while math.prod(min(size, most) for size in sizes) > _MOST_CELLS:
         most -= 1
-    cut = tuple(replace(key, values=_cut(key.values, most)) for key in keys)
+    cut = [replace(key, values=_cut(key.values, most)) if key.together is None else key for key in keys]
     measurements = tuple(each.within(most) for each in release.measurements)
-    return replace(release, exact=replace(release.exact, keys=cut), measurements=measurements)
+    return replace(release, exact=replace(release.exact, keys=_cut_together(cut, most)), measurements=measurements)
 
 
 def _cut(values: tuple[Key, ...] | None, most: int) -> tuple[Key, ...] | None:
@@ -135,6 +136,25 @@ def _cut(values: tuple[Key, ...] | None, most: int) -> tuple[Key, ...] | None:
         return values
     kept = values[:most]
     return (*kept[:-1], None) if most > 1 and None not in kept and None in values else kept
+
+
+def _cut_together(keys: Sequence[GroupKey], most: int) -> tuple[GroupKey, ...]:
+    """The same of the public rows in which keys stand together."""
+    cut = list(keys)
+    for axis in axes_of(keys):
+        own = [(place, keys[place].together) for place in axis.keys]
+        columns = [together.places for _, together in own if together is not None]
+        rows = [*zip(*columns, strict=True)]
+        nulls = [(values.index(None) if None in (values := keys[place].values or ()) else -1) for place in axis.keys]
+        empty = [row for row in rows[most:] if any(cell == null for cell, null in zip(row, nulls, strict=True))]
+        kept = sorted([*rows[: most - 1], *empty[:1], *rows[most - 1 :]][:most])
+        for (place, together), column in zip(own, zip(*kept, strict=True), strict=False):
+            if together is not None:
+                found = sorted(set(column))
+                values = tuple((keys[place].values or ())[at] for at in found)
+                places = tuple(found.index(cell) for cell in column)
+                cut[place] = replace(keys[place], values=values, together=replace(together, places=places))
+    return tuple(cut)
 
 
 def _one_group(plan: ExactPlan) -> ExactTable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 from typing import Protocol
@@ -24,6 +24,10 @@ class PublicValues(Protocol):
 
     def of(self, source: Source, expr: Expr) -> tuple[Key, ...] | None:
         """The distinct values of an expression over public rows, ascending, NULL last; None if they are too many."""
+
+    def together(self, source: Source, exprs: Sequence[Expr]) -> tuple[tuple[Key, ...], ...] | None:
+        """The distinct rows of several expressions over public rows, in ascending order, NULL last; None if they are
+        too many."""
 
     def aggregate(self, source: Source, aggregation: Aggregation, kind: Type) -> Key:
         """One exact aggregate over all public rows of a source; None for NULL."""

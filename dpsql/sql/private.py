@@ -70,6 +70,8 @@ class PrivateSelect(SelectBinder):
         domains = Domains(self.people.declared, known_of(source), origins(source))
         aggregations = tuple(self._with_values(each, domains, source) for each in self.aggregations)
         plan = Aggregate(source, self._group_keys(source, domains), aggregations, self.sets)
+        if len(plan.keys) > 1 and not plan.sets:
+            plan = replace(plan, keys=self._together(plan.keys, source))
         if plan.sets:
             check_sets(plan, self.select.args["group"], self.sql, public=self.rows.public)
         return Query(plan, finish, (*self.keys.values(), *self.aggregations.values()))
@@ -156,6 +158,12 @@ class PrivateSelect(SelectBinder):
                 self._refuse_last_bits(expr, span, source)
             keys.append(GroupKey(expr, values, listed, span))
         return tuple(keys)
+
+    def _together(self, keys: tuple[GroupKey, ...], source: Source) -> tuple[GroupKey, ...]:
+        """The keys, those over the same public rows with the combinations that these have."""
+        from dpsql.sql.keys_together import keys_together  # most queries have none
+
+        return keys_together(keys, source, self.whole.public)
 
     def _refuse_last_bits(self, expr: Expr, span: Span | None, source: Source) -> None:
         """Groups by the last bits of a library's function."""

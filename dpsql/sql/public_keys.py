@@ -42,13 +42,20 @@ def values_by_equality(expr: Expr, source: Source, values: PublicValues | None) 
     if values is None:
         return None
     public, terms = public_parts(source)
-    same = _equal_to_public(terms, frozenset(public))
-    over = rebuild(expr, same)
-    used = [other for one, other in same.items() if one in set(walk(expr))]
-    if not used:
+    found = by_equality(expr, terms, frozenset(public))
+    if found is None:
         return _listed(expr, source, values)
+    over, present = found
+    return _values(over, public, [*terms, *present], values)
+
+
+def by_equality(expr: Expr, terms: list[Expr], public: frozenset[str]) -> tuple[Expr, list[Expr]] | None:
+    """What an expression is over public columns where these terms hold, and that none of those that say so is NULL;
+    None where nothing in it is equal to a public column."""
+    same = equal_to_public(terms, public)
+    used = [other for one, other in same.items() if one in set(walk(expr))]
     present = [call(FUNCTIONS["not"], nothing) for each in used if (nothing := call(FUNCTIONS["is_null"], each))]
-    return _values(over, public, [*terms, *(each for each in present if each is not None)], values)
+    return (rebuild(expr, same), [each for each in present if each is not None]) if used else None
 
 
 def fulfilled_marks(source: Source) -> Iterator[Mark]:
@@ -62,13 +69,13 @@ def fulfilled_marks(source: Source) -> Iterator[Mark]:
         source = source.left if isinstance(source, Join) else source.input
 
 
-def _equal_to_public(terms: list[Expr], public: frozenset[str]) -> dict[Expr, Expr]:
+def equal_to_public(terms: list[Expr], public: frozenset[str]) -> dict[Expr, Expr]:
     """What equalities say is equal to an expression over public columns, with that."""
     pairs = [pair for term in terms if (pair := equality(term)) is not None and pair[0].type is pair[1].type]
     sides = [*pairs, *(pair[::-1] for pair in pairs)]
-    same = {one: other for one, other in sides if _is_over(other, public) and not _is_over(one, public)}
+    same = {one: other for one, other in sides if is_over(other, public) and not is_over(one, public)}
     while more := {one: same[other] for one, other in sides if other in same and one not in same}:
-        more = {one: other for one, other in more.items() if places_of(one) and not _is_over(one, public)}
+        more = {one: other for one, other in more.items() if places_of(one) and not is_over(one, public)}
         if not more:
             break
         same |= more
@@ -87,7 +94,7 @@ def _listed(expr: Expr, source: Source, values: PublicValues) -> tuple[Key, ...]
     return None
 
 
-def _is_over(expr: Expr, public: frozenset[str]) -> bool:
+def is_over(expr: Expr, public: frozenset[str]) -> bool:
     return bool(places_of(expr)) and places_of(expr) <= public and not reads_earlier(expr)
 
 
@@ -95,17 +102,24 @@ def _values(expr: Expr, public: dict[str, Rows], terms: list[Expr], values: Publ
     asked = places_of(expr)
     if not asked or not asked <= public.keys() or any(is_shown(public[place].table) for place in asked):
         return None
-    for places in (_connected(asked, terms, frozenset(public)), asked):
-        conditions = [weaker for term in terms if (weaker := weakened(term, places, places_of)) is not None]
-        steps = tuple(Step(rows) for name, rows in public.items() if name in places)
-        if any(is_shown(step.rows.table) for step in steps):  # their rows are still to come
-            continue
-        try:
-            rows = assembled(People(Scope("", "", ()), steps), all_of(conditions))
-        except UnsupportedSQL:  # they cannot be joined by themselves
-            continue
-        return values.of(rows.source, expr)
+    for places in (connected(asked, terms, frozenset(public)), asked):
+        rows = public_rows(places, public, terms)
+        if rows is not None:
+            return values.of(rows, expr)
     return None
+
+
+def public_rows(places: frozenset[str], public: dict[str, Rows], terms: list[Expr]) -> Source | None:
+    """The rows of the public tables at some places for which the terms hold, as far as they speak of these; None where
+    the tables cannot be joined by themselves, or their rows are still to come."""
+    conditions = [weaker for term in terms if (weaker := weakened(term, places, places_of)) is not None]
+    steps = tuple(Step(rows) for name, rows in public.items() if name in places)
+    if any(is_shown(step.rows.table) for step in steps):
+        return None
+    try:
+        return assembled(People(Scope("", "", ()), steps), all_of(conditions)).source
+    except UnsupportedSQL:
+        return None
 
 
 def public_parts(source: Source) -> tuple[dict[str, Rows], list[Expr]]:
@@ -127,7 +141,7 @@ def public_parts(source: Source) -> tuple[dict[str, Rows], list[Expr]]:
     return {**public, **more}, [*terms, *others, *(each for each in equal if each is not None)]
 
 
-def _connected(asked: frozenset[str], terms: list[Expr], public: frozenset[str]) -> frozenset[str]:
+def connected(asked: frozenset[str], terms: list[Expr], public: frozenset[str]) -> frozenset[str]:
     """The public places that equalities between columns lead to."""
     places = asked
     while True:

@@ -67,7 +67,7 @@ class _Run:
         self.plan = plan
         self.present = rows.present()
         self.passes = [evaluator(predicate, rows) for predicate in reversed(predicates)]
-        self.groups = group_rows(plan, rows) if plan.keys else None
+        self.groups = _groups(plan, rows) if plan.keys else None
         self.cells = self.groups.cells if self.groups else 1
         by_value = [part for part in plan.parts if not isinstance(part, CountDistinct)]
         exprs = dict.fromkeys(expr for part in by_value for expr in expressions_of(part))
@@ -146,6 +146,15 @@ class _Run:
         grids = tuple(grid.table(shown) for grid in self.grids)
         self.shown = shown
         return ExactTable(keys, stack(cut, len(shown)), len(shown), grids)
+
+
+def _groups(plan: ExactPlan, rows: Relation) -> Groups:
+    for key in plan.keys:
+        if key.together is not None:
+            from dpsql.executors.pandas.groups_together import group_rows_together  # few questions have such keys
+
+            return group_rows_together(plan, rows)
+    return group_rows(plan, rows)
 
 
 def _block(passes: list[Evaluator], groups: Groups | None, start: int, stop: int, kept: Bools | None = None) -> Block:

@@ -55,9 +55,9 @@ class Groups:
     values: Callable[[Codes], tuple[Vector, ...]]
 
 
-def group_rows(plan: ExactPlan, rows: Relation) -> Groups:
-    """The plan's groups over the rows of its source."""
-    keys = [key_codes(key, rows) for key in plan.keys]
+def group_rows(plan: ExactPlan, rows: Relation, codes: list[KeyCodes] | None = None) -> Groups:
+    """The plan's groups over the rows of its source, or all combinations of other `codes`, or those that occur."""
+    keys = [key_codes(key, rows) for key in plan.keys] if codes is None else codes
     cells = 1
     for key in keys:
         cells *= len(key.values)

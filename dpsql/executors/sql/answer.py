@@ -11,11 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsql.core.exact import ExactPlan, ExactTable, Grid
+from dpsql.executors.rows_together import RowsTogether
 from dpsql.executors.sql.answers import Answer, Cells, joined
 from dpsql.executors.sql.statement import Section
 from dpsql.plan.domains import vector_of
 from dpsql.plan.expressions import DTYPES, Vector, blank
-from dpsql.plan.query import GroupKey
+from dpsql.plan.query import GroupKey, axes_of, number_of_cells
 
 Row = Sequence[Any]
 Rows = NDArray[np.int64]
@@ -63,7 +64,7 @@ def _groups(
     """The keys of groups, how many there are, and in which each row of the answer is. of_rows: the rows of the first
     section, which has each group once, or for each pass."""
     if plan.every_cell or not plan.keys:
-        return _all_cells(plan), prod(len(key.values or ()) for key in plan.keys), _cells(plan, answer)
+        return _all_cells(plan), number_of_cells(plan.keys), _cells(plan, answer)
     codes = _codes(answer)
     ordered, at = np.unique(codes[of_rows], return_index=True)
     vectors = tuple(_vector(key, *cells, of_rows[at]) for key, cells in zip(plan.keys, answer.keys, strict=True))
@@ -89,8 +90,10 @@ def _summed(cells: NDArray[Any], answer: Answer, sections: Sequence[tuple[Sectio
 def _cells(plan: ExactPlan, answer: Answer) -> NDArray[np.int64]:
     """Where rows stand among all combinations of public values; rows of all groups anywhere."""
     place = np.zeros(len(answer.sections), dtype=np.int64)
-    for key, (cells, _) in zip(plan.keys, answer.keys, strict=True):
-        place = place * len(key.values or ()) + cells.astype(np.int64)  # of no rows an engine may not say what they are
+    codes = [cells.astype(np.int64) for cells, _ in answer.keys]  # of no rows an engine may not say what they are
+    for axis in axes_of(plan.keys):
+        own = [codes[key] for key in axis.keys]
+        place = place * axis.cells + (own[0] if len(own) == 1 else RowsTogether(axis, plan.keys)(own))
     return place
 
 
@@ -109,11 +112,17 @@ def _codes(answer: Answer) -> NDArray[np.int64]:
 
 def _all_cells(plan: ExactPlan) -> tuple[Vector, ...]:
     """The keys of all combinations of public values, in their order."""
-    sizes = [len(key.values or ()) for key in plan.keys]
+    axes = axes_of(plan.keys)
+    sizes = [axis.cells for axis in axes]
     cells = np.arange(prod(sizes))
-    return tuple(
-        _values(key).at(cells // prod(sizes[place + 1 :]) % max(1, sizes[place])) for place, key in enumerate(plan.keys)
-    )
+    vectors: dict[int, Vector] = {}
+    for place, axis in enumerate(axes):
+        at = cells // prod(sizes[place + 1 :]) % max(1, axis.cells)
+        for number in axis.keys:
+            key = plan.keys[number]
+            own = at if key.together is None else np.array(key.together.places, dtype=np.int64)[at]
+            vectors[number] = _values(key).at(own)
+    return tuple(vectors[number] for number in range(len(plan.keys)))
 
 
 def _vector(key: GroupKey, cells: Cells, valid: NDArray[np.bool_] | None, order: NDArray[np.int64]) -> Vector:

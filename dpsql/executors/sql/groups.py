@@ -7,16 +7,18 @@ from dataclasses import replace
 
 from dpsql.core.exact import ExactPlan
 from dpsql.executors.keyed_hash import limbs_of_key
+from dpsql.executors.rows_together import RowsTogether
 from dpsql.executors.sql.dialect import Lacking
 from dpsql.executors.sql.limits import Hashed
-from dpsql.executors.sql.readings import MOST_CASES, Lists, with_code
+from dpsql.executors.sql.readings import MOST_CASES, Lists, big, with_code, with_code_of
 from dpsql.executors.sql.rows import Rows, Writer
 from dpsql.executors.sql.scans import with_default
-from dpsql.plan.expressions import Call, Column, Expr, walk
+from dpsql.plan.expressions import Call, Column, Expr, Fact, walk
 from dpsql.plan.nodes import Source
-from dpsql.plan.query import GroupKey
+from dpsql.plan.query import GroupKey, axes_of
 from dpsql.plan.row_local import INEXACT
 from dpsql.schema.columns import Type
+from dpsql.schema.intervals import EVERYTHING
 from dpsql.sql.last_bits import inexact_in, made_of
 
 
@@ -27,6 +29,10 @@ def keyed(plan: ExactPlan, rows: Rows, writer: Writer, lists: Lists) -> tuple[Ro
     for key in plan.keys:
         rows, name = _key(key, plan.source, rows, writer, lists)
         names.append(name)
+    for axis in axes_of(plan.keys):
+        if len(axis.keys) > 1:
+            own, together = [names[place] for place in axis.keys], RowsTogether(axis, plan.keys)
+            rows, names[axis.keys[0]] = _held_together(together, own, rows, writer, lists)
     listed = [(key, name) for name, key in zip(names, plan.keys, strict=True) if key.values is not None]
     if listed and not lists.few:
         inside = " AND ".join(_is_listed(key, name, rows, writer) for key, name in listed)
@@ -47,11 +53,30 @@ def _key(key: GroupKey, source: Source, rows: Rows, writer: Writer, lists: Lists
     return replace(rows, text=writer.select(f"*, {text} AS {name}", rows.text)), name
 
 
+def _held_together(
+    together: RowsTogether, own: Sequence[str], rows: Rows, writer: Writer, lists: Lists
+) -> tuple[Rows, str]:
+    """The rows with another place of the first of some keys that stand together: NULL where no public row has all of
+    their values. `own`: the places of the keys."""
+    found: str | None = None
+    for step in together.steps:
+        text = found
+        for key, size in zip(step.keys, step.sizes, strict=True):
+            text = own[key] if text is None else f"({text}) * {big(size)} + {own[key]}"
+        assert text is not None  # a step has a key
+        rows, number = writer.with_column(rows, text, "t")
+        public = GroupKey(Column(number, Type.INTEGER, Fact(EVERYTHING)), tuple(step.known.tolist()))
+        rows, found = with_code_of(public, number, rows, writer, lists)
+    return writer.with_column(rows, f"CASE WHEN {found} IS NOT NULL THEN {own[0]} END", "g")
+
+
 def _is_listed(key: GroupKey, place: str, rows: Rows, writer: Writer) -> str:
     """That a row is in a group of the list. Of few texts it is asked of stored cells, which an engine does where it
     reads them; of NULL there what it stands for is."""
     texts = key.values or ()
-    few = 0 < len(texts) <= MOST_CASES and None not in texts  # where NULL is listed, all other values are NULL
+    few = (
+        0 < len(texts) <= MOST_CASES and None not in texts and key.together is None
+    )  # where NULL is listed, all other values are NULL
     if not (few and isinstance(key.expr, Column) and key.expr.type is Type.TEXT):
         return f"{place} IS NOT NULL"
     held = rows.columns[key.expr.table, key.expr.name]

@@ -210,6 +210,11 @@ class Lists:
 def with_code(key: GroupKey, rows: Rows, writer: Writer, lists: Lists) -> tuple[Rows, str]:
     """The rows with the place of a key in its public list as a column."""
     rows, (value,) = writer.with_values(rows, [key.expr])
+    return with_code_of(key, value, rows, writer, lists)
+
+
+def with_code_of(key: GroupKey, value: str, rows: Rows, writer: Writer, lists: Lists) -> tuple[Rows, str]:
+    """The same of a value that is a column already."""
     dialect = writer.dialect
     code = writer.names.fresh("g")
     text = code_text(key, value, dialect)

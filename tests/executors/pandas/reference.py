@@ -47,7 +47,7 @@ def execute(plan: ExactPlan, rows: Sequence[Row]) -> Exact:
     groups: dict[tuple[Any, ...], list[int]] = {}
     if plan.every_cell or not plan.keys:
         listed = [key.values or () for key in plan.keys]
-        groups = {cell: [0] * len(plan.parts) for cell in product(*listed)}
+        groups = {cell: [0] * len(plan.parts) for cell in product(*listed) if stand_together(plan, cell)}
     seen: dict[tuple[Any, int], set[Any]] = {}
     for cell, row in kept(plan, rows):
         sums = groups.setdefault(cell, [0] * len(plan.parts))
@@ -68,8 +68,20 @@ def kept(plan: ExactPlan, rows: Sequence[Row]) -> Iterator[tuple[tuple[Any, ...]
         if not all(value(predicate, row) is True for predicate in filters_of(plan.source)):
             continue
         cell = tuple(_inside(key, _key(value(key.expr, row))) for key in plan.keys)
-        if all(key.values is None or each in key.values for key, each in zip(plan.keys, cell, strict=True)):
+        inside = all(key.values is None or each in key.values for key, each in zip(plan.keys, cell, strict=True))
+        if inside and stand_together(plan, cell):
             yield cell, row
+
+
+def stand_together(plan: ExactPlan, cell: tuple[Any, ...]) -> bool:
+    """Whether public rows have all that a group says of keys that stand together."""
+    numbers = {key.together.number for key in plan.keys if key.together is not None}
+    for number in numbers:
+        own = [place for place, key in enumerate(plan.keys) if key.together and key.together.number == number]
+        columns = [[(plan.keys[place].values or ())[at] for at in plan.keys[place].together.places] for place in own]
+        if tuple(cell[place] for place in own) not in set(zip(*columns, strict=True)):
+            return False
+    return True
 
 
 def grids(plan: ExactPlan, rows: Sequence[Row]) -> list[dict[tuple[Any, int], int]]:

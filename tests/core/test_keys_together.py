@@ -1,0 +1,89 @@
+"""Keys that stand together in public rows: neighbours, whole people at a time, and a lie about them."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpsql.core.exact import ExactPlan
+from dpsql.executors.pandas import executor as pandas
+from dpsql.executors.rows_together import RowsTogether
+from dpsql.plan.expressions import Column, Fact
+from dpsql.plan.query import GroupKey, Together, axes_of, number_of_cells
+from dpsql.schema.columns import Type
+from tests.core import unit_checks
+from tests.core.unit_checks import G2, G22, R2, R3G2, Question
+from tests.lies import Patch, assert_caught
+
+PUB, TAGS = "FROM e JOIN pub ON e.k = pub.k", "FROM e JOIN tags ON e.k = tags.k"
+BOTH = f"{PUB} JOIN tags ON pub.k = tags.k"
+QUESTIONS = (
+    Question(f"SELECT name, w, COUNT(*), SUM(y) {PUB} GROUP BY name, w", R2),
+    Question(f"SELECT tags.k, tag, COUNT(DISTINCT pid) {TAGS} GROUP BY tags.k, tag", G22),
+    Question(f"SELECT name, y > 0, w, AVG(y) {PUB} WHERE w < 2 OR y > 1 GROUP BY name, y > 0, w", R3G2),
+    Question(f"SELECT name, tag, w, COUNT(*) {BOTH} GROUP BY name, tag, w", R2),
+    Question(f"SELECT e.k, tag, COUNT(*) FILTER (WHERE y > 0), SUM(y) {TAGS} GROUP BY e.k, tag", G2),
+)
+SEED = 20_261_127
+
+
+@pytest.mark.parametrize("asked", QUESTIONS, ids=str)
+def test_neighbours(asked: Question):
+    unit_checks.check_question(asked, SEED, databases=2)
+
+
+def test_there_are_no_more_groups_of_a_person_than_rows():
+    """A person is in as many groups as there are public rows at most, whatever its limit is."""
+    asked = Question(f"SELECT name, w, COUNT(*) {PUB} GROUP BY name, w", {"max_groups": 9, "max_rows_per_group": 1})
+    asking = unit_checks.Asking(asked.world, asked.sql, unit_checks.U, {})
+    assert asking.made.query.plan.public_cells == 4
+    assert asking.made.analysis.bounds.rows.groups == 4
+
+
+# How rows are found.
+
+
+def keys(rows: list[tuple[int, ...]], sizes: list[int]) -> tuple[GroupKey, ...]:
+    """Keys with so many values each, in these rows."""
+    columns = [Column(f"c{place}", Type.INTEGER, Fact()) for place in range(len(sizes))]
+    places = zip(*rows, strict=True)
+    return tuple(
+        GroupKey(column, tuple(range(size)), together=Together(0, own))
+        for column, size, own in zip(columns, sizes, places, strict=True)
+    )
+
+
+@pytest.mark.parametrize("sizes", [[2, 3], [5, 1, 4], [70_000, 70_000], [10**5] * 5, [3000] * 12], ids=str)
+def test_each_row_is_found_and_no_other(sizes: list[int]):
+    """However many numbers there would be of all combinations."""
+    rng = random.Random(SEED)
+    rows = sorted({tuple(rng.randrange(min(size, 40)) for size in sizes) for _ in range(50)} | {(0,) * len(sizes)})
+    made = keys(rows, sizes)
+    (axis,) = axes_of(made)
+    assert (axis.keys, axis.cells, number_of_cells(made)) == (tuple(range(len(sizes))), len(rows), len(rows))
+    found = RowsTogether(axis, made)
+    assert (len(found.steps) > 1) == (np.prod([float(size) for size in sizes]) >= 2.0**62)
+    asked = [*rows, *(tuple(rng.randrange(-1, min(size, 40)) for size in sizes) for _ in range(2_000))]
+    expected = [rows.index(each) if each in set(rows) else -1 for each in asked]
+    assert found([np.array(column) for column in zip(*asked, strict=True)]).tolist() == expected
+
+
+# A lie.
+
+
+def show_those_that_occur(patch: Patch) -> None:
+    """The rows are people's."""
+    honest = pandas.PandasExecutor.execute
+
+    def execute(self: Any, exact: ExactPlan, *key: Any) -> Any:
+        return honest(self, replace(exact, every_cell=all(each.together is None for each in exact.keys)), *key)
+
+    patch.setattr(pandas.PandasExecutor, "execute", execute)
+
+
+def test_a_lie_is_caught():
+    assert_caught(show_those_that_occur, unit_checks.people_stay_apart(QUESTIONS[0]))
