@@ -28,10 +28,7 @@ _KNOWN = "_canonical"
 def canonical(release: Release, *more: str | TableSchema | None) -> str | None:
     """The key of what is released and of `more`, its version first; None where something in it has no canonical
     form."""
-    digest = release.__dict__.get(_KNOWN)
-    if digest is None:
-        digest = _digest_of(release)
-        object.__setattr__(release, _KNOWN, digest)  # a release is planned once and asked for often
+    digest = digest_of(release)
     if not digest:
         return None
     try:
@@ -41,12 +38,21 @@ def canonical(release: Release, *more: str | TableSchema | None) -> str | None:
     return f"{KEY_VERSION}:{key.hex()}"
 
 
-def _digest_of(release: Release) -> bytes:
+def digest_of(release: Release) -> bytes:
     """What is released, as 32 bytes; none where something in it has no canonical form."""
-    try:
-        return Writer(FORMS, NAMES).digest(_measured(release))
-    except (NotCanonical, RecursionError):
-        return b""
+    known: bytes | None = release.__dict__.get(_KNOWN)
+    if known is None:
+        try:
+            known = Writer(FORMS, NAMES).digest(_measured(release))
+        except (NotCanonical, RecursionError):
+            known = b""
+        take_digest(release, known)
+    return known
+
+
+def take_digest(release: Release, digest: bytes) -> None:
+    """A release is planned once and asked for often. digest: as of `digest_of`."""
+    object.__setattr__(release, _KNOWN, digest)
 
 
 def _measured(release: Release) -> tuple[object, ...]:
@@ -95,4 +101,4 @@ def explain(release: Release) -> str:
     return ""
 
 
-__all__ = ["KEY_VERSION", "canonical", "explain"]
+__all__ = ["KEY_VERSION", "canonical", "digest_of", "explain", "take_digest"]

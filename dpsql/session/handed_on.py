@@ -1,8 +1,8 @@
 """A plan on its way from the process of a server that made it, and charged it, to the one that runs it.
 
-Values are made anew there, by their own constructors, so that each checks itself as ever; and nothing that was derived
-from them comes along, so that whoever runs a release sees again that it is paid for. It is held against its charge
-besides, and its question against the key under which its answer is kept. The two processes are one server's: bytes of
+Values are made anew there, by their own constructors, so that each checks itself as ever; and of what was derived from
+them comes along by what its question was looked for alone, so that the answer is kept under that. Whoever runs a
+release sees again that it is paid for, and it is held against its charge. The two processes are one server's: bytes of
 anybody else are not read.
 """
 
@@ -15,6 +15,7 @@ from dataclasses import fields
 from typing import Any
 
 from dpsql.schema.remembered import remembered
+from dpsql.session.canonical import digest_of, take_digest
 from dpsql.session.prepare import Prepared
 from dpsql.session.program import PreparedProgram
 from dpsql.sql.catalog import Catalog
@@ -27,7 +28,8 @@ def in_bytes(prepared: Prepared | PreparedProgram, catalog: Catalog) -> bytes:
     """A plan about the tables of a catalog; none where it is not handed on."""
     written = _Limited()
     try:
-        _Pickler(written, protocol=5).dump((_declared(catalog), prepared))
+        digests = [digest_of(each) for each in prepared.releases]
+        _Pickler(written, protocol=5).dump((_declared(catalog), prepared, digests))
     except (pickle.PicklingError, AttributeError, TypeError, RecursionError, _TooLargeError):
         return b""
     return written.getvalue() if written.tell() <= MOST else b""
@@ -37,8 +39,13 @@ def from_bytes(content: bytes, catalog: Catalog) -> Prepared | PreparedProgram |
     """The plan; None where there is none, or where it is about tables of which something else is declared."""
     if not content:
         return None
-    declared, prepared = pickle.loads(content)
-    return prepared if declared == _declared(catalog) else None
+    declared, prepared, digests = pickle.loads(content)
+    if declared != _declared(catalog):
+        return None
+    known: Prepared | PreparedProgram = prepared
+    for release, digest in zip(known.releases, digests, strict=True):
+        take_digest(release, digest)
+    return known
 
 
 def _declared(catalog: Catalog) -> tuple[str, ...]:

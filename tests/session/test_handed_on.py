@@ -20,7 +20,7 @@ import dpsql
 from dpsql.errors import QueryRefused
 from dpsql.schema.intervals import Interval
 from dpsql.session import handed_on
-from dpsql.session.canonical import canonical
+from dpsql.session.canonical import canonical, digest_of
 from dpsql.session.handed_on import from_bytes, in_bytes
 from dpsql.session.prepare import Prepared
 from dpsql.session.program import PreparedProgram
@@ -55,6 +55,9 @@ def check_what_arrives(session: dpsql.Session, texts: list[str], least: int) -> 
         content = in_bytes(prepared, session.catalog)
         there: Any = from_bytes(content, session.catalog)
         assert there is not None, sql
+        for each in there.releases:
+            digest = each.__dict__.pop("_canonical")
+            assert digest == digest_of(each), sql
         assert keys_of(there) == keys_of(prepared), sql
         assert str(session._explanation(there)) == str(session._explanation(prepared)), sql
         for one, other in zip(there.releases, prepared.releases, strict=True):
@@ -75,7 +78,7 @@ def test_a_plan_that_arrives_in_another_process_is_the_same_question(people: dps
     """Whose hashes of texts are others."""
     ((_, prepared),) = planned(people, [SQL])
     program = "import pickle, sys\nfrom dpsql.session.canonical import canonical\n"
-    program += "print(*map(canonical, pickle.loads(sys.stdin.buffer.read())[1].releases))"
+    program += "print(*map(canonical, pickle.loads(sys.stdin.buffer.read())[1].releases))"  # none has come along
     sent = in_bytes(prepared, people.catalog)
     done = subprocess.run([sys.executable, "-c", program], input=sent, capture_output=True, check=True)
     assert done.stdout.decode().split() == keys_of(prepared)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import ipaddress
 import logging
 from collections import Counter
@@ -168,6 +169,8 @@ async def _begin(crew: Any, journal: Any, server: Any) -> None:
     """Load the tables while pages are served already; where that fails, however it does, so does the server."""
     try:
         await crew.start()
+        gc.collect()
+        gc.freeze()  # as its workers do
         journal.event("ready")
     except Exception:
         server.should_exit = True

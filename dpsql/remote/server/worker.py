@@ -6,7 +6,7 @@ from __future__ import annotations
 import gc
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
@@ -160,8 +160,10 @@ class Work:
     def query(self, message: Message) -> Reply:
         """Go on under the charge, by the plan that was charged, draw, keep: then the answer."""
         session, terms = self.session(message), dict(message["terms"])
-        with session.asked_under(_request(message)) as answered:
-            session.plan = message.get("plan", b"") if session.charged else b""
+        with session.asked_under(_request(message)) as answered, ExitStack() as looking:
+            if session.charged:  # so that no claim is waited for
+                looking.enter_context(session.at_one_moment())
+                session.plan = message.get("plan", b"")
             terms["fresh"] = (terms.get("fresh", False) or session.charged) and not answered
             return answer_of(session, session.query(**terms))
 
