@@ -29,6 +29,10 @@ from dpsql.sql.scopes import Scope, Statementwide, together
 from dpsql.sql.select_list import fresh
 from dpsql.sql.unions import column_of_union, typed
 
+_NOTHING = Literal(None, Type.INTEGER)
+_NOWHERE = (_NOTHING, _NOTHING)
+"""No column is that."""
+
 
 @dataclass(frozen=True)
 class Sides:
@@ -48,7 +52,8 @@ def full_join(join: exp.Join, sides: Sides, again: Sides, whole: Statementwide, 
     on_again, _ = conditions_of(join, again.left, again.right, whole, select)
     alone = _without_match(again, on_again, whole, span)
     named = _named_copies(sides, again, beside, merged)
-    columns = _columns(named, whole, join)
+    equal = _equal_columns(on, sides, again) if select.find(exp.Coalesce) is not None else []
+    columns = _columns([*named, *_either_copies(equal, sides)], whole, join)
     branches = tuple(
         Branch(rows.source, tuple(typed(copies[place], column.type) for copies, column in columns.items()))
         for place, rows in enumerate((matched, alone))
@@ -58,10 +63,18 @@ def full_join(join: exp.Join, sides: Sides, again: Sides, whole: Statementwide, 
         union,
         frozenset({next(iter(columns.values())).table}),
         _handles(columns, (matched.handles, alone.handles), everywhere=True),
+        _unique(on, sides, columns, (_meanings(beside), _meanings(again.right.scope))) if matched.public else (),
         loose=_handles(columns, (matched.handles | matched.loose, alone.handles | alone.loose)),
         public_rows=_most(matched, sides),
     )
-    return People(_scope(sides, merged, [columns[copies] for _, copies in named]), (Step(rows, span=span),))
+    scope = _scope(sides, merged, [columns[copies] for _, copies in named])
+    rights = dict(zip(_meanings(sides.right.scope), _meanings(beside), strict=True))
+    either: list[tuple[Expr, Expr, Expr]] = [
+        (columns[one, _NOTHING], columns[rights[right], other], columns[one, other]) for one, right, other in equal
+    ]
+    for one, other, expr in sides.left.scope.either if equal else ():
+        either.append((columns[one, _NOTHING], columns[other, _NOTHING], columns[expr, _NOTHING]))
+    return People(replace(scope, either=tuple(either)), (Step(rows, span=span),))
 
 
 def _check_sides(sides: Sides, span: Span | None) -> None:
@@ -119,12 +132,75 @@ def _named_copies(
 ) -> list[tuple[str, tuple[Expr, Expr]]]:
     """Every name and what it means in the two branches: those that USING merges, which are the left side's or else the
     right one's; then the left side's, NULL where it is missing, and the right one's."""
-    nothing = Literal(None, Type.INTEGER)
     left, right = sides.left.scope, again.right.scope
     either = [(name, (left.columns[name][1], right.columns[name][1])) for name in sorted(merged)]
-    lefts = [(name, (expr, nothing)) for name, expr in _named(left)]
+    lefts = [(name, (expr, _NOTHING)) for name, expr in _named(left)]
     rights = [(name, (one, other)) for (name, one), (_, other) in zip(_named(beside), _named(right), strict=True)]
     return [*either, *lefts, *rights]
+
+
+def _meanings(scope: Scope) -> list[Expr]:
+    return [expr for _, expr in _named(scope)]
+
+
+def _equal_columns(on: Sequence[Expr], sides: Sides, again: Sides) -> list[tuple[Column, Expr, Expr]]:
+    """The columns of the two sides that ON says are equal, and of the right one what it is in the second branch."""
+    copies = dict(zip(_meanings(sides.right.scope), _meanings(again.right.scope), strict=True))
+    return [(one, other, copies[other]) for one, other in _column_pairs(on, sides) if other in copies]
+
+
+def _column_pairs(on: Sequence[Expr], sides: Sides) -> list[tuple[Column, Column]]:
+    """Columns of one type, the left side's first, that ON says are equal."""
+    left, right = (
+        frozenset[str]().union(*(step.rows.names for step in each.steps)) for each in (sides.left, sides.right)
+    )
+    pairs = [sides_of(pair, left, right) for term in on if (pair := equality(term)) is not None]
+    return [
+        (one, other)
+        for one, other in (pair for pair in pairs if pair is not None)
+        if isinstance(one, Column) and isinstance(other, Column) and one.type is other.type
+    ]
+
+
+def _unique(
+    on: Sequence[Expr],
+    sides: Sides,
+    columns: Mapping[tuple[Expr, Expr], Column],
+    rights: tuple[Sequence[Expr], Sequence[Expr]],
+) -> tuple[frozenset[Column], ...]:
+    """Which columns tell the rows of a FULL JOIN of public tables apart. `rights`: what the right side's columns are in
+    the two branches.
+
+    Where the equalities hold a unique key of the right side, each left row is there once, and the left side's keys are
+    unique still (and NULL in all other rows); likewise the other way round. With both, and ON of equalities alone, so
+    are the columns that are either side's: a row without a match equals no row of the other side in all of them."""
+    left, right = (each.steps[0].rows.unique if len(each.steps) == 1 else () for each in (sides.left, sides.right))
+    pairs = _column_pairs(on, sides)
+    lefts, others = {one for one, _ in pairs}, {other for _, other in pairs}
+    once = any(key <= lefts for key in left), any(key <= others for key in right)
+    copies = dict(zip(_meanings(sides.right.scope), zip(*rights, strict=True), strict=True))
+    found: list[list[tuple[Expr, Expr]]] = []
+    if once[1]:
+        found += [[(column, _NOTHING) for column in key] for key in left]
+    if once[0]:
+        found += [[copies.get(column, _NOWHERE) for column in key] for key in right]
+    if all(once) and len(pairs) == len(on):
+        found.append([(one, copies.get(other, _NOWHERE)[1]) for one, other in pairs])
+    return _where_there(found, columns)
+
+
+def _where_there(
+    keys: Sequence[Sequence[tuple[Expr, Expr]]], columns: Mapping[tuple[Expr, Expr], Column]
+) -> tuple[frozenset[Column], ...]:
+    return tuple(frozenset(columns[each] for each in key) for key in keys if columns.keys() >= {*key})
+
+
+def _either_copies(equal: Sequence[tuple[Column, Expr, Expr]], sides: Sides) -> Iterator[tuple[str, tuple[Expr, Expr]]]:
+    """What the column of the side that is there means in the two branches, and those of FULL JOINs before."""
+    for one, _, other in equal:
+        yield one.name, (one, other)
+    for each in sides.left.scope.either if equal else ():
+        yield from (("either", (expr, _NOTHING)) for expr in each)
 
 
 def _columns(

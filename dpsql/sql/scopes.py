@@ -22,7 +22,7 @@ from dpsql.errors import (
 from dpsql.plan.expressions import Column, Expr
 from dpsql.plan.options import Options
 from dpsql.plan.query import Query
-from dpsql.schema.columns import ColumnSchema, TableSchema
+from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 from dpsql.schema.frozen import dataclass
 from dpsql.sql.parameters import Params
 from dpsql.sql.parse import span_of
@@ -47,6 +47,9 @@ class Scope:
     """Those of a join's tables."""
     merged: frozenset[str] = frozenset()
     """Folded names that USING makes one column of, the first table's."""
+    either: tuple[tuple[Expr, Expr, Expr], ...] = ()
+    """What a FULL JOIN says is equal, column by column: the left one, the right one, and that of the two that is
+    there."""
 
     @property
     def starred(self) -> tuple[tuple[str, Expr], ...]:
@@ -131,10 +134,24 @@ class Scope:
         held = [part for part in self.parts or (self,) if not table or part.alias.casefold() == table]
         return any(part.has(node) for part in held)
 
+    def either_side(
+        self, node: exp.Coalesce, bind: Callable[[exp.Expr], Expr], apply: Callable[[str, exp.Expr, list[Expr]], Expr]
+    ) -> Expr:
+        """COALESCE, of both sides of a FULL JOIN the column of the one that is there: in a row without a match the
+        other side is NULL, and beside one they are equal (of reals but for the sign of 0: there the left one stands
+        first)."""
+        sides = {(one, other): expr for one, other, expr in self.either}
+        sides |= {(other, one): expr for one, other, expr in self.either if expr.type is not Type.REAL}
+        args = [bind(each) for each in (node.this, *node.expressions)]
+        while len(args) > 1 and (args[0], args[1]) in sides:
+            args = [sides[args[0], args[1]], *args[2:]]
+        return args[0] if len(args) == 1 else apply("coalesce", node, args)
+
     def over(self, replace_: Callable[[Expr], Expr]) -> Scope:
         """The scope with every column's expression put through a function."""
         listed = tuple((name, replace_(expr)) for name, expr in self.listed)
-        return replace(self, listed=listed, parts=tuple(part.over(replace_) for part in self.parts))
+        either = tuple((replace_(one), replace_(other), replace_(expr)) for one, other, expr in self.either)
+        return replace(self, listed=listed, parts=tuple(part.over(replace_) for part in self.parts), either=either)
 
 
 @dataclass(frozen=True)
@@ -172,7 +189,8 @@ def together(scopes: Sequence[Scope], merged: frozenset[str] = frozenset(), kept
         for part in parts
         for name, expr in part.listed
     )
-    return Scope(", ".join(part.written for part in parts), "", listed, parts, all_merged)
+    either = tuple(each for scope in scopes for each in scope.either)
+    return Scope(", ".join(part.written for part in parts), "", listed, parts, all_merged, either)
 
 
 # What is one for the whole text: its words, parameters, options, and the places that have columns.

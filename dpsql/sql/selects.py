@@ -35,11 +35,9 @@ _DIALECT = Private()
 _MOST_NAMED = 64
 """Columns inside a name for a larger expression are not remembered by it: a text could say it thousands of times."""
 
-
 _PLAINLY_NAMED: Mapping[type[exp.Expr], str] = {
     exp.Count: "COUNT", exp.CountIf: "COUNT_IF", exp.Sum: "SUM", exp.Avg: "AVG", exp.Min: "MIN", exp.Max: "MAX"
 }  # fmt: skip
-
 
 _COMPUTED = (exp.Literal, exp.Placeholder, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.IntDiv)
 """What a LIMIT may be computed with."""
@@ -235,6 +233,8 @@ class SelectBinder(AggregateBinder):
             return self.member.value(node, self)
         if isinstance(node, exp.Window):
             return self.window(node)
+        if isinstance(node, exp.Coalesce) and self.scope.either:
+            return self.scope.either_side(node, self.inner.bind, self.inner.apply)
         if isinstance(node, exp.AggFunc) or is_aggregate(node):
             raise SQLSyntaxError("an aggregate cannot stand inside another.", span=span_of(self.sql, node))
         return None
@@ -253,6 +253,8 @@ class SelectBinder(AggregateBinder):
             return self.member.value(node, self)
         if isinstance(node, exp.Window):
             return self.window(node)
+        if isinstance(node, exp.Coalesce) and self.scope.either:
+            return self.scope.either_side(node, self.outer.bind, self.outer.apply)
         return self.aggregate(node)
 
     def window(self, node: exp.Window) -> Expr:

@@ -36,6 +36,9 @@ def statement(rng: random.Random) -> str:
     source = f"{one} AS a FULL JOIN {other} AS b ON {' AND '.join(on)}"
     if len(on) == 1 and rng.random() < 0.5:
         source = f"{one} AS a FULL JOIN {other} AS b USING (pid)"
+    if rng.random() < 0.3:
+        person = rng.choice(["COALESCE(a.pid, b.pid)", "IFNULL(b.pid, a.pid)", "COALESCE(b.pid, a.pid, NULL)"])
+        return f"SELECT AVG(CLAMP(n, 0, 3)) FROM (SELECT {person} AS u, COUNT(*) AS n FROM {source} GROUP BY u)"
     where = rng.choice(["", "", f" WHERE a.{rng.choice(ones)} IS NULL OR b.{rng.choice(others)} > 0"])
     key = rng.choice(["", "", f"CLAMP(b.{rng.choice(others)}, 0, 2) > 1"])
     listed = [*([key] if key else []), "COUNT(*)", f"COUNT({values[0]})", f"SUM({rng.choice(values)})"]

@@ -592,6 +592,26 @@ FULL = """
         FULL JOIN (SELECT r_nation AS k, MAX(r_rate) AS r FROM rates GROUP BY k) AS b USING (k) GROUP BY k) AS q ON
         c_nation = k;
     SELECT COUNT(*), COUNT(n_key), COUNT(r_rate) FROM nation FULL JOIN rates ON n_key = r_nation AND r_year = 2020;
+    SELECT COUNT(*), COUNT(n), SUM(r) FROM customer JOIN (SELECT k, n, r FROM (SELECT n_key AS k, n_name AS n FROM
+        nation) AS a FULL JOIN (SELECT r_nation AS k, MAX(r_rate) AS r FROM rates GROUP BY k) AS b USING (k)) AS q ON
+        c_nation = k;
+    SELECT COUNT(*), COUNT(n_name), SUM(r) FROM customer LEFT JOIN (nation FULL JOIN (SELECT r_nation AS k, MAX(r_rate)
+        AS r FROM rates GROUP BY k) AS b ON n_key = k AND n_big) ON c_nation = k;
+    SELECT COUNT(*), COUNT(n_name), SUM(r) FROM customer JOIN (nation FULL JOIN (SELECT r_nation AS k, MAX(r_rate)
+        AS r FROM rates GROUP BY k) AS b ON n_key = k) ON c_nation = n_key;
+    SELECT COUNT(*), COUNT(n_name), SUM(r) FROM customer JOIN (SELECT COALESCE(n_key, k) AS u, n_name, r FROM nation
+        FULL JOIN (SELECT r_nation AS k, MAX(r_rate) AS r FROM rates GROUP BY k) AS b ON n_key = k) AS q ON
+        c_nation = u;
+    SELECT COUNT(*), SUM(LEAST(n, 9)) FROM (SELECT COALESCE(c.c_custkey, notes.c_custkey) AS k, COUNT(*) AS n FROM
+        customer AS c FULL JOIN notes ON c.c_custkey = notes.c_custkey GROUP BY k);
+    SELECT COUNT(*), SUM(LEAST(n, 9)) FROM (SELECT IFNULL(v_custkey, o_custkey) AS k, COUNT(*) AS n FROM orders FULL
+        JOIN visits ON v_custkey = o_custkey AND v_code = o_code GROUP BY k);
+    SELECT COUNT(*), COUNT(stars), COUNT(o_total) FROM customer AS c FULL JOIN notes AS n ON c.c_custkey = n.c_custkey
+        JOIN orders ON COALESCE(n.c_custkey, c.c_custkey) = o_custkey;
+    SELECT COUNT(*), COUNT(DISTINCT COALESCE(a.k, b.k, c.k)), COUNT(n), COUNT(m), COUNT(l) FROM (SELECT o_custkey AS k,
+        COUNT(*) AS n FROM orders GROUP BY k) AS a FULL JOIN (SELECT v_custkey AS k, COUNT(*) AS m FROM visits GROUP BY
+        k) AS b ON a.k = b.k FULL JOIN (SELECT c_custkey AS k, COUNT(*) AS l FROM notes GROUP BY k) AS c ON c.k =
+        COALESCE(a.k, b.k);
 """
 
 PARENTHESES = """

@@ -322,6 +322,27 @@ REFUSED: list[tuple[type[DPSQLError], str, str]] = [
     (SQLSyntaxError, "ON a.key = b.key", "customer FULL JOIN orders"),
     (
         UnsupportedSQL,
+        "could multiply rows",  # a left row that ON leaves without a match has the key of a right one
+        (
+            "customer JOIN (SELECT COALESCE(n_key, k) AS u FROM nation FULL JOIN (SELECT DISTINCT r_nation AS k FROM "
+            "rates) b ON n_key = k AND n_big) q ON c_nation = u"
+        ),
+    ),
+    (
+        UnsupportedSQL,
+        "could multiply rows",  # a right row stands beside each left one that it matches
+        (
+            "customer JOIN (SELECT k AS u FROM rates FULL JOIN (SELECT n_key AS k FROM nation) b ON r_nation = k) q ON "
+            "c_nation = u"
+        ),
+    ),
+    (
+        UnsupportedSQL,
+        "different people",
+        "customer c FULL JOIN notes n USING (c_custkey) JOIN orders ON o_custkey = COALESCE(n.stars, c.c_nation)",
+    ),
+    (
+        UnsupportedSQL,
         "FULL JOINs",
         " FULL JOIN ".join(["notes", *(f"notes AS n{k} USING (c_custkey)" for k in range(4))]),
     ),
