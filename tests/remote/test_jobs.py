@@ -78,6 +78,7 @@ class Fake:
         self.owner.give_share("ann", PrivacyLoss(Fraction(5), Fraction(0)), anew=True)
         self.ledger = Ledger(self.owner.rules, self.owner._store, analyst="ann")
         self.planned: list[Any] = []
+        self._planning = asyncio.Lock()
         self.running = self.most_running = 0
         self._run = run
         self.lines: list[str] = []
@@ -86,10 +87,15 @@ class Fake:
     def jobs(self, *, grid: float | None = GRID, limits: bool = True) -> Jobs:
         return Jobs(self, self.owner, Journal(self.lines.append), grid=grid, limits=limits)  # type: ignore[arg-type]
 
-    async def plan(self, message: Any) -> Reply:
-        self.planned.append(message)
-        for _ in range(5):  # others may ask meanwhile
-            await asyncio.sleep(0)
+    async def plan(self, message: Any, now: Callable[[], Any] = dict) -> Reply:
+        async with self._planning:
+            message = {**message, **now()}
+            self.planned.append(message)
+            for _ in range(5):  # others may ask meanwhile
+                await asyncio.sleep(0)
+            return self._planned(message)
+
+    def _planned(self, message: Any) -> Reply:
         if self.plan_reply is not None:
             return self.plan_reply(message)
         question = message["terms"]["sql"]
@@ -212,8 +218,8 @@ def test_charges_that_are_made_when_a_run_begins_are_caught():
             await jobs._told(job, await jobs._crew.run(job.message), grid=True)
 
         patch.setattr(Jobs, "_run", run)
-        plan = Fake.plan
-        patch.setattr(Fake, "plan", lambda fake, asked: plan(fake, {**asked, "charge": False}))
+        planned = Fake._planned
+        patch.setattr(Fake, "_planned", lambda fake, asked: planned(fake, {**asked, "charge": False}))
 
     assert_caught(later, check_charges_wait_for_no_run, honest=False)
 
@@ -241,10 +247,53 @@ def test_two_who_ask_the_same_at_once_pay_once():
 
 def test_charging_each_when_it_is_planned_is_caught():
     def always(patch: pytest.MonkeyPatch) -> None:
-        plan = Fake.plan
-        patch.setattr(Fake, "plan", lambda fake, asked: plan(fake, {**asked, "charge": True}))
+        planned = Fake._planned
+        said = {"charge": True, "hidden": []}
+        patch.setattr(Fake, "_planned", lambda fake, asked: planned(fake, {**asked, **said}))
 
     assert_caught(always, check_two_who_ask_the_same_at_once_pay_once, honest=False)
+
+
+def check_one_who_waited_to_be_planned_sees_nothing_sooner() -> None:
+    """The first is charged and answered while the second waits for its turn to be planned."""
+
+    async def look() -> list[float]:
+        fake = Fake(taking(0))
+        jobs, loop = fake.jobs(), asyncio.get_running_loop()
+        both = [await jobs.submit("ann", KEY, BODY, message())]
+        while not fake.planned:
+            await asyncio.sleep(0)
+        both.append(await jobs.submit("ann", OTHER, BODY, message(key=OTHER)))
+        seen = []
+        for each in reversed(both):
+            await each.seen.wait()
+            seen.append(loop.time())
+        assert len(fake.ledger.entries) == 1
+        return seen
+
+    assert min(by_the_clock(look())) >= GRID
+
+
+def test_one_who_waited_to_be_planned_sees_nothing_sooner():
+    check_one_who_waited_to_be_planned_sees_nothing_sooner()
+
+
+def test_saying_what_is_not_to_be_seen_before_it_waits_is_caught():
+    def before(patch: pytest.MonkeyPatch) -> None:
+        plan = Fake.plan
+
+        async def planned(fake: Fake, asked: Any, now: Callable[[], Any] = dict) -> Reply:
+            said = now()
+            for _ in range(3):  # so long that the first is charged and answered
+                if fake._planning.locked():
+                    async with fake._planning:
+                        pass
+                await asyncio.sleep(0)
+            return await plan(fake, asked, lambda: said)
+
+        patch.setattr(Fake, "plan", planned)
+
+    assert_caught(before, check_one_who_waited_to_be_planned_sees_nothing_sooner, honest=False)
 
 
 def test_one_who_has_nothing_else_open_is_charged_when_it_is_planned():

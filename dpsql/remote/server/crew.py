@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -192,12 +193,13 @@ class Crew:
         finally:
             self._begun.set()
 
-    async def plan(self, message: Message) -> Reply:
-        """What needs no row. Raises Ended, Halted."""
+    async def plan(self, message: Message, now: Callable[[], Message] = dict) -> Reply:
+        """What needs no row. now: what is to be said of the moment at which it is planned, which is not that at which
+        it begins to wait for that. Raises Ended, Halted."""
         await self._loaded()
         async with self._planning.of(message["analyst"]):
             self._check_files()
-            return await self._planner.call(message, PLANNING)
+            return await self._planner.call({**message, **now()}, PLANNING)
 
     async def run(self, message: Message) -> Reply:
         """What is paid for. Raises Ended, Halted."""

@@ -199,15 +199,19 @@ class Jobs:
         """A refusal, an answer that was given before, or the questions that are to be run. A question that is at work,
         or has an answer that is not to be seen yet, is waited for; not where a fresh draw is asked for. It is charged
         at once where the analyst has nothing else open, so that it is no other's question and has its place."""
+
+        def now() -> Message:
+            """What is charged before this one's turn may be answered by then, and not be seen yet."""
+            return {"hidden": self.unseen(job.analyst), "charge": self._open[job.analyst] == 1}
+
         if job.given:
             key, body, _ = job.message["request"]
-            earlier = {"operation": "given", "request": (key, body, job.given), "hidden": self.unseen(job.analyst)}
-            reply = await self._crew.plan({**job.message, **earlier})
+            earlier = {"operation": "given", "request": (key, body, job.given)}
+            reply = await self._crew.plan({**job.message, **earlier}, now)
             if reply["outcome"] != HIDDEN:
                 return reply
         while True:
-            how = {"hidden": self.unseen(job.analyst), "charge": self._open[job.analyst] == 1}
-            reply = await self._crew.plan({**job.message, "operation": "plan", **how})
+            reply = await self._crew.plan({**job.message, "operation": "plan"}, now)
             if reply["outcome"] != HIDDEN or job.message["terms"].get("fresh"):
                 return reply
             others = [other for each in reply["questions"] for other in self._unseen.get((job.analyst, each), ())]

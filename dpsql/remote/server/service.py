@@ -104,12 +104,12 @@ class Service:
     async def plan(self, grant: Grant, operation: str, **words: Any) -> tuple[int, dict[str, Any]]:
         """What the planner says at once, for nothing: a status and a body. Raises Problem."""
         self.watch.hold()
-        message = {**_whose(grant), "operation": operation, "hidden": self.jobs.unseen(grant.analyst), **words}
+        message = {**_whose(grant), "operation": operation, **words}
         if self.free[grant.analyst] >= MOST_FREE:
             raise Problem(429, headers={"Retry-After": "1"})
         self.free[grant.analyst] += 1
         try:
-            reply = await self.crew.plan(message)
+            reply = await self.crew.plan(message, lambda: {"hidden": self.jobs.unseen(grant.analyst)})
         except (Ended, Halted) as error:
             self.journal.event("unavailable", analyst=grant.analyst, error=type(error).__name__)
             raise Problem(503, hint="Ask again.") from None
