@@ -2,7 +2,7 @@
 
 **What is compared.** A pair is the same question, asked of two tables one after the other in random order, each with a
 number in it that no other has, so that nothing is a replay. Three observers wait for each answer: one looks at its
-status shortly before each point, one waits for it under its key, one asks the same question over another connection
+status shortly after each point, one waits for it under its key, one asks the same question over another connection
 under another key. Of each the last point of the grid before it saw the answer is taken: what an analyst can tell of the
 run but for the noise of the network.
 
@@ -156,8 +156,8 @@ class Observers:
         threads = [threading.Thread(target=wait, args=each) for each in ((1, mine), (2, other))]
         for each in threads:
             each.start()
-        for point in itertools.count():
-            time.sleep(max(0.0, begin + 0.9 * GRID * 2**point - time.monotonic()))
+        for point in itertools.chain([0.9], (1.3 * 2**each for each in itertools.count())):
+            time.sleep(max(0.0, begin + point * GRID - time.monotonic()))
             looked = time.monotonic() - begin  # later than meant where the machine is busy
             if self._sent(0, "GET", f"/v1/queries/{said['id']}")[0] == 200:
                 break
@@ -196,14 +196,29 @@ def seen_of(
     observers: Observers, question: str, pair: tuple[str, str], count: int, seed: int = 0, **terms: float
 ) -> Points:
     """So many pairs, each in random order."""
+    return [(one, other) for one, other in _seen_of(observers, question, pair, count, seed, terms)]
+
+
+def seen_beside(
+    observers: Observers, question: str, tables: tuple[str, str, str], count: int, **terms: float
+) -> tuple[Points, Points]:
+    """As many pairs of the first table with either of the others, by three questions for each two pairs: all three are
+    in random order, so either of them is, and the same load was felt by both."""
+    told = _seen_of(observers, question, tables, count, 0, terms)
+    return [(first, one) for first, one, _ in told], [(first, other) for first, _, other in told]
+
+
+def _seen_of(
+    observers: Observers, question: str, tables: Sequence[str], count: int, seed: int, terms: dict[str, float]
+) -> list[list[tuple[int, ...]]]:
+    """What the observers saw of each table, so many times, each in random order."""
     chance, told = random.Random(seed), []
     for _ in range(count):
-        order = [0, 1] if chance.random() < 0.5 else [1, 0]
-        points: dict[int, tuple[int, ...]] = {}
-        for place in order:
-            sql = question.format(t=pair[place], x=f"{90 + next(_numbers) / 10**7:.7f}")
+        points: list[tuple[int, ...]] = [()] * len(tables)
+        for place in chance.sample(range(len(tables)), len(tables)):
+            sql = question.format(t=tables[place], x=f"{90 + next(_numbers) / 10**7:.7f}")
             points[place] = observers.points(sql, **terms)
-        told.append((points[0], points[1]))
+        told.append(points)
     return told
 
 
