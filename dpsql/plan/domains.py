@@ -82,7 +82,14 @@ class Domains:
             self._of_columns, self._truncated, self._chosen, self._multiples, self._of_times, self._counted,
             self._of_function, self._of_one_instant, self._combined,
         )  # fmt: skip
-        return next((values for way in ways if (values := way(expr)) is not None), None)
+        values = next((found for way in ways if (found := way(expr)) is not None), None)
+        return None if values is None else self._held(values, expr, self.known)
+
+    @staticmethod
+    def _held(values: Domain, expr: Expr, known: Known) -> Domain:
+        """Those that filters leave an expression."""
+        held = fact(expr, known)
+        return tuple(each for each in values if (held.nullable if each is None else _may_be(each, held.range)))
 
     def _of_column(self, column: Column) -> Domain | None:
         """The values that are listed, or lie between bounds."""
@@ -109,7 +116,7 @@ class Domains:
         own = [each for each in sets if each is not None]
         if not own or len(own) < len(sets):
             return None
-        return _sorted({_as_type(value, column.type) for values in own for value in values})
+        return self._held(_sorted({_as_type(value, column.type) for values in own for value in values}), column, known)
 
     def _of_columns(self, expr: Call) -> Domain | None:
         """The expression at every combination of its columns' values; each column has a small set of its own."""
@@ -178,13 +185,8 @@ class Domains:
     def _of_times(self, expr: Call) -> Domain | None:
         """A time that is made of others that are listed, as far as its range goes: not all that lies between."""
         if expr.function.name in ("last_day", "last_day_of_date"):
-            values = self._ends_of_months(expr.args[0])
-        else:
-            values = self._combined(expr) if expr.type.temporal else None
-        if values is None:
-            return None
-        held = fact(expr, self.known)
-        return tuple(each for each in values if (held.nullable if each is None else _lies_in(each, held.range)))
+            return self._ends_of_months(expr.args[0])
+        return self._combined(expr) if expr.type.temporal else None
 
     def _ends_of_months(self, time: Expr) -> Domain | None:
         """The last day of every month that a time may lie in."""
@@ -219,8 +221,9 @@ class Domains:
         return _evaluated(call_of(expr.function, tuple(places), expr.type), places, own)
 
 
-def _lies_in(value: Key, held: Interval) -> bool:
-    return isinstance(value, int) and held.lower <= value <= held.upper
+def _may_be(value: Key, held: Interval) -> bool:
+    """Whether a value lies in a range, if it is one that ranges are of."""
+    return isinstance(value, str | bool) or value is None or held.lower <= value <= held.upper
 
 
 def _cuts(expr: Expr) -> set[Expr] | None:

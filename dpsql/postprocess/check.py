@@ -107,12 +107,22 @@ def _check_call(node: Tree, listed: Any, what: str) -> None:
     _check_unqualified(node)
     name, size = str(node["function_name"]).casefold(), len(node["arguments"])
     if name not in listed:
-        raise UnsupportedSQL(f"the {what} {_shown(name)} is not supported in {OVER_ANSWERS}.")
+        hint = _INSTEAD.get(name, "")
+        raise UnsupportedSQL(f"the {what} {_shown(name)} is not supported in {OVER_ANSWERS}.", hint=hint)
     if size not in listed[name]:
         raise UnsupportedSQL(
             f"the {what} {_shown(name)} with {size} argument{'' if size == 1 else 's'} is not supported in "
             f"{OVER_ANSWERS}."
         )
+
+
+_TEXTS = "Write CONCAT('n = ', n), or LPAD(CAST(n AS TEXT), 5, '0')."
+_INSTEAD = {
+    "printf": _TEXTS,
+    "format": _TEXTS,
+    "to_char": "Write STRFTIME(d, '%Y-%m').",
+    "random": "An answer depends on the data and the noise alone.",
+}
 
 
 def _check_unqualified(node: Tree) -> None:

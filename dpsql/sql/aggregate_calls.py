@@ -18,8 +18,16 @@ COMPOSED_NODES: Mapping[type[exp.Expr], str] = {
     exp.Kurtosis: "KURTOSIS",
     exp.ApproxQuantiles: "APPROX_QUANTILES",
 }
-COMPOSED = frozenset({*COMPOSED_NODES.values(), "KURTOSIS_POP", "GEOMEAN", "GEOMETRIC_MEAN", "HISTOGRAM"})
+COMPOSED = frozenset({*COMPOSED_NODES.values(), "KURTOSIS_POP", "GEOMEAN", "GEOMETRIC_MEAN", "HISTOGRAM", "MAD"})
 """Statistics that are made of others (`composed`)."""
+QUANTILE_LIST = "a list of quantiles"
+QUANTILES: Mapping[type[exp.Expr], str] = {
+    exp.Quantile: "quantile",
+    exp.ApproxQuantile: "quantile",
+    exp.PercentileCont: "expression",
+    exp.PercentileDisc: "expression",
+}
+"""Calls of a quantile, and the argument that says which."""
 BY_ANOTHER: Mapping[type[exp.Expr], bool] = {exp.ArgMin: False, exp.ArgMax: True}
 """ARG_MIN and ARG_MAX, and whether the largest value decides."""
 BY_ORDER: Mapping[type[exp.Expr], bool] = {exp.First: False, exp.Last: True}
@@ -58,8 +66,16 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 def name_of_composed(node: exp.Expr) -> str | None:
     """The name of a statistic that is made of others, where a node is a call of one."""
+    if listed(node) is not None:
+        return QUANTILE_LIST
     name = str(node.this).upper() if type(node) is exp.Anonymous else COMPOSED_NODES.get(type(node), "")
     return name if name in COMPOSED else None
+
+
+def listed(node: exp.Expr) -> list[exp.Expr] | None:
+    """The quantiles of a call that asks for a list of them."""
+    found = node.args.get(QUANTILES.get(type(node), ""))
+    return list(found.expressions) if isinstance(found, exp.Array) and found.expressions else None
 
 
 def called(node: exp.Expr) -> exp.Expr:

@@ -23,7 +23,7 @@ from dpsql.sql.own_words import MOST, constant_of, own_word, worded
 from dpsql.sql.parentheses import in_parentheses
 from dpsql.sql.parse import Statement, span_of
 from dpsql.sql.pasted import is_list_of_any
-from dpsql.sql.refusals import CLAUSES, NAMED, WORDS
+from dpsql.sql.refusals import CLAUSES, LIKE_SEVERAL, NAMED, WORDS
 from dpsql.sql.select_list import CHANGES, changes_star
 
 _FREE = frozenset({"(", ")", ",", ";", "+", "ALL"})
@@ -46,7 +46,7 @@ def check_nodes(
     the types. Raises UnsupportedSQL, SQLSyntaxError."""
     words: Counter[str] = Counter()
     for node in select.walk():
-        rule = rule_of(type(node)) or (LISTS.get(type(node)) if is_list_of_any(node) else None)
+        rule = rule_of(type(node)) or (LISTS.get(type(node)) if _is_list(node) else None)
         if rule is None:
             raise _node_refused(statement, node)
         read = node.args if rule.args is None else rule.args
@@ -57,7 +57,20 @@ def check_nodes(
                 raise _clause_refused(statement, node, argument, value)
         check_clauses(statement.sql, node)
         words.update(_words_of(node, rule))
+        if type(node) is exp.Bracket:
+            from dpsql.sql.quantile_lists import count_from_1  # as below
+
+            count_from_1(node, words)
     return words
+
+
+def _is_list(node: exp.Expr) -> bool:
+    """Whether a list, or a part of one, stands where it has a meaning."""
+    if type(node) not in LISTS or is_list_of_any(node):
+        return is_list_of_any(node)
+    from dpsql.sql.quantile_lists import is_list_of_quantiles  # most texts have no lists
+
+    return is_list_of_quantiles(node)
 
 
 def _is_read_elsewhere(node: exp.Expr, argument: str) -> bool:
@@ -236,19 +249,26 @@ def _read_otherwise(statement: Statement, token: Token, words: Counter[str]) -> 
         return after is not None and after.token_type is TokenType.NUMBER
     if token.token_type is not TokenType.STRING:
         return False
-    if words[_UNIT] > 0:  # DATE_TRUNC('month', ...), of which the binder knows the words
-        words[_UNIT] -= 1
+    if _is_interval(word, words):
         return True
-    if words[word] > 0:  # AS 'name'
-        words[word] -= 1
-        return True
-    parts = word.split()  # INTERVAL '1 day'
+    known = (
+        _UNIT if words[_UNIT] > 0 else word
+    )  # DATE_TRUNC('month', ...), of which the binder knows the words, AS 'name'
+    words[known] -= 1
+    return words[known] >= 0
+
+
+def _is_interval(text: str, words: Counter[str]) -> bool:
+    """Whether a text is that of INTERVAL '1 day'; it is taken then."""
+    parts = text.split()
     if len(parts) != 2 or words["'" + parts[0]] <= 0:
         return False
     unit = parts[1] if words[parts[1]] > 0 else parts[1].rstrip("S")
+    if words[unit] <= 0:
+        return False
     words["'" + parts[0]] -= 1
     words[unit] -= 1
-    return words[unit] >= 0
+    return True
 
 
 def _node_refused(statement: Statement, node: exp.Expr) -> UnsupportedSQL:
@@ -259,17 +279,13 @@ def _node_refused(statement: Statement, node: exp.Expr) -> UnsupportedSQL:
         text = sql[place.start : place.end + 1][:MOST]
         return UnsupportedSQL(f"{text} is a kind of constant that is not supported.", span=place, hint=_PLAIN_QUOTES)
     place_of_words = _word(statement, node) or span_of(sql, node)
-    refusal = _LIKE_SEVERAL.get(type(node)) if isinstance(node.parent, exp.Like | exp.ILike) else None
+    refusal = LIKE_SEVERAL.get(type(node)) if isinstance(node.parent, exp.Like | exp.ILike) else None
     refusal = refusal or NAMED.get(type(node))
     if refusal is not None:
         return UnsupportedSQL(worded(refusal, node, sql), span=place_of_words)
     return UnsupportedSQL(f"{_title(node, sql)} is not supported.", span=place_of_words)
 
 
-_LIKE_SEVERAL: dict[type[exp.Expr], str] = {
-    exp.Any: "LIKE ANY is not supported. Write one LIKE for each pattern, with OR between them.",
-    exp.All: "LIKE ALL is not supported. Write one LIKE for each pattern, with AND between them.",
-}
 _PLAIN_QUOTES = "Texts are written 'so', numbers in decimal digits."
 
 

@@ -8,7 +8,7 @@ one vector of noise, counts of values exclude each other. So no rule of privacy 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Protocol
 
@@ -21,10 +21,11 @@ from dpsql.plan.expressions import Expr, Fact, Literal, Slot
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
-from dpsql.sql.aggregate_calls import name_of_composed
+from dpsql.sql.aggregate_calls import QUANTILE_LIST, listed, name_of, name_of_composed
 from dpsql.sql.aggregates import PARTS
 from dpsql.sql.dialect_nodes import Named
 from dpsql.sql.parse import span_of
+from dpsql.sql.refusals import NO_FUNCTIONS
 from dpsql.sql.scalars import ScalarBinder
 
 MOST_VALUES = 99
@@ -72,18 +73,20 @@ def composed(binder: Composer, node: exp.Expr) -> Expr:
     assert name is not None  # the caller asks of no other
     if named:
         raise UnsupportedSQL(
-            f"{name} has no named arguments.",
+            f"{name_of(inner, binder.sql)} has no named arguments here.",
             span=span_of(binder.sql, node),
             hint="Clip its argument: CLAMP(x, low, high).",
         )
-    listed = inner.expressions if isinstance(inner, exp.Anonymous) else [inner.this, inner.args.get("expression")]
-    args = tuple(each for each in listed if each is not None)
+    where = node.expression.this if isinstance(node, exp.Filter) else None
+    if name == QUANTILE_LIST:
+        return _quantile_list(binder, _Call(inner, name_of(inner, binder.sql), (inner.this,), where))
+    given = inner.expressions if isinstance(inner, exp.Anonymous) else [inner.this, inner.args.get("expression")]
+    args = tuple(each for each in given if each is not None)
     wanted = 2 if name == "APPROX_QUANTILES" else 1
     if len(args) != wanted or isinstance(args[0], exp.Distinct | exp.Star):
         raise SQLSyntaxError(
             f"{name} takes {wanted} argument{'s' if wanted > 1 else ''}.", span=span_of(binder.sql, node)
         )
-    where = node.expression.this if isinstance(node, exp.Filter) else None
     return _RULES[name](binder, _Call(inner, name, args, where))
 
 
@@ -236,18 +239,39 @@ def _quantiles(binder: Composer, call: _Call) -> Expr:
             f"APPROX_QUANTILES takes a value, and into how many pieces: from 1 to {MOST_PIECES}.",
             span=span_of(binder.sql, call.node),
         )
+    return _listed_quantiles(
+        binder, call, value, [Fraction(round(Fraction(place * PARTS, pieces)), PARTS) for place in range(pieces + 1)]
+    )
+
+
+def _quantile_list(binder: Composer, call: _Call) -> Expr:
+    """QUANTILE_CONT(x, [0.25, 0.5]): the quantiles, as a list of JSON."""
+    wanted = [Fraction(str(each.this)) for each in listed(call.node) or () if isinstance(each, exp.Literal)]
+    if not 1 <= len(wanted) <= MOST_PIECES or not all(0 <= each <= 1 for each in wanted):
+        raise SQLSyntaxError(
+            f"{call.name} of a list takes from 1 to {MOST_PIECES} numbers between 0 and 1.",
+            span=span_of(binder.sql, call.node),
+        )
+    value = _value(binder, call)
+    return _listed_quantiles(binder, call, value, [Fraction(round(each * PARTS), PARTS) for each in wanted])
+
+
+def _listed_quantiles(binder: Composer, call: _Call, value: Expr, wanted: Sequence[Fraction]) -> Expr:
     if not value.type.ordered_number:
         raise TypeMismatch(
-            f"APPROX_QUANTILES wants numbers or times, got {value.type}.", span=span_of(binder.sql, call.args[0])
+            f"{call.name} wants numbers or times, got {value.type}.", span=span_of(binder.sql, call.args[0])
         )
     quote = '"' if value.type.temporal else ""
     parts: list[Expr] = [Literal(f"[{quote}", Type.TEXT)]
-    for place in range(pieces + 1):
+    for place, which in enumerate(wanted):
         parts += [Literal(f"{quote}, {quote}", Type.TEXT)] if place else []
-        parts.append(
-            _aggregate(binder, call, "QUANTILE", value, Fraction(round(Fraction(place * PARTS, pieces)), PARTS))
-        )
+        parts.append(_aggregate(binder, call, "QUANTILE", value, which))
     return binder.outer.apply("concat", call.node, [*parts, Literal(f"{quote}]", Type.TEXT)])
+
+
+def _mad(binder: Composer, call: _Call) -> Expr:
+    """MAD is two releases (`mads`), where a statement may have several."""
+    raise UnsupportedSQL(NO_FUNCTIONS["MAD"], span=span_of(binder.sql, call.node))
 
 
 _RULES: Mapping[str, Callable[[Composer, _Call], Expr]] = {
@@ -258,4 +282,5 @@ _RULES: Mapping[str, Callable[[Composer, _Call], Expr]] = {
     "GEOMETRIC_MEAN": _geometric_mean,
     "HISTOGRAM": _histogram,
     "APPROX_QUANTILES": _quantiles,
+    "MAD": _mad,
 }

@@ -18,6 +18,7 @@ from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import EVERYTHING, Interval
 from dpsql.sql.changed_stars import refuse_changes
 from dpsql.sql.constant_series import LISTS, series
+from dpsql.sql.dialect_nodes import said
 from dpsql.sql.parameters import Params
 from dpsql.sql.parse import span_of
 from dpsql.sql.scalars import ScalarBinder
@@ -95,7 +96,10 @@ class CellBinder:
         taken: set[str] = set()
         columns: list[ConstantColumn] = []
         for item, alias in self._expanded(select, read):
-            name = fresh(alias or (item.name if isinstance(item, exp.Column) else item.sql(dialect="duckdb")), taken)
+            name = fresh(
+                alias or (item.name if isinstance(item, exp.Column) else said(item)),
+                taken,
+            )
             expr = binder.bind(item)
             columns.append(ConstantColumn(name, expr.type, _evaluated(expr, read, rows).at(kept)))
         return Cells(tuple(columns))

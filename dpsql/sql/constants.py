@@ -15,6 +15,7 @@ from dpsql.plan.constants import MOST_ROWS, PREFIX, ConstantColumn, ConstantTabl
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.constant_cells import UNNESTED, CellBinder, Cells, without_doubles
 from dpsql.sql.constant_series import LISTS
+from dpsql.sql.dialect_nodes import said
 from dpsql.sql.parameters import Params
 from dpsql.sql.parse import Statement, span_of
 from dpsql.sql.select_list import fresh, is_aggregating, items_of
@@ -162,7 +163,7 @@ class _Constants:
 
     def _names(self, select: exp.Select) -> list[str]:
         taken: set[str] = set()
-        return [fresh(alias or item.sql(dialect="duckdb", comments=False), taken) for item, alias in items_of(select)]
+        return [fresh(alias or said(item), taken) for item, alias in items_of(select)]
 
     def _reads_constants(self, node: exp.Expr, tree: exp.Expr) -> bool:
         """Whether a SELECT only computes and filters rows of one table of constants."""

@@ -12,9 +12,9 @@ from sqlglot.tokens import TokenType
 from dpsql.sql.dialect_nodes import OwnWords
 
 _FUNCTIONS = """
-COUNT_BIG DATE DATEADD DATEDIFF DATENAME DATEPART DATETIME DATETIME_TRUNC DATE_ADD DATE_DIFF DATE_FORMAT DATE_PART
-DATE_SUB DATE_TRUNC DECODE DIV0 EOMONTH FORMAT IFF ISNULL NULLIFZERO NVL2 PERCENTILE PERCENTILE_APPROX SAFE_DIVIDE
-STATS_MODE TIMESTAMP TIMESTAMP_TRUNC TO_DATE TRUNC ZEROIFNULL
+APPROX_PERCENTILE COUNT_BIG DATE DATEADD DATEDIFF DATENAME DATEPART DATETIME DATETIME_TRUNC DATETRUNC DATE_ADD
+DATE_DIFF DATE_FORMAT DATE_PART DATE_SUB DATE_TRUNC DECODE DIV DIV0 EOMONTH FORMAT IFF ISNULL NULLIFZERO NVL2
+PERCENTILE PERCENTILE_APPROX SAFE_DIVIDE STATS_MODE TIMESTAMP TIMESTAMP_TRUNC TO_DATE TRUNC ZEROIFNULL
 """
 FOREIGN = frozenset(_FUNCTIONS.split())
 """Functions of other engines, which `foreign_functions` reads; most texts have none."""
@@ -33,6 +33,8 @@ def _call(name: str) -> Callable[[list[Any]], exp.Expr]:
     return build
 
 
+FUNC_TOKENS = frozenset({*DuckDBParser.FUNC_TOKENS, TokenType.DIV})
+"""What a call may be named: DIV(a, b) too."""
 FUNCTIONS: Mapping[str, Callable[[list[Any]], exp.Expr]] = {
     name: _call(name) for name in FOREIGN & DuckDBParser.FUNCTIONS.keys()
 }
@@ -45,6 +47,8 @@ def _cast_to_first(parser: Any, kind: type[exp.Expr]) -> exp.Expr:
     if to is None or not parser._match(TokenType.COMMA):
         parser.raise_error(OwnWords("CONVERT takes a type and a value: write CAST(x AS DATE)"))
     made: exp.Expr = parser.expression(kind(this=parser._parse_assignment(), to=to))
+    if parser._curr and parser._curr.token_type is TokenType.COMMA:
+        parser.raise_error(OwnWords("CONVERT takes no style: write STRFTIME(d, '%Y-%m-%d'), or CAST(x AS DATE)"))
     return made
 
 
@@ -52,6 +56,15 @@ FUNCTION_PARSERS: Mapping[str, Callable[[Any], exp.Expr]] = {
     "CONVERT": lambda parser: _cast_to_first(parser, exp.Cast),
     "TRY_CONVERT": lambda parser: _cast_to_first(parser, exp.TryCast),
 }
+
+
+def with_order(parser: Any, pivot: Any) -> Any:
+    """PIVOT t ON x IN (...) ORDER BY k LIMIT 3: the pivot, with these clauses."""
+    parsers = {"order": parser._parse_order, "limit": parser._parse_limit, "offset": parser._parse_offset}
+    for clause, parse in parsers.items():
+        if isinstance(found := parse(), exp.Expr):
+            pivot.set(clause, found)
+    return pivot
 
 
 def refuse_top(parser: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, TypeVar
 
 from sqlglot import exp
+from sqlglot.errors import ErrorLevel
 from sqlglot.tokens import Token
 
 Node = TypeVar("Node", bound=exp.Expr)
@@ -27,6 +28,11 @@ class Named(exp.Expression, exp.Condition):
     """
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": True}
+
+
+def said(node: exp.Expr) -> str:
+    """A node in DuckDB's words, for names and messages: what these have no word for is left out."""
+    return str(node.sql(dialect="duckdb", comments=False, unsupported_level=ErrorLevel.IGNORE))
 
 
 class EarlierValue(exp.Expression, exp.Condition):

@@ -31,6 +31,7 @@ class PrivateParser(DuckDBParser):
         token: parser for token, parser in DuckDBParser.LAMBDAS.items() if token is not TokenType.FARROW
     }
     # Calls of operators take their arguments the wrong way round, and LOG2(x, y) is read as LOG2(x).
+    FUNC_TOKENS: ClassVar[Any] = foreign.FUNC_TOKENS
     FUNCTIONS: ClassVar[dict[str, Any]] = {
         name: build
         for name, build in DuckDBParser.FUNCTIONS.items()
@@ -84,6 +85,9 @@ class PrivateParser(DuckDBParser):
 
     def _parse_grouping_set(self) -> exp.Expr | None:
         return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
+
+    def _parse_simplified_pivot(self, is_unpivot: bool | None = None) -> Any:
+        return foreign.with_order(self, super()._parse_simplified_pivot(is_unpivot))
 
     # SELECT WITH DIFFERENTIAL_PRIVACY
 
@@ -257,8 +261,7 @@ class PrivateParser(DuckDBParser):
         return placed(super()._parse_distinct_arg_function(*args, **options), name, name)
 
     def _parse_min_max(self, *args: Any, **options: Any) -> Any:
-        name = self._tokens[self._index - 2]
-        return placed(super()._parse_min_max(*args, **options), name, name)
+        return placed(super()._parse_min_max(*args, **options), *[self._tokens[self._index - 2]] * 2)
 
     # Parameters
 

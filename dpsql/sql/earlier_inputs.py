@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from sqlglot import exp
+from sqlglot.errors import ErrorLevel
 
 from dpsql.errors import Span, UnknownColumn, UnknownTable, UnsupportedSQL
 from dpsql.plan.earlier import MOST_LISTED, VERSION, Input, value_column
@@ -25,6 +26,7 @@ from dpsql.sql.catalog import Catalog
 from dpsql.sql.dialect import Private
 from dpsql.sql.dialect_nodes import EarlierValue
 from dpsql.sql.earlier_shape import Shape, Shapes
+from dpsql.sql.mads import UNLISTED, is_of_mad
 from dpsql.sql.noise_of_steps import Listed
 from dpsql.sql.parameters import Params
 from dpsql.sql.parse import span_of
@@ -122,7 +124,9 @@ class EarlierInputs:
             raise UnsupportedSQL(
                 "nothing says how many rows this answer has, and people's rows are joined with it.",
                 span=span_of(self.steps.sql, node),
-                hint="Write ORDER BY n DESC LIMIT 5 in it, or look in it by IN (SELECT ...).",
+                hint=UNLISTED
+                if is_of_mad(node)
+                else "Write ORDER BY n DESC LIMIT 5 in it, or look in it by IN (SELECT ...).",
             )
         table = exp.Table(this=exp.to_identifier(self._table(asked, node), quoted=True))
         table.set("alias", None if alias is None else alias.copy())
@@ -141,7 +145,7 @@ class EarlierInputs:
     @staticmethod
     def _text(node: exp.Expr) -> str:
         """A sub-query's words as they stand in the text."""
-        return node.sql(dialect=_DIALECT, comments=False)
+        return node.sql(dialect=_DIALECT, comments=False, unsupported_level=ErrorLevel.IGNORE)
 
     def _name(self) -> str:
         return f"{self.prefix}{len(self.inputs)}"

@@ -14,6 +14,9 @@ from typing import Any
 
 from sqlglot import exp
 
+from dpsql.sql.sqlite_dates import date_of
+from dpsql.sql.sqlite_dates import text_of as _text
+
 Args = list[Any]
 Build = Callable[[Args], exp.Expr]
 Read = Callable[[Args], exp.Expr | None]
@@ -56,10 +59,6 @@ def _word(node: Any) -> str:
 def _bare_unit(node: Any) -> str | None:
     word = _word(node)
     return _UNITS.get(word) or _SHORT_UNITS.get(word)
-
-
-def _text(node: Any) -> str | None:
-    return str(node.this) if isinstance(node, exp.Literal) and node.args.get("is_string") else None
 
 
 def _of(count: int, build: Callable[..., exp.Expr]) -> Read:
@@ -128,6 +127,12 @@ def _cut_behind(args: Args) -> exp.Expr | None:
     """DATE_TRUNC(t, MONTH), DATE_TRUNC(month, t)."""
     found = _unit_of(args) if len(args) == 2 else None
     return None if found is None else _cut(found[0], found[1][0])
+
+
+def _cut_before(args: Args) -> exp.Expr | None:
+    """DATETRUNC(month, t)."""
+    unit = _bare_unit(args[0]) if len(args) == 2 else None
+    return None if unit is None else _cut(unit, args[1])
 
 
 def _cut_by_letters(args: Args) -> exp.Expr | None:
@@ -243,14 +248,17 @@ def _read_date(args: Args) -> exp.Expr | None:
 
 
 def _rank(args: Args) -> exp.Expr | None:
-    """PERCENTILE(x, 0.9), PERCENTILE_APPROX(x, 0.9)."""
-    return exp.PercentileCont(this=args[0], expression=args[1]) if len(args) == 2 else None
+    """PERCENTILE(x, 0.9), PERCENTILE_APPROX(x, 0.9), and with an accuracy, which none is better than."""
+    known = len(args) == 2 or (len(args) == 3 and isinstance(args[2], exp.Literal) and _text(args[2]) is None)
+    return exp.PercentileCont(this=args[0], expression=args[1]) if known else None
 
 
 _READ: Mapping[str, Read] = {
     "DECODE": _decoded,
     "DATE_TRUNC": _cut_behind,
+    "DATETRUNC": _cut_before,
     "TRUNC": _cut_by_letters,
+    "DIV": _of(2, lambda first, second: exp.Paren(this=exp.IntDiv(this=_closed(first), expression=_closed(second)))),
     **dict.fromkeys(("DATEDIFF", "DATE_DIFF"), _between),
     "DATEADD": _added,
     "DATE_ADD": lambda args: _days(args, back=False),
@@ -258,11 +266,11 @@ _READ: Mapping[str, Read] = {
     **dict.fromkeys(("DATEPART", "DATE_PART"), _part),
     "DATENAME": _named_part,
     **dict.fromkeys(("DATE_FORMAT", "FORMAT"), _formatted),
-    "DATE": _as("DATE"),
+    "DATE": date_of,
     **dict.fromkeys(("TIMESTAMP", "DATETIME"), _as("TIMESTAMP")),
     **dict.fromkeys(("TIMESTAMP_TRUNC", "DATETIME_TRUNC"), _cut_behind),
     "TO_DATE": _read_date,
-    **dict.fromkeys(("PERCENTILE", "PERCENTILE_APPROX"), _rank),
+    **dict.fromkeys(("PERCENTILE", "PERCENTILE_APPROX", "APPROX_PERCENTILE"), _rank),
     "SAFE_DIVIDE": _of(2, _quotient),
     "DIV0": _of(2, _quotient_or_0),
     "IFF": _of(3, lambda test, true, false: exp.If(this=test, true=true, false=false)),

@@ -95,7 +95,7 @@ _OWN: dict[type[exp.Expr], Rule] = {
         "this on using side kind method",
         "JOIN INNER LEFT RIGHT OUTER CROSS ON USING FULL NATURAL SEMI ANTI ASOF POSITIONAL",
     ),
-    exp.Union: _rule("this expression", "UNION ALL"),
+    exp.Union: _rule("this expression by_name", "UNION ALL BY NAME"),
     exp.Exists: _rule("this", "EXISTS"),
     exp.Distinct: _rule("expressions", "DISTINCT"),  # expressions: of COUNT(DISTINCT x)
     exp.Identifier: _rule("this quoted"),
@@ -197,8 +197,9 @@ RULES: Mapping[type[exp.Expr], Rule] = {**_of_records(), **_OWN}
 LISTS: Mapping[type[exp.Expr], Rule] = {
     exp.Any: _rule("this", "ANY"),
     exp.Array: _rule("expressions value_constructor", "ARRAY [ ]"),
+    exp.Bracket: _rule("this expressions", "[ ]"),
 }
-"""Lists of values, which stand in x = ANY([...]) and in UNNEST alone."""
+"""Lists of values, which stand in x = ANY([...]), in UNNEST and as quantiles alone, and their parts."""
 
 
 def rule_of_part(kind: type[exp.Expr]) -> Rule | None:

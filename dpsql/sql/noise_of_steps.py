@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
+from sqlglot.errors import ErrorLevel
 
 from dpsql.plan.expressions import Expr, Slot, walk
 from dpsql.plan.program import Step
@@ -50,7 +51,7 @@ def redrawn(
     selects.note()
     _put_in_runs(queries_of_all, steps)
     noted, *queries = queries_of_all.expressions
-    if sum(len(each.sql()) for each in queries_of_all.expressions) > LONGEST:
+    if sum(len(each.sql(unsupported_level=ErrorLevel.IGNORE)) for each in queries_of_all.expressions) > LONGEST:
         return None
     listed = tuple((name, query, alias) for (name, _, alias), query in zip(copies, queries, strict=True))
     return Again(noted, listed, rows.columns)

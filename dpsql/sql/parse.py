@@ -194,7 +194,7 @@ def _select(sql: str, tokens: list[Token], *, several: bool) -> exp.Query:
     try:
         trees = _DIALECT.parser().parse(tokens, sql)
     except ParseError as error:
-        raise _syntax_error(sql, error) from None
+        raise _syntax_error(sql, error, tokens) from None
     except RecursionError:
         raise SQLSyntaxError("the query is nested too deeply.") from None
     except Exception:  # noqa: BLE001 - the parser's own slips on texts that are no queries
@@ -255,9 +255,13 @@ def _is_one_of(token: Token, words: Collection[str]) -> bool:
     return token.text.upper() in words and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)
 
 
-def _syntax_error(sql: str, error: ParseError) -> SQLSyntaxError:
-    from dpsql.sql.syntax_words import in_own_words  # most texts are queries
+def _syntax_error(sql: str, error: ParseError, tokens: list[Token]) -> SQLSyntaxError:
+    from dpsql.sql.syntax_words import foreign_words, in_own_words  # most texts are queries
 
+    foreign = foreign_words(tokens)
+    if foreign is not None:
+        said, first, last = foreign
+        return SQLSyntaxError(said, span=Span(sql, first.start, last.end))
     details = error.errors[0] if error.errors else {}
     description = details.get("description") or _first_line(error)
     line, column = details.get("line"), details.get("col")

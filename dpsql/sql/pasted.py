@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import reduce
+from typing import Any
 
 from sqlglot import exp
 
@@ -167,13 +168,18 @@ def _both_there(_statement: Statement, node: exp.Expr) -> exp.Expr:
 
 
 def _bucket(statement: Statement, node: exp.Expr) -> exp.Expr:
-    """WIDTH_BUCKET(x, low, high, n): 0 below, n + 1 from the high end on, else the number of the piece from 1."""
+    return bucket(statement.sql, node)
+
+
+def bucket(sql: str, node: exp.Expr) -> exp.Expr:
+    """WIDTH_BUCKET(x, low, high, n): 0 below, n + 1 from the high end on, else the number of the piece from 1. Raises
+    UnsupportedSQL."""
     written = [node.args.get(name) for name in ("min_value", "max_value", "num_buckets")]
     low, high, count = [None if each is None else _number(each) for each in written]
     if low is None or high is None or count is None or count < 1 or count > MOST_BUCKETS or low >= high or count % 1:
         raise UnsupportedSQL(
             "WIDTH_BUCKET takes a value, two constants of which the first is less, and a constant number of buckets.",
-            span=span_of(statement.sql, node),
+            span=span_of(sql, node) if sql else None,
             hint=f"Write WIDTH_BUCKET(x, 0, 100, 10), with at most {MOST_BUCKETS:,} buckets.",
         )
     value, (least, most, pieces) = node.this, [each.copy() for each in written if each is not None]
@@ -276,7 +282,21 @@ def _limit(_statement: Statement, node: exp.Expr) -> exp.Expr:
     return exp.Limit(expression=_ONE.copy() if count is None else count.copy())
 
 
+def _of_quantiles() -> Any:
+    from dpsql.sql import quantile_lists  # most texts have no lists
+
+    return quantile_lists
+
+
+def _by_name() -> Any:
+    from dpsql.sql import unions_by_name  # most texts have no UNION
+
+    return unions_by_name
+
+
 _REWRITES: Mapping[type[exp.Expr], Callable[[Statement, exp.Expr], exp.Expr | None]] = {
+    exp.WithinGroup: lambda statement, node: _of_quantiles().ordered_list(statement, node),
+    exp.Bracket: lambda statement, node: _of_quantiles().part(statement, node),
     exp.EQ: _membership,
     exp.NEQ: _membership,
     exp.In: _rows_in,
@@ -287,9 +307,12 @@ _REWRITES: Mapping[type[exp.Expr], Callable[[Statement, exp.Expr], exp.Expr | No
     exp.Order: _ordered_by_all,
     exp.Fetch: _limit,
     exp.Select: semi_joins,
+    exp.Union: lambda statement, node: _by_name().aligned(statement, node),
 }
 _TELLS: Mapping[type[exp.Expr], Callable[[exp.Expr], bool]] = {
     exp.Any: lambda _node: True,
+    exp.WithinGroup: lambda node: isinstance(node.this.this, exp.Array),
+    exp.Bracket: lambda _node: True,
     exp.Anonymous: lambda node: str(node.this).upper() == "ALL" or is_foreign(node),
     exp.In: lambda node: isinstance(node.this, exp.Tuple) or values_of_membership(node) is not None,
     exp.Count: lambda node: node.this is None,
@@ -301,5 +324,6 @@ _TELLS: Mapping[type[exp.Expr], Callable[[exp.Expr], bool]] = {
     exp.Subquery: is_joined,
     exp.Join: lambda node: str(node.args.get("kind") or "").upper() in ("SEMI", "ANTI"),
     exp.Table: lambda node: node.args.get("db") is not None,
+    exp.Union: lambda node: bool(node.args.get("by_name")),
 }
 """How a text tells that something in it is to be said otherwise; most texts do not, and keep their tree."""

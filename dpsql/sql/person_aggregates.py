@@ -28,6 +28,7 @@ from dpsql.sql.aggregate_calls import (
     INSIDE_A_PERSON,
     Written,
     is_aggregate,
+    listed,
     name_of,
     written,
 )
@@ -122,6 +123,12 @@ def _chosen(node: exp.Expr, sql: str) -> Written | None:
     """A call of a quantile or of MODE."""
     if not is_aggregate(node) or not isinstance(node, exp.AggFunc | exp.WithinGroup):
         return None
+    if listed(node) is not None:
+        raise UnsupportedSQL(
+            f"{name_of(node, sql)} of a list is supported over people's rows, where the answer is made.",
+            span=span_of(sql, node),
+            hint="Inside a person write one call for each: QUANTILE_CONT(x, 0.25), QUANTILE_CONT(x, 0.5).",
+        )
     call = written(node, sql)
     return call if call.kind.quantile or call.kind.name == "MODE" else None
 

@@ -70,11 +70,17 @@ def _pivoted(pivot: exp.Pivot, source: exp.Expr, span: Span) -> exp.Select:
     select = exp.Select(expressions=items, from_=exp.From(this=source.copy()))
     if groups:
         select.set("group", exp.Group(expressions=groups))
-    if pivot.args.get("with_") is not None:
-        select.set("with_", pivot.args["with_"].copy())
+    _with_clauses(select, pivot)
     names = [each.alias.upper() for each in (*aggregates, *listed) if isinstance(each, exp.Alias | exp.PivotAlias)]
     select.meta["words"] = [*_OF_PIVOT, *names, *(["AS"] * len(names))]
     return select
+
+
+def _with_clauses(select: exp.Select, pivot: exp.Pivot) -> None:
+    """The clauses around a PIVOT, around the SELECT."""
+    for clause in ("with_", "order", "limit", "offset"):
+        if pivot.args.get(clause) is not None:
+            select.set(clause, pivot.args[clause].copy())
 
 
 def _of_values(pivot: exp.Pivot, span: Span) -> tuple[exp.Expr, list[exp.Expr]]:
@@ -165,7 +171,6 @@ def _unpivoted(pivot: exp.Pivot, source: exp.Expr, span: Span) -> exp.Select:
     assert query is not None  # there are columns
     alias = exp.TableAlias(this=exp.to_identifier("unpivoted"))
     whole = exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Subquery(this=query, alias=alias)))
-    if pivot.args.get("with_") is not None:
-        whole.set("with_", pivot.args["with_"].copy())
+    _with_clauses(whole, pivot)
     whole.meta["words"] = list(_OF_UNPIVOT)
     return whole

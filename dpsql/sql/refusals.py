@@ -32,8 +32,16 @@ CLOCK = (
     'params={{"today": datetime.date.today()}}.'
 )
 _OWN_VALUE = "{} is not supported: it would be one person's own value. MODE, MEDIAN, MIN and MAX are chosen privately."
+_ANY = (
+    f"{_OWN_VALUE} A public table's column is joined to the answer: SELECT name, n FROM (SELECT code, COUNT(*) AS n "
+    "FROM t GROUP BY code) AS q JOIN countries USING (code)."
+)
 _OWN_VALUES = "{} is not supported: it would be people's own values. GROUP BY the column shows which ones occur."
 
+RECURSIVE = (
+    "recursive CTEs are not supported. A calendar is generate_series(DATE '2024-01-01', DATE '2024-12-31', "
+    "INTERVAL 1 DAY) AS t(d)."
+)
 _SCALAR = (
     "a sub-query as a value stands in WHERE, GROUP BY or an aggregate's argument, of people's rows. Write a value that "
     "you know in its place."
@@ -51,13 +59,15 @@ NO_COLUMNS: Mapping[str, str] = {
 
 NO_FUNCTIONS: Mapping[str, str] = {
     "MAD": "MAD is two questions: MEDIAN(x), then MEDIAN(ABS(x - :middle)) with its answer as the parameter.",
+    "WINDOW": "WINDOW(t, ...) is not supported. Write TIME_BUCKET(INTERVAL '7 days', t), the time that it begins with.",
+    "PRINTF": "PRINTF is not supported. Write CONCAT('n = ', x), or LPAD(CAST(x AS TEXT), 5, '0').",
     "PRODUCT": "PRODUCT is not supported: one row can change it without limit. EXP(SUM(LN(x))) is, of values above 0.",
     "LISTAGG": _OWN_VALUES.format("LISTAGG"),
     "ENTROPY": "ENTROPY is not supported. GROUP BY x gives the counts that it is made of.",
     "RAND": "RAND is not supported: an answer depends on the data and the noise alone.",
     "UUID": "UUID is not supported: an answer depends on the data and the noise alone.",
     "GEN_RANDOM_UUID": "GEN_RANDOM_UUID is not supported: an answer depends on the data and the noise alone.",
-    "DATEADD": "DATEADD is not supported with these arguments. Write d + INTERVAL 30 DAY.",
+    "DATEADD": "DATEADD is not supported with these arguments. Write d + INTERVAL 30 DAY, or DATE_TRUNC('month', d).",
     "DATE_SUB": "DATE_SUB is not supported with these arguments. Write d - INTERVAL 30 DAY.",
     **{
         name: _UNIT_FIRST.format(name, other)
@@ -94,6 +104,10 @@ NAMED: Mapping[type[exp.Expr], str] = {
     exp.Glob: "GLOB is not supported. Write LIKE.",
     exp.AddMonths: _ADD_MONTHS,
     exp.MonthsBetween: "MONTHS_BETWEEN is not supported. Write DATE_DIFF('month', a, b), which counts borders.",
+    exp.Stack: "STACK is not supported. Write UNPIVOT t ON a, b INTO NAME k VALUE v, or an aggregate for each column.",
+    exp.Date: "DATE is not supported with these arguments. Write CAST(x AS DATE), DATE_TRUNC('month', d), d + INTERVAL "
+    "1 DAY; in the place of 'now' the parameter :today.",
+    exp.Initcap: "INITCAP is not supported. Write UPPER(LEFT(x, 1)) || LOWER(SUBSTR(x, 2)), of one word.",
     exp.TimeSlice: "TIME_SLICE is not supported. Write TIME_BUCKET(INTERVAL '6 hours', t).",
     exp.TimestampDiff: "TIMESTAMP_DIFF is not supported. Write DATE_DIFF('hour', a, b), which counts borders.",
     exp.Dot: "a point before a call is not supported; an outer join is written LEFT JOIN ... ON.",
@@ -117,9 +131,9 @@ NAMED: Mapping[type[exp.Expr], str] = {
     exp.Lambda: "lambda functions are not supported.",
     exp.Intersect: _SET.format("INTERSECT"),
     exp.Except: _SET.format("EXCEPT"),
-    exp.AnyValue: _OWN_VALUE.format("ANY_VALUE"),
-    exp.First: _OWN_VALUE.format("FIRST"),
-    exp.Last: _OWN_VALUE.format("LAST"),
+    exp.AnyValue: _ANY.format("ANY_VALUE"),
+    exp.First: _ANY.format("FIRST"),
+    exp.Last: _ANY.format("LAST"),
     exp.ArgMax: _OWN_VALUE.format("ARG_MAX"),
     exp.ArgMin: _OWN_VALUE.format("ARG_MIN"),
     exp.ArrayAgg: _OWN_VALUES.format("LIST"),
@@ -161,7 +175,7 @@ CLAUSES: Mapping[tuple[type[exp.Expr], str], str] = {
     (exp.Group, "rollup"): "WITH ROLLUP is not supported. Write GROUP BY ROLLUP (...).",
     (exp.Group, "cube"): "WITH CUBE is not supported. Write GROUP BY CUBE (...).",
     (exp.Distinct, "on"): "DISTINCT ON is not supported.",
-    (exp.With, "recursive"): "recursive CTEs are not supported.",
+    (exp.With, "recursive"): RECURSIVE,
     (exp.CTE, "materialized"): "MATERIALIZED is not supported: nothing private is stored.",
     (exp.CTE, "scalar"): "a CTE is a query in parentheses.",
     (exp.Table, "sample"): _SAMPLE,
@@ -181,7 +195,6 @@ CLAUSES: Mapping[tuple[type[exp.Expr], str], str] = {
     (exp.Star, "rename"): "* RENAME (...) is not supported. Name the columns.",
     (exp.CountIf, "zero_on_all_null"): "COUNT_IF takes one condition.",
     (exp.Union, "distinct"): "UNION removes doubles, which is not supported here. Write UNION ALL.",
-    (exp.Union, "by_name"): "UNION BY NAME is not supported.",
     (exp.Union, "order"): "ORDER BY after UNION is not supported. Order the answer.",
     (exp.Union, "limit"): "LIMIT after UNION is not stable: one person could decide whose rows are left.",
     (exp.Count, "expressions"): "COUNT takes one argument.",
@@ -219,6 +232,12 @@ WORDS: Mapping[type[exp.Expr], str] = {
     exp.Struct: "{",
     exp.SimilarTo: "SIMILAR",
     exp.PositionalColumn: "#",
+}
+
+
+LIKE_SEVERAL: Mapping[type[exp.Expr], str] = {
+    exp.Any: "LIKE ANY is not supported. Write one LIKE for each pattern, with OR between them.",
+    exp.All: "LIKE ALL is not supported. Write one LIKE for each pattern, with AND between them.",
 }
 
 

@@ -168,7 +168,7 @@ def origins(source: Source) -> dict[Column, tuple[Expr, ...]]:
     copies: dict[Column, tuple[Expr, ...]] = {}
     if isinstance(source, PerUnit):
         copies.update({column: (key,) for column, key in zip(source.columns, source.keys, strict=False)})
-        copies.update(_of_texts(source))
+        copies.update(_of_ends(source))
     if isinstance(source, Union):
         lists = [branch.outputs for branch in source.branches]
         copies.update(dict(zip(source.columns, zip(*lists, strict=True), strict=True)))
@@ -180,13 +180,15 @@ def origins(source: Source) -> dict[Column, tuple[Expr, ...]]:
     return copies
 
 
-def _of_texts(source: PerUnit) -> dict[Column, tuple[Expr, ...]]:
-    """The least and the largest text of a group are texts of its rows."""
+def _of_ends(source: PerUnit) -> dict[Column, tuple[Expr, ...]]:
+    """The least and the largest text of a group are texts of its rows, and so are times that are cut to a unit."""
     made = zip(source.columns[len(source.keys) :], source.aggregations, strict=True)
     return {
         column: (each.argument,)
         for column, each in made
-        if column.type is Type.TEXT and each.kind.ranked and each.argument is not None
+        if each.kind.ranked
+        and each.argument is not None
+        and (column.type is Type.TEXT or (column.type.temporal and isinstance(each.argument, Call)))
     }
 
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from dpsql.errors import SQLSyntaxError, UnsupportedSQL
 from dpsql.sql.aggregate_calls import is_aggregate
-from dpsql.sql.dialect_nodes import Named
+from dpsql.sql.dialect_nodes import Named, said
 from dpsql.sql.parse import span_of
 from dpsql.sql.private import INTERVAL_ENDS
 from dpsql.sql.select_list import is_star, items_of
@@ -185,7 +185,12 @@ class Split:
         if not 1 <= place <= len(self.items):
             return None
         if not self.own[place - 1]:
-            raise SQLSyntaxError("GROUP BY cannot hold a window function or an answer.", span=span_of(self.sql, key))
+            raise SQLSyntaxError(
+                "GROUP BY cannot hold a window function or an answer.",
+                span=span_of(self.sql, key),
+                hint="Group by ranges that are public, as WIDTH_BUCKET(x, 0, 100, 10), or put the window over the "
+                "groups in a sub-query.",
+            )
         return self.items[place - 1][0]
 
     def _select_above(self) -> exp.Select:
@@ -215,7 +220,7 @@ class Split:
     def _words(self, item: exp.Expr) -> str:
         if isinstance(item, exp.Column):
             return str(item.name)
-        return str(item.sql(dialect="duckdb", comments=False))
+        return said(item)
 
     # What stands above the aggregation: keys, aggregates and columns become columns of the release.
 

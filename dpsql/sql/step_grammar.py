@@ -60,6 +60,7 @@ _ADDED: Mapping[type[exp.Expr], Rule] = {
     exp.BitwiseRightShift: _rule(">>"),
     exp.BitwiseNot: _rule("~"),
     exp.SimilarTo: _rule("SIMILAR_TO"),
+    exp.GroupConcat: _rule("WITHIN GROUP"),
     exp.Glob: _rule("GLOB"),
     exp.RegexpLike: _rule("~"),
     exp.Tuple: _rule("ROW"),
@@ -86,21 +87,7 @@ def check_steps(statement: Statement) -> None:
     """Refuse a statement of several steps if it holds a node or a word that no rule reads. Raises UnsupportedSQL,
     SQLSyntaxError."""
     words = check_nodes(statement, statement.select, rule_of)
-    for bracket in statement.select.find_all(exp.Bracket):
-        for place in bracket.expressions:
-            number = _whole(place)
-            if number is not None:  # the parser counts from 0
-                words[str(abs(number))] -= 1
-                words[str(abs(number + 1))] += 1
     check_words(statement, words, FREE)
-
-
-def _whole(node: exp.Expr) -> int | None:
-    """A whole number that stands in the text."""
-    inner = node.this if isinstance(node, exp.Neg) else node
-    if not isinstance(inner, exp.Literal) or inner.args.get("is_string") or not str(inner.this).isdecimal():
-        return None
-    return -int(str(inner.this)) if inner is not node else int(str(inner.this))
 
 
 def check_qualified(select: exp.Select, sql: str) -> None:

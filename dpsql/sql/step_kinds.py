@@ -10,9 +10,11 @@ from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.schema.frozen import dataclass
 from dpsql.sql.bind import is_of_people
 from dpsql.sql.catalog import Catalog
+from dpsql.sql.mads import has_mad
 from dpsql.sql.parameters import Params
 from dpsql.sql.parentheses import tables_of
 from dpsql.sql.parse import Statement, span_of
+from dpsql.sql.refusals import RECURSIVE
 from dpsql.sql.split import has_window, is_release
 
 
@@ -48,7 +50,7 @@ class Kinds:
         taken: set[str] = set()
         for each in clause.expressions if clause is not None else []:
             if clause is not None and clause.args.get("recursive"):
-                raise UnsupportedSQL("recursive CTEs are not supported.", span=self._span(each))
+                raise UnsupportedSQL(RECURSIVE, span=self._span(each))
             if not isinstance(each.this, exp.Query):
                 raise UnsupportedSQL("a CTE is a SELECT in parentheses.", span=self._span(each))
             if each.alias.casefold() in taken:
@@ -104,12 +106,12 @@ class Kinds:
     def _rows(query: exp.Select) -> exp.Select:
         """A SELECT without what stands over its groups, which decides nothing of whose rows they are."""
         rows = query.copy()
-        own = [each for each in rows.expressions if not has_window(each) and each.find(exp.Query) is None]
+        own = [each for each in rows.expressions if not (has_window(each) or has_mad(each) or each.find(exp.Query))]
         rows.set("expressions", own or [exp.Count(this=exp.Star())])
         for clause in ("qualify", "windows", "order", "limit", "offset"):
             rows.set(clause, None)
         having = rows.args.get("having")
-        if having is not None and having.find(exp.Query) is not None:
+        if having is not None and (having.find(exp.Query) is not None or has_mad(having)):
             rows.set("having", None)
         return rows
 

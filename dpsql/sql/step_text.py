@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from sqlglot import exp
+from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from dpsql.errors import UnsupportedSQL
 from dpsql.schema.columns import Type
 from dpsql.sql.dialect import Private, PrivateGenerator
 from dpsql.sql.dialect_nodes import Named, PrivacyClause
 from dpsql.sql.parameters import Params
+from dpsql.sql.step_functions import in_duckdbs
 
 _SQL_TYPES = {
     Type.INTEGER: "BIGINT",
@@ -58,12 +60,16 @@ def printed(tree: exp.Expr) -> str:
     """The text of a tree. Raises UnsupportedSQL for what only private SELECTs may hold."""
     if any(isinstance(node, Named | PrivacyClause) for node in tree.walk()):
         raise UnsupportedSQL("named arguments (name => value) and OPTIONS belong to releases, not to SQL over answers.")
-    return _DIALECT.generate(tree, identify=True, comments=False)
+    try:
+        return _DIALECT.generate(tree, identify=True, comments=False, unsupported_level=ErrorLevel.RAISE)
+    except UnsupportedError as error:  # the printer would leave something out
+        what = str(error).split(" is not supported")[0].split("\n")[0][:80]
+    raise UnsupportedSQL(f"{what} cannot be written for DuckDB, which runs SQL over answers.")
 
 
 def meant(tree: exp.Expr, params: Params, used: set[str]) -> exp.Expr:
     """The tree with our meaning; parameters become values that are handed in, and are added to `used`."""
-    known = dict(params)
+    known, tree = dict(params), in_duckdbs(tree)
 
     def changed(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Placeholder):

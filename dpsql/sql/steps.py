@@ -20,9 +20,10 @@ from dpsql.postprocess.check import COMMON
 from dpsql.schema.columns import TableSchema
 from dpsql.sql.bind import bind_part
 from dpsql.sql.catalog import Catalog
-from dpsql.sql.dialect_nodes import Named
+from dpsql.sql.dialect_nodes import Named, said
 from dpsql.sql.earlier_inputs import EarlierInputs
 from dpsql.sql.earlier_parts import EarlierParts
+from dpsql.sql.mads import has_mad, held, with_mads
 from dpsql.sql.noise_of_steps import Listed, in_runs, redrawn
 from dpsql.sql.parameters import Params, check_all_used
 from dpsql.sql.parentheses import opened, with_inner_joins
@@ -86,7 +87,7 @@ class Steps:
         names = self.kinds.within(tree, None)
         if isinstance(tree, exp.Select) and self.kinds.reads_people(tree, names):
             above = needs_split(tree, lambda inner: self.kinds.asks_people(inner, names))
-            return above or (is_release(tree) and self.parts.any(tree, None))
+            return above or (is_release(tree) and (has_mad(tree) or self.parts.any(tree, None)))
         return self.kinds.asks_people(tree, None)
 
     def program(self) -> Program:
@@ -144,6 +145,8 @@ class Steps:
                 )
 
     def _released(self, select: exp.Select, names: Common | None) -> exp.Query:
+        if has_mad(select):
+            select = with_mads(select, self.sql, self.catalog)
         if not needs_split(select, lambda inner: self.kinds.asks_people(inner, names)):
             step = self._step(select, names)
             columns: list[exp.Expr] = [exp.column(exp.to_identifier(each.name)) for each in step.columns]
@@ -186,7 +189,7 @@ class Steps:
         """A SELECT that stands alone, with names in the place of answers in it; and these."""
         inputs = EarlierInputs(self, self.prefix)
         self.parts.replaced(select, inputs)
-        return select, inputs
+        return held(select, inputs.inputs, self.steps, self.sql), inputs
 
     def _catalog(self, inputs: EarlierInputs) -> Catalog:
         if not inputs.inputs:
@@ -282,7 +285,7 @@ class Steps:
     def _words(self, item: exp.Expr) -> str:
         span = self._span(item)
         text = "" if span is None else " ".join(span.sql[span.start : span.end + 1].split())
-        whole = item.sql(dialect="duckdb", comments=False)
+        whole = said(item)
         return text if text and text.casefold() == whole.casefold() else whole
 
     def text(self, tree: exp.Query, listed: Sequence[Listed], used: set[str], *, values: bool = True) -> str:

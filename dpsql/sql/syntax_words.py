@@ -7,7 +7,10 @@ sentence and an example here; every other one is told by the word that stands th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from sqlglot.tokens import Token, TokenType
 
 from dpsql.sql.dialect_nodes import OwnWords
 
@@ -91,3 +94,14 @@ def in_own_words(description: str, word: str) -> Said:
     if word.upper() in _ELSEWHERE:
         return f'"{word}" is not understood here', _ELSEWHERE[word.upper()]
     return (f'"{word}" is not understood here' if word else "the text is not understood here"), ""
+
+
+def foreign_words(tokens: Sequence[Token]) -> tuple[str, Token, Token] | None:
+    """What is said of other engines' words in a text that is not understood, and where they stand."""
+    for before, token in pairwise(tokens):
+        if token.token_type is TokenType.STRING and before.text in ("r", "R") and before.end + 1 == token.start:
+            return "a text is written '...', without r before it: no character of it is an escape.", before, token
+        if before.text.upper() == "KEEP" and token.token_type is TokenType.L_PAREN:
+            said = "KEEP (...) is not understood: over an answer, and inside a person, write ARG_MAX(x, y)."
+            return said, before, before
+    return None

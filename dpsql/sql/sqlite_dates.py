@@ -1,0 +1,43 @@
+"""DATE(x) of several engines, and DATE(x, 'start of month', '-1 day') of SQLite."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sqlglot import exp
+
+
+def text_of(node: Any) -> str | None:
+    """A constant text; None for anything else."""
+    return str(node.this) if isinstance(node, exp.Literal) and node.args.get("is_string") else None
+
+
+_SQLITE = re.compile(
+    r"start of (?P<unit>year|month|day)|(?P<count>[+-]\d{1,6}) (?P<step>day|month|year)s?", re.IGNORECASE
+)
+
+
+def date_of(args: list[Any]) -> exp.Expr | None:
+    """DATE(x), and DATE(x, 'start of month', '-1 day') of SQLite, whose months are added to first days alone: there all
+    engines agree."""
+    texts = [text_of(each) for each in args[1:]]
+    if not args or (text_of(args[0]) is not None and texts):
+        return None
+    day, first = exp.cast(args[0], "DATE"), False
+    for each in texts:
+        found = None if each is None else _SQLITE.fullmatch(each.strip())
+        if found is None:
+            return None
+        if found["unit"]:
+            first = first or found["unit"].lower() != "day"
+            day = exp.cast(exp.DateTrunc(unit=exp.Literal.string(found["unit"].lower()), this=day), "DATE")
+            continue
+        step = found["step"].lower()
+        if step != "day" and not first:
+            return None
+        first = first and step != "day"
+        count = exp.Literal.string(found["count"].removeprefix("+"))
+        moved = exp.Add(this=day, expression=exp.Interval(this=count, unit=exp.var(step.upper())))
+        day = exp.cast(exp.Paren(this=moved), "DATE")
+    return day
