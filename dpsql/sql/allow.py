@@ -23,7 +23,7 @@ from dpsql.sql.own_words import MOST, constant_of, own_word, worded
 from dpsql.sql.parentheses import in_parentheses
 from dpsql.sql.parse import Statement, span_of
 from dpsql.sql.pasted import is_list_of_any
-from dpsql.sql.refusals import CLAUSES, LIKE_SEVERAL, NAMED, WORDS
+from dpsql.sql.refusals import CLAUSES, LIKE_SEVERAL, NAMED, PLAIN_QUOTES, WORDS
 from dpsql.sql.select_list import CHANGES, changes_star
 
 _FREE = frozenset({"(", ")", ",", ";", "+", "ALL"})
@@ -277,16 +277,13 @@ def _node_refused(statement: Statement, node: exp.Expr) -> UnsupportedSQL:
     if constant is not None:
         place = replace(constant, sql=sql)
         text = sql[place.start : place.end + 1][:MOST]
-        return UnsupportedSQL(f"{text} is a kind of constant that is not supported.", span=place, hint=_PLAIN_QUOTES)
+        return UnsupportedSQL(f"{text} is a kind of constant that is not supported.", span=place, hint=PLAIN_QUOTES)
     place_of_words = _word(statement, node) or span_of(sql, node)
     refusal = LIKE_SEVERAL.get(type(node)) if isinstance(node.parent, exp.Like | exp.ILike) else None
     refusal = refusal or NAMED.get(type(node))
     if refusal is not None:
         return UnsupportedSQL(worded(refusal, node, sql), span=place_of_words)
     return UnsupportedSQL(f"{_title(node, sql)} is not supported.", span=place_of_words)
-
-
-_PLAIN_QUOTES = "Texts are written 'so', numbers in decimal digits."
 
 
 def _clause_refused(statement: Statement, node: exp.Expr, argument: str, value: object) -> UnsupportedSQL:

@@ -235,6 +235,7 @@ WORDS: Mapping[type[exp.Expr], str] = {
 }
 
 
+PLAIN_QUOTES = "Texts are written 'so', numbers in decimal digits."
 LIKE_SEVERAL: Mapping[type[exp.Expr], str] = {
     exp.Any: "LIKE ANY is not supported. Write one LIKE for each pattern, with OR between them.",
     exp.All: "LIKE ALL is not supported. Write one LIKE for each pattern, with AND between them.",
