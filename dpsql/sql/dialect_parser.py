@@ -261,7 +261,8 @@ class PrivateParser(DuckDBParser):
         return placed(super()._parse_distinct_arg_function(*args, **options), name, name)
 
     def _parse_min_max(self, *args: Any, **options: Any) -> Any:
-        return placed(super()._parse_min_max(*args, **options), *[self._tokens[self._index - 2]] * 2)
+        name = self._tokens[self._index - 2]
+        return placed(super()._parse_min_max(*args, **options), name, name)
 
     # Parameters
 
@@ -293,7 +294,6 @@ class PrivateParser(DuckDBParser):
         return super(DuckDBParser, self)._parse_expression()
 
     def _parse_table(self, *args: Any, **options: Any) -> exp.Expr | None:
-        # Likewise.
         if self._curr and self._curr.token_type is TokenType.L_BRACKET and self._next.token_type in _NAMES:
             self.raise_error(OwnWords(f'names stand in double quotes: "{self._next.text}"'), self._next)
         if self._next.token_type is not TokenType.COLON:

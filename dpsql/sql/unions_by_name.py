@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from dpsql.errors import UnsupportedSQL
+from dpsql.errors import Span, UnsupportedSQL
 from dpsql.sql.select_list import is_star
 
 if TYPE_CHECKING:
@@ -37,11 +37,10 @@ def _names(query: exp.Expr, statement: Statement) -> list[str]:
         query = query.this
     names = [each.alias_or_name for each in query.expressions] if isinstance(query, exp.Select) else []
     if not names or not all(names) or any(is_star(each) for each in query.expressions):
-        from dpsql.sql.parse import span_of  # most texts have none
-
+        place = next((each for each in statement.tokens if each.text.upper() == "UNION"), None)
         raise UnsupportedSQL(
             "UNION BY NAME of people's rows is of columns that its SELECT lists name.",
-            span=span_of(statement.sql, query),
+            span=None if place is None else Span(statement.sql, place.start, place.end),
             hint="Name them: SELECT a, b AS c FROM t UNION ALL BY NAME SELECT ...",
         )
     return names

@@ -396,7 +396,7 @@ REFUSED: list[tuple[type[DPSQLError], str, str]] = [
     (UnsupportedSQL, "UNION ALL", "(SELECT o_custkey FROM orders UNION SELECT c_custkey FROM customer)"),
     (UnsupportedSQL, "INTERSECT", "(SELECT o_custkey FROM orders INTERSECT SELECT c_custkey FROM customer)"),
     (UnsupportedSQL, "EXCEPT", "(SELECT o_custkey FROM orders EXCEPT SELECT c_custkey FROM customer)"),
-    (UnsupportedSQL, "BY NAME", "(SELECT o_custkey FROM orders UNION ALL BY NAME SELECT c_custkey FROM customer)"),
+    (UnsupportedSQL, "BY NAME", "(SELECT * FROM orders UNION ALL BY NAME SELECT c_custkey FROM customer)"),
     (
         SQLSyntaxError,
         "2 and 1 columns",

@@ -515,7 +515,7 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (SQLSyntaxError, '50', 'SELECT PERCENTILE_CONT(50) WITHIN GROUP (ORDER BY age) FROM t'),
     (SQLSyntaxError, 'QUANTILE', 'SELECT QUANTILE(age) FROM t'),
     (SQLSyntaxError, 'PERCENTILE_CONT', 'SELECT PERCENTILE_CONT(age) FROM t'),
-    (UnsupportedSQL, '[', 'SELECT QUANTILE(age, [0.25, 0.5]) FROM t'),
+    (SQLSyntaxError, 'QUANTILE', 'SELECT QUANTILE(age, [0.25, 5]) FROM t'),
     (SQLSyntaxError, '0.7', 'SELECT QUANTILE_CONT(age, 0.5, 0.7) FROM t'),
     (UnsupportedSQL, '0.5', 'SELECT QUANTILE_CONT(age, 0.5 ORDER BY age) FROM t'),
     (UnsupportedSQL, 'QUANTILE(0.5) WITHIN GROUP (ORDER BY age',
@@ -1064,7 +1064,7 @@ OF_UNITS: list[tuple[type[DPSQLError], str | None, str]] = [
     (UnsupportedSQL, 'UNION', 'SELECT COUNT(*) FROM (SELECT pid FROM people UNION DISTINCT SELECT pid FROM visits)'),
     (UnsupportedSQL, 'INTERSECT', 'SELECT COUNT(*) FROM (SELECT pid FROM people INTERSECT SELECT pid FROM visits)'),
     (UnsupportedSQL, 'EXCEPT', 'SELECT COUNT(*) FROM (SELECT pid FROM people EXCEPT SELECT pid FROM visits)'),
-    (UnsupportedSQL, 'UNION', 'SELECT COUNT(*) FROM (SELECT pid FROM people UNION ALL BY NAME SELECT pid FROM visits)'),
+    (UnsupportedSQL, 'UNION', 'SELECT COUNT(*) FROM (SELECT * FROM people UNION ALL BY NAME SELECT pid FROM visits)'),
     (UnsupportedSQL, 'UNION',
      'SELECT COUNT(*) FROM (SELECT pid FROM people UNION ALL SELECT pid FROM visits ORDER BY pid)'),
     (UnsupportedSQL, 'UNION', 'SELECT COUNT(*) FROM (SELECT pid FROM people UNION ALL SELECT pid FROM visits LIMIT 5)'),
@@ -2246,6 +2246,7 @@ TAKEN += [
     "SELECT COUNT(*) FROM t WHERE age IN UNNEST([1, 2])",
 ]
 TAKEN_OF_UNITS = [
+    "SELECT COUNT(*) FROM (SELECT pid FROM people UNION ALL BY NAME SELECT pid FROM visits)",
     "SELECT COUNT(DISTINCT p.pid) FROM people AS p INNER JOIN visits AS v ON p.pid = v.pid CROSS JOIN codes",
     "SELECT COUNT(*) FROM visits LEFT OUTER JOIN codes USING (code), people WHERE visits.pid = people.pid",
     "SELECT COUNT(*) FROM codes RIGHT JOIN visits ON codes.code = visits.code AND n > 1 AND cost > 5",
