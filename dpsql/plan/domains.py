@@ -79,7 +79,7 @@ class Domains:
         if not isinstance(expr, Call):
             return None
         ways = (
-            self._of_columns, self._truncated, self._chosen, self._multiples, self._of_times, self._counted,
+            self._of_columns, self._truncated, self._chosen, self._multiples, self._of_times, self.counted,
             self._of_function, self._of_one_instant, self._combined,
         )  # fmt: skip
         values = next((found for way in ways if (found := way(expr)) is not None), None)
@@ -97,10 +97,16 @@ class Domains:
         listed = self._copied(column) if declared is None else declared.keys
         if listed and declared is not None and column.fact.nullable and not declared.nullable and None not in listed:
             listed = (*listed, None)  # beside no match in an outer join
-        return self._counted(column) if listed is None else listed
+        return self.counted(column) if listed is None else listed
 
-    def _counted(self, expr: Expr) -> Domain | None:
+    def counted(self, expr: Expr) -> Domain | None:
+        """All whole numbers, dates or booleans in its range, which holds every value there is; None where they are too
+        many, or of another type."""
         return _counted(expr, self.known)
+
+    def at(self, expr: Expr, column: Column, values: Domain) -> list[Key]:
+        """What an expression over one column is at each of these values."""
+        return cells_of(_values(expr, {column: vector_of(values, column.type)}, len(values)), expr.type)
 
     def _of_function(self, expr: Call) -> Domain | None:
         """All that the function can come to, whatever its arguments."""

@@ -38,7 +38,7 @@ def keys_together(keys: Sequence[GroupKey], source: Source, values: PublicValues
     public, terms = public_parts(source)
     if values is not None and len(keys) > 1 and public:
         for number, (members, rows) in enumerate(_Tables(public, terms, values).together(keys)):
-            for member, key in _held([each.place for each in members], rows, keys, number):
+            for member, key in held_in_rows([each.place for each in members], rows, keys, number):
                 found[member] = key
     return tuple(found)
 
@@ -107,11 +107,11 @@ def _components(
     return found
 
 
-def _held(
+def held_in_rows(
     members: Sequence[int], rows: Sequence[Row], keys: Sequence[GroupKey], number: int
 ) -> Iterator[tuple[int, GroupKey]]:
-    """The keys at some places with the rows in which each has one of its values; as they are where these are all
-    combinations."""
+    """The keys at some places with the rows, each of which is there once, in which each has one of its values; as they
+    are where these are all combinations."""
     listed = [set(keys[place].values or ()) for place in members]
     rows = [row for row in rows if all(cell in values for cell, values in zip(row, listed, strict=True))]
     if len(rows) == math.prod(map(len, listed)):

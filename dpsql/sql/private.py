@@ -71,7 +71,7 @@ class PrivateSelect(SelectBinder):
         aggregations = tuple(self._with_values(each, domains, source) for each in self.aggregations)
         plan = Aggregate(source, self._group_keys(source, domains), aggregations, self.sets)
         if len(plan.keys) > 1 and not plan.sets:
-            plan = replace(plan, keys=self._together(plan.keys, source))
+            plan = replace(plan, keys=self._together(plan.keys, source, domains))
         if plan.sets:
             check_sets(plan, self.select.args["group"], self.sql, public=self.rows.public)
         return Query(plan, finish, (*self.keys.values(), *self.aggregations.values()))
@@ -159,11 +159,12 @@ class PrivateSelect(SelectBinder):
             keys.append(GroupKey(expr, values, listed, span))
         return tuple(keys)
 
-    def _together(self, keys: tuple[GroupKey, ...], source: Source) -> tuple[GroupKey, ...]:
-        """The keys, those over the same public rows with the combinations that these have."""
+    def _together(self, keys: tuple[GroupKey, ...], source: Source, domains: Domains) -> tuple[GroupKey, ...]:
+        """The keys, those over the same public rows, or over one column, with the combinations that these have."""
+        from dpsql.sql.keys_of_columns import keys_of_columns
         from dpsql.sql.keys_together import keys_together  # most queries have none
 
-        return keys_together(keys, source, self.whole.public)
+        return keys_of_columns(keys_together(keys, source, self.whole.public), domains)
 
     def _refuse_last_bits(self, expr: Expr, span: Span | None, source: Source) -> None:
         """Groups by the last bits of a library's function."""
