@@ -6,6 +6,7 @@ import asyncio
 import multiprocessing
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from dpsql.errors import DPSQLError, InvalidSchema
 from dpsql.remote.server import crew as crew_module
 from dpsql.remote.server.crew import Crew, Ended, Worker
 from dpsql.remote.server.messages import Config
-from tests.remote.serving import COUNT, serving, shop, token_for
+from tests.remote.serving import COUNT, _children, _command, serving, shop, token_for, until
 from tests.test_architecture import modules
 
 pytestmark = pytest.mark.xdist_group("server")
@@ -124,6 +125,26 @@ def test_a_worker_that_cannot_be_begun_never_had_the_message(monkeypatch: pytest
         worker.stop()
 
     asyncio.run(look())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it ends when it has loaded what it loads")
+def test_a_server_that_is_killed_while_it_loads_leaves_nothing(tmp_path: Path):
+    schema = shop(tmp_path, rows=20)
+    command = [sys.executable, "-m", "dpsql", "serve", str(schema), "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        until(lambda: any(loads(pid) for pid in _children(process.pid)), 60)
+        (pid,) = filter(loads, _children(process.pid))
+        until(lambda: "_ctypes" in Path(f"/proc/{pid}/maps").read_text(), 60)  # by which it ties itself, first of all
+        time.sleep(0.05)
+        process.kill()
+        process.wait()
+        start = time.monotonic()
+        until(lambda: not loads(pid), 60)
+        assert time.monotonic() - start < 0.5, "to load takes longer"
+
+
+def loads(pid: int) -> bool:
+    return b"forkserver" in _command(pid)
 
 
 def test_tables_that_cannot_be_read_end_the_server(tmp_path: Path):

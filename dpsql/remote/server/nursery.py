@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from dpsql.remote.server.messages import Config
 
-_LOADED = "dpsql.remote.server.loaded"
+_FIRST, _LOADED = "dpsql.remote.server.tied", "dpsql.remote.server.loaded"
 
 
 def context() -> Any:
@@ -30,7 +30,7 @@ def context() -> Any:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     chosen = multiprocessing.get_context("forkserver")
-    chosen.set_forkserver_preload([_LOADED])
+    chosen.set_forkserver_preload([_FIRST, _LOADED])
     return chosen
 
 
