@@ -10,11 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
+from dpsql.executors.duckdb import binding
+from dpsql.executors.sql.statement import Statement
 from dpsql.remote.server import worker
 from dpsql.remote.server.messages import Config
 from dpsql.schema import remembered
+from tests.lies import assert_caught
 from tests.remote.serving import shop, token_for
 from tests.test_architecture import modules
 
@@ -92,6 +96,51 @@ def test_memories_that_all_share_are_seen(work: worker.Work, monkeypatch: pytest
     monkeypatch.setattr(worker, "remembered_for", lambda _: remembered.remembered_for(""))
     sql, terms = next(iter(ASKED.items()))
     assert difference(work, sql, terms, 0.2, ("bob", "eve")) > 0.01
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    """The owner's file of tables that DuckDB reads."""
+    schema = shop(tmp_path, rows=20)
+    for file in tmp_path.glob("*.csv"):
+        pd.read_csv(file).to_parquet(file.with_suffix(".parquet"))
+    schema.write_text(schema.read_text().replace(".csv", ".parquet").replace('type = "date"', 'type = "text"'))
+    token_for(schema, "ann", epsilon=20, delta=1e-6)
+    return schema
+
+
+def check_no_instance_is_opened_for_a_plan(schema: Path, patch: pytest.MonkeyPatch) -> None:
+    """Whoever is the first to ask finds one, and so does whoever comes after a plan that the engine did not take."""
+    binding._INSTANCES.close()
+    work, opened = worker.Work(Config(str(schema), "run")), []
+    new = binding._new
+    patch.setattr(binding, "_new", lambda: (opened.append(1), new())[1])
+    sql = next(iter(ASKED))
+    try:
+        calls(work, "ann", sql, 0.3, delta=1e-8)
+        assert opened == []
+        assert not binding._binds(Statement("SELECT nothing FROM nowhere", (), {}, {}), {})
+        assert opened == [1], "by whoever asked that"
+        calls(work, "ann", sql, 0.4, delta=1e-8)
+        assert opened == [1]
+    finally:
+        for each in work._sessions.values():
+            each.close()
+
+
+def test_no_instance_of_duckdb_is_opened_for_a_plan(stored: Path, monkeypatch: pytest.MonkeyPatch):
+    check_no_instance_is_opened_for_a_plan(stored, monkeypatch)
+
+
+def test_instances_that_the_first_one_opens_are_caught(stored: Path):
+    def none_waits(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(binding, "ready", lambda: None)
+
+    def check() -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            check_no_instance_is_opened_for_a_plan(stored, patch)
+
+    assert_caught(none_waits, check, honest=False)
 
 
 FOR_ALL = {

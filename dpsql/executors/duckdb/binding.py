@@ -83,8 +83,16 @@ def _binds(statement: Statement, tables: dict[str, EmptyTable]) -> bool:
             connection.execute(f"EXPLAIN {statement.text}")
             connection.execute("ROLLBACK")
     except Exception:  # noqa: BLE001 - whatever it says is of the plan's text
+        ready()
         return False
     return True
+
+
+def ready() -> None:
+    """An instance waits for the next plan, whoever asks: to open one takes so long that a question whose plan needs a
+    new one would tell that nobody has asked before, or that somebody's plan was not taken."""
+    with _INSTANCES.instance(_ANY, _new, waits=True):
+        pass
 
 
 def _new() -> duckdb.DuckDBPyConnection:

@@ -23,6 +23,8 @@ from dpsql.errors import (
     QueryRefused,
     UnsupportedSQL,
 )
+from dpsql.executors.base import engine_of
+from dpsql.executors.duckdb.engine import DUCKDB
 from dpsql.owner.rehearsal import HEADING, rehearse
 from dpsql.remote.server import (
     encoding,
@@ -62,6 +64,14 @@ class Work:
         self._tables = all_tables({}, self._schema, ())
         self._sessions: OrderedDict[tuple[str, tuple[str, ...]], ServedSession] = OrderedDict()
         self._told: dict[tuple[str, tuple[str, ...]], Told] = {}
+        engines = {
+            self._schema.engine,
+            *(engine.name for each in self._tables.values() if (engine := engine_of(each.frame))),
+        }
+        if DUCKDB.name in engines:
+            from dpsql.executors.duckdb.binding import ready  # where it is installed
+
+            ready()
 
     @property
     def stamps(self) -> dict[str, Any]:
