@@ -39,7 +39,7 @@ def bounds_of(plan: Aggregate, options: Options | None) -> Bounds:
     InvalidPrivacyParameter for limits beyond reason."""
     below = stability(plan.input)
     grouped = bool(plan.keys)
-    _check_fan_outs(plan.input)
+    check_fan_outs(plan.input)
     if not below.declared:
         if below.rows is None:
             raise InternalError("nothing bounds the rows of a unit")
@@ -51,7 +51,7 @@ def bounds_of(plan: Aggregate, options: Options | None) -> Bounds:
     return Bounds(rows, ContributionBound(rows.most_groups, rows.most_groups, 1), enforced, declared=True)
 
 
-def _check_fan_outs(source: Source) -> None:
+def check_fan_outs(source: Source) -> None:
     """Raises UnsupportedSQL where public tables make too many rows, by what is declared."""
     for node in nodes_of(source):
         fan_out = stability(node).fan_out

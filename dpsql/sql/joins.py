@@ -194,9 +194,9 @@ class _Assembly:
                 )
         matches = self._outer_matches(left, right, keys, step)
         joined = Join(left.source, source, tuple(keys), outer=True, matches=matches, present=step.present)
-        missing = nullable(right.source)
+        missing, unique = nullable(right.source), left.unique if left.public and matches == 1 else ()
         loose = {(kind, missing.get(column, column)) for kind, column in right.handles | right.loose}
-        return Rows(joined, left.names | right.names, left.handles, loose=left.loose | loose)
+        return Rows(joined, left.names | right.names, left.handles, unique, loose=left.loose | loose)
 
     def _outer_matches(self, left: Rows, right: Rows, keys: list[Pair], step: Step) -> int | None:
         on = [pair for pair in keys if isinstance(pair[1], Column)]

@@ -11,15 +11,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 
-from dpsql.plan.expressions import Expr, rebuild
-from dpsql.plan.nodes import Source
+import numpy as np
+
+from dpsql.plan.domains import cells_of, vector_of
+from dpsql.plan.evaluation import evaluate
+from dpsql.plan.expressions import Column, Expr, Literal, call, conjuncts, rebuild
+from dpsql.plan.functions import FUNCTIONS
+from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, Source, Windows, scans_of
 from dpsql.plan.query import GroupKey, Together
-from dpsql.schema.columns import Key
+from dpsql.schema.columns import Key, Type
 from dpsql.schema.frozen import dataclass
 from dpsql.sql.catalog import PublicValues
-from dpsql.sql.public_keys import by_equality, connected, equal_to_public, is_over, public_parts, public_rows
-from dpsql.sql.same_unit import Rows, equality, places_of
+from dpsql.sql.public_keys import (
+    by_equality,
+    connected,
+    equal_to_public,
+    is_over,
+    public_parts,
+    public_rows,
+    public_table,
+    weakened,
+)
+from dpsql.sql.same_unit import Rows, Step, equality, nullable, places_of
 
 Row = tuple[Key, ...]
 
@@ -32,41 +47,96 @@ class _Over:
     expr: Expr
 
 
+@dataclass(frozen=True)
+class _Beside:
+    """Public rows on the right of an outer join: each row above has one of them, or NULL in all of their columns."""
+
+    rows: Rows
+    on: tuple[Expr, ...]
+    present: Column | None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The places of its columns, that of the mark of a match among them."""
+        return self.rows.names | (frozenset() if self.present is None else {self.present.table})
+
+    @property
+    def read(self) -> frozenset[str]:
+        """The places of the left side that ON reads."""
+        return frozenset[str]().union(*map(places_of, self.on)) - self.rows.names
+
+    @property
+    def follows(self) -> bool:
+        """Whether nothing is there beside NULLs on the left: an equality with a column is not TRUE of one."""
+        pairs = [equality(term) for term in self.on]
+        return any(isinstance(side, Column) for pair in pairs for side in pair or () if places_of(side) <= self.read)
+
+    @property
+    def step(self) -> Step:
+        return Step(self.rows, "left", self.on, None, self.present)
+
+
 def keys_together(keys: Sequence[GroupKey], source: Source, values: PublicValues | None) -> tuple[GroupKey, ...]:
     """The keys, those over the same public rows with the combinations that these have."""
     found = list(keys)
-    public, terms = public_parts(source)
-    if values is not None and len(keys) > 1 and public:
-        for number, (members, rows) in enumerate(_Tables(public, terms, values).together(keys)):
+    if values is not None and any(scan.table.public for scan in scans_of(source)):
+        exprs, source = _below_units([key.expr for key in keys], source)
+        for number, (members, rows) in enumerate(_Tables(source, values).together(keys, exprs)):
             for member, key in held_in_rows([each.place for each in members], rows, keys, number):
                 found[member] = key
     return tuple(found)
 
 
+def _below_units(exprs: Sequence[Expr], source: Source) -> tuple[list[Expr], Source]:
+    """What keys are of the rows of which groups inside people are made, and these rows with the conditions above the
+    groups: a group's keys are those of each of its rows."""
+    terms: list[Expr] = []
+    below = source
+    while isinstance(below, Filter | PerUnit):
+        if isinstance(below, Filter):
+            terms += conjuncts(below.predicate)
+            below = below.input
+            continue
+        made: dict[Expr, Expr] = dict(zip(below.columns, below.keys, strict=False))
+        exprs, terms = [rebuild(each, made) for each in exprs], [rebuild(each, made) for each in terms]
+        source = below = below.input
+        source = reduce(Filter, terms, source)
+    return [*exprs], source
+
+
 class _Tables:
-    """The public tables that every row has a row of, and the conditions that hold for it."""
+    """The public tables that every row has a row of, those that it has one of or none, and the conditions that hold."""
 
-    def __init__(self, public: dict[str, Rows], terms: list[Expr], values: PublicValues) -> None:
-        self.public = public
+    def __init__(self, source: Source, values: PublicValues) -> None:
+        self.public, terms = public_parts(source)
         self.values = values
-        self.terms = [*terms, *_between_public(terms, frozenset(public))]
+        self.terms = [*terms, *_between_public(terms, frozenset(self.public))]
+        self.beside = list(_beside(source))
+        self.places = frozenset(self.public).union(*(each.names for each in self.beside))
 
-    def together(self, keys: Sequence[GroupKey]) -> Iterator[tuple[list[_Over], tuple[Row, ...]]]:
-        """The keys that are over the same rows, and these."""
-        over = [each for place, key in enumerate(keys) if (each := self._over(place, key)) is not None]
-        yield from self._rows_of(over, lambda asked: connected(asked, self.terms, frozenset(self.public)))
+    def together(
+        self, keys: Sequence[GroupKey], exprs: Sequence[Expr]
+    ) -> Iterator[tuple[list[_Over], tuple[Row, ...]]]:
+        """The keys, which are these expressions, that are over the same rows, and these."""
+        public = [place for place, key in enumerate(keys) if key.values is not None and key.shown is None]
+        over = [each for place in public if (each := self._over(place, exprs[place])) is not None]
+        yield from self._rows_of(over, self._connected)
 
-    def _over(self, place: int, key: GroupKey) -> _Over | None:
-        """None of a key without public values, or with a list of its own beside which all else counts as NULL."""
-        if key.values is None or key.shown is not None:
-            return None
-        if is_over(key.expr, frozenset(self.public)):
-            return _Over(place, key.expr)
-        found = by_equality(key.expr, self.terms, frozenset(self.public))
-        if found is None or not is_over(found[0], frozenset(self.public)) or (key.listed and None in key.values):
+    def _over(self, place: int, expr: Expr) -> _Over | None:
+        if is_over(expr, self.places):
+            return _Over(place, expr)
+        found = by_equality(expr, self.terms, frozenset(self.public))
+        if found is None or not is_over(found[0], frozenset(self.public)):
             return None
         self.terms += [term for term in found[1] if term not in self.terms]
         return _Over(place, found[0])
+
+    def _connected(self, asked: frozenset[str]) -> frozenset[str]:
+        """The places that equalities lead to, and outer joins whose ON reads public tables alone."""
+        for each in reversed(self.beside):
+            if each.names & asked:
+                asked |= each.names | (each.read if each.read <= self.places else frozenset())
+        return asked | connected(asked & self.public.keys(), self.terms, frozenset(self.public))
 
     def _rows_of(
         self, over: Sequence[_Over], reach: Callable[[frozenset[str]], frozenset[str]]
@@ -75,12 +145,63 @@ class _Tables:
         or have too many rows, those of one table."""
         for members, places in _components(over, reach):
             if len(members) > 1:
-                source = public_rows(places, self.public, self.terms)
-                rows = None if source is None else self.values.together(source, [each.expr for each in members])
+                rows = self._rows(places, [each.expr for each in members])
                 if rows is not None:
                     yield members, rows
                 elif places != frozenset[str]().union(*(places_of(each.expr) for each in members)):
-                    yield from self._rows_of(members, lambda asked: asked)
+                    yield from self._rows_of(members, self._alone)
+
+    def _alone(self, asked: frozenset[str]) -> frozenset[str]:
+        """The places of one table."""
+        return asked.union(*(each.names for each in self.beside if each.names & asked))
+
+    def _rows(self, places: frozenset[str], exprs: Sequence[Expr]) -> tuple[Row, ...] | None:
+        """The rows of some expressions over public columns at these places; None where they are not to be had."""
+        beside = [each for each in self.beside if each.names & places]
+        if beside and not places & self.public.keys():
+            return self._rows_or_none(beside[0], beside[1:], exprs)
+        if not all(each.read <= places for each in beside):
+            return None
+        source = public_rows(places, self.public, self.terms, [each.step for each in beside])
+        return None if source is None else self.values.together(source, exprs)
+
+    def _rows_or_none(self, first: _Beside, others: Sequence[_Beside], exprs: Sequence[Expr]) -> tuple[Row, ...] | None:
+        """The rows of a table right of an outer join, with others beside it, and that of NULLs, as far as conditions
+        let them pass."""
+        names = first.names.union(*(each.names for each in others))
+        held: dict[Expr, Expr] = {null: column for column, null in nullable(first.rows.source).items()}
+        if first.present is not None:
+            held[first.present] = Literal(value=True, type=Type.BOOLEAN)
+        if not all(each.read <= names and each.follows for each in others):
+            return None
+        steps = [replace(each, on=tuple(rebuild(term, held) for term in each.on)).step for each in others]
+        weaker = [weakened(term, names, places_of) for term in self.terms]
+        said = [term for term in weaker if term is not None]
+        public = dict.fromkeys(first.rows.names, first.rows)
+        source = public_rows(names, public, [rebuild(each, held) for each in said], steps)
+        rows = None if source is None else self.values.together(source, [rebuild(each, held) for each in exprs])
+        if rows is None or not all(map(_of_nulls, said)):
+            return rows
+        return (*rows, tuple(map(_of_nulls, exprs)))
+
+
+def _of_nulls(expr: Expr) -> Key:
+    """What an expression is where all of its columns are NULL."""
+    with np.errstate(all="ignore"):
+        return cells_of(evaluate(expr, lambda column: vector_of([None], column.type), 1), expr.type)[0]
+
+
+def _beside(source: Source) -> Iterator[_Beside]:
+    """The public tables right of outer joins that every row above has a row of, or NULLs."""
+    if isinstance(source, Filter | Mark | Windows):
+        yield from _beside(source.input)
+    if isinstance(source, Join):
+        yield from _beside(source.left)
+        if not source.outer:
+            yield from _beside(source.right)
+        elif (table := public_table(source.right)) is not None:
+            on = (call(FUNCTIONS["eq"], left, right) for left, right in source.keys)
+            yield _Beside(table, tuple(each for each in on if each is not None), source.present)
 
 
 def _between_public(terms: list[Expr], public: frozenset[str]) -> Iterator[Expr]:
@@ -108,13 +229,12 @@ def _components(
 
 
 def held_in_rows(
-    members: Sequence[int], rows: Sequence[Row], keys: Sequence[GroupKey], number: int
+    members: Sequence[int], found: Sequence[Row], keys: Sequence[GroupKey], number: int
 ) -> Iterator[tuple[int, GroupKey]]:
-    """The keys at some places with the rows, each of which is there once, in which each has one of its values; as they
-    are where these are all combinations."""
-    listed = [set(keys[place].values or ()) for place in members]
-    rows = [row for row in rows if all(cell in values for cell, values in zip(row, listed, strict=True))]
-    if len(rows) == math.prod(map(len, listed)):
+    """The keys at some places with the rows in which each has one of its values; as they are where these are all
+    combinations. A row may be there more than once."""
+    rows = _listed(found, [keys[place] for place in members])
+    if len(rows) == math.prod(len(keys[place].values or ()) for place in members):
         return
     lists = [_ascending({row[at] for row in rows}) for at in range(len(members))]
     places = [{value: place for place, value in enumerate(values)} for values in lists]
@@ -123,6 +243,17 @@ def held_in_rows(
     for at, place in enumerate(members):
         own = Together(number, tuple(row[at] for row in ordered)) if together else None
         yield place, replace(keys[place], values=lists[at], together=own)
+
+
+def _listed(rows: Sequence[Row], keys: Sequence[GroupKey]) -> set[Row]:
+    """The rows as keys have them: a value outside of a key's list is NULL where the list is the owner's and has it,
+    else the row is left out."""
+    for at, key in enumerate(keys):
+        listed = set(key.values or ())
+        if key.listed and None in listed:
+            rows = [row if row[at] in listed else (*row[:at], None, *row[at + 1 :]) for row in rows]
+        rows = [row for row in rows if row[at] in listed]
+    return {*rows}
 
 
 def _ascending(values: set[Key]) -> tuple[Key, ...]:

@@ -7,22 +7,37 @@ tables alone holds for its public part; its key is among the values of the publi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 
+from dpsql.core.contribution import check_fan_outs
 from dpsql.errors import UnsupportedSQL
 from dpsql.plan.domains import vector_of
 from dpsql.plan.earlier import is_shown, reads_earlier
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Call, Column, Expr, call, columns, conjuncts, rebuild, walk
 from dpsql.plan.functions import FUNCTIONS
-from dpsql.plan.nodes import Filter, Join, Mark, Scan, Source, Windows, filters_of, scans_of
+from dpsql.plan.nodes import (
+    Filter,
+    Join,
+    Mark,
+    PerUnit,
+    Scan,
+    Source,
+    Union,
+    Windows,
+    exprs_of,
+    filters_of,
+    nodes_of,
+    scans_of,
+)
 from dpsql.schema.columns import Key
 from dpsql.sql.catalog import PublicValues
 from dpsql.sql.joins import assembled
-from dpsql.sql.same_unit import People, Rows, Step, all_of, equality, places_of, rows_of
+from dpsql.sql.same_unit import People, Rows, Step, all_of, columns_of, equality, places_of, rows_of
 from dpsql.sql.scopes import Scope
 
 Read = TypeVar("Read")
@@ -109,11 +124,15 @@ def _values(expr: Expr, public: dict[str, Rows], terms: list[Expr], values: Publ
     return None
 
 
-def public_rows(places: frozenset[str], public: dict[str, Rows], terms: list[Expr]) -> Source | None:
-    """The rows of the public tables at some places for which the terms hold, as far as they speak of these; None where
-    the tables cannot be joined by themselves, or their rows are still to come."""
+def public_rows(
+    places: frozenset[str], public: dict[str, Rows], terms: list[Expr], outer: Sequence[Step] = ()
+) -> Source | None:
+    """The rows of the public tables at some places for which the terms hold, as far as they speak of these, and what
+    stands `outer` beside them; None where the tables cannot be joined by themselves, or their rows are still to
+    come."""
     conditions = [weaker for term in terms if (weaker := weakened(term, places, places_of)) is not None]
-    steps = tuple(Step(rows) for name, rows in public.items() if name in places)
+    inner = {rows.names: rows for name, rows in public.items() if name in places}  # one may have several places
+    steps = (*map(Step, inner.values()), *outer)
     if any(is_shown(step.rows.table) for step in steps):
         return None
     try:
@@ -131,14 +150,34 @@ def public_parts(source: Source) -> tuple[dict[str, Rows], list[Expr]]:
         return public, [*terms, *conjuncts(source.predicate)]
     if isinstance(source, Mark | Windows):
         return public_parts(source.input)
-    if not isinstance(source, Join):
-        return {}, []
+    if isinstance(source, PerUnit | Union):
+        made = public_table(source)
+        return ({} if made is None else dict.fromkeys(made.names, made)), []
     public, terms = public_parts(source.left)
     if source.outer:
         return public, terms
     more, others = public_parts(source.right)
     equal = [call(FUNCTIONS["eq"], left, right) for left, right in source.keys]
     return {**public, **more}, [*terms, *others, *(each for each in equal if each is not None)]
+
+
+def public_table(source: Source) -> Rows | None:
+    """What is made of public rows alone, as a table; None where it reads people's rows, or what is still to come.
+    Raises UnsupportedSQL for too many rows."""
+    exprs = (expr for node in nodes_of(source) for expr in exprs_of(node))
+    if any(is_shown(scan.table) or not scan.table.public for scan in scans_of(source)) or any(
+        map(reads_earlier, exprs)
+    ):
+        return None
+    check_fan_outs(source)
+    if isinstance(source, Scan):
+        return rows_of(source)
+    if isinstance(source, Filter):
+        held = public_table(source.input)
+        return None if held is None else replace(held, source=source)
+    names = frozenset(column.table for column in columns_of(source))
+    unique = (frozenset(source.columns[: len(source.keys)]),) if isinstance(source, PerUnit) and source.keys else ()
+    return Rows(source, names, unique=unique)
 
 
 def connected(asked: frozenset[str], terms: list[Expr], public: frozenset[str]) -> frozenset[str]:

@@ -27,6 +27,12 @@ QUESTIONS = (
     Question(f"SELECT name, y > 0, w, AVG(y) {PUB} WHERE w < 2 OR y > 1 GROUP BY name, y > 0, w", R3G2),
     Question(f"SELECT name, tag, w, COUNT(*) {BOTH} GROUP BY name, tag, w", R2),
     Question(f"SELECT e.k, tag, COUNT(*) FILTER (WHERE y > 0), SUM(y) {TAGS} GROUP BY e.k, tag", G2),
+    Question("SELECT name, w, COUNT(*) FROM e LEFT JOIN pub ON e.k = pub.k GROUP BY name, w", R3G2),
+    Question(
+        f"SELECT name, w, COUNT(*), SUM(CLAMP(s, 0, 4)) FROM (SELECT pid, name, w, SUM(y) AS s {PUB} GROUP BY pid, "
+        "name, w) GROUP BY name, w",
+        G22,
+    ),
 )
 SEED = 20_261_127
 
