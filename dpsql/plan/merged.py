@@ -116,7 +116,8 @@ def _slots(
 
 def _groups_alike(query: Query, first: Aggregate) -> bool:
     """Whether it is of the same groups, of which there are some, or of all rows, and all that it asks adds up."""
-    total = not query.plan.keys and all(key.values and key.shown is None for key in first.keys)
+    apart = all(key.values and key.shown is None and key.together is None for key in first.keys)
+    total = not query.plan.keys and apart  # a total is one of two grouping sets, which are of all combinations
     plain = (total or query.plan.keys == first.keys) and not query.plan.sets and not query.stages
     return plain and all(map(_adds_up, query.plan.aggregations))
 

@@ -16,10 +16,11 @@ from functools import reduce
 import numpy as np
 
 from dpsql.plan.domains import cells_of, vector_of
+from dpsql.plan.earlier import reads_earlier
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Column, Expr, Literal, call, conjuncts, rebuild
 from dpsql.plan.functions import FUNCTIONS
-from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, Source, Windows, scans_of
+from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, Source, Windows, exprs_of, scans_of
 from dpsql.plan.query import GroupKey, Together
 from dpsql.schema.columns import Key, Type
 from dpsql.schema.frozen import dataclass
@@ -199,7 +200,7 @@ def _beside(source: Source) -> Iterator[_Beside]:
         yield from _beside(source.left)
         if not source.outer:
             yield from _beside(source.right)
-        elif (table := public_table(source.right)) is not None:
+        elif not any(map(reads_earlier, exprs_of(source))) and (table := public_table(source.right)) is not None:
             on = (call(FUNCTIONS["eq"], left, right) for left, right in source.keys)
             yield _Beside(table, tuple(each for each in on if each is not None), source.present)
 

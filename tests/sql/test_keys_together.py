@@ -277,6 +277,18 @@ def test_grouping_sets_have_all_combinations():
     assert len(answer) == 6 * 4 + 6 + 1
 
 
+@pytest.mark.parametrize("neighbours", ["unbounded", "bounded"])
+def test_groups_and_their_total_are_two_releases(neighbours: str):
+    """Of one relation whose rows are units, which else become one of two grouping sets."""
+    held = {**tables(orders()), "orders": dpsql.Table(orders())}
+    joined = "FROM orders o JOIN regions r ON o.k = r.k"
+    sql = f"SELECT r.region, r.zone, COUNT(*) - (SELECT COUNT(*) {joined}) AS n {joined} GROUP BY 1, 2"
+    answer = dpsql.query(held, sql, epsilon=1e6, neighbours=neighbours)
+    assert len(answer) == len(REGIONS)
+    whole = len(orders().query("1 <= k <= 6"))
+    assert sum(answer.df["n"]) == whole - len(REGIONS) * whole
+
+
 def test_words_that_do_not_fit_together_are_refused():
     key = session(tables(orders(3)), "pandas").explain(COUNTED[6], epsilon=1).release.query.plan
     one, other = key.keys
