@@ -456,6 +456,7 @@ def test_every_setting_is_duckdbs():
     assert settings(Private) == settings(DuckDB)
     own = {
         "LAMBDAS",
+        "FUNC_TOKENS",
         "FUNCTIONS",
         "FUNCTION_PARSERS",
         "NO_PAREN_FUNCTION_PARSERS",
