@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpsql.errors import InternalError, NotComputed, SQLSyntaxError, UnsupportedSQL
 from dpsql.postprocess.check import OVER_ANSWERS, check, objects
-from dpsql.postprocess.frames import SQL_TYPES, Frame, Header, array_of, in_order, type_of, vector_of_cells
+from dpsql.postprocess.filling import arrays_of, as_they_are, created, fill, in_text
+from dpsql.postprocess.frames import Frame, Header, array_of, type_of, vector_of_cells
 from dpsql.postprocess.headers import value_name
+from dpsql.postprocess.passing import Passing, passing
 from dpsql.postprocess.single import check_single
 from dpsql.postprocess.watch import within
 from dpsql.postprocess.work import CELL, check_work
@@ -78,6 +80,8 @@ class Statement:
     names: tuple[str, ...]
     types: tuple[Type, ...]
     values: tuple[Value, ...] = ()
+    passing: Passing | None = None
+    """What it passes on, where it does nothing else."""
 
     def given(self, frames: Mapping[str, Frame]) -> dict[str, object]:
         """What its values are."""
@@ -102,7 +106,7 @@ def bound(sql: str, headers: Sequence[Header], params: Params | None = None) -> 
         named = _named(tree)
         read = tuple(each for each in headers if each.name.casefold() in named)
         for each in read:
-            connection.execute(_created(each))
+            connection.execute(created(each))
         columns = connection.execute(f"DESCRIBE {sql}", given).fetchall()
         with interrupted(connection, SECONDS_OF_NO_ROW):
             rows = connection.execute(sql, given)
@@ -110,7 +114,8 @@ def bound(sql: str, headers: Sequence[Header], params: Params | None = None) -> 
                 pass
         names = tuple(column[0] for column in columns)
         types = tuple(type_of(name, kind) for name, kind, *_ in columns)
-        return Statement(sql, read, names, types, values)
+        told = passing(sql, read, {each.name: (each.header, each.place) for each in values})
+        return Statement(sql, read, names, types, values, told)
 
     with _refusing():
         return with_connection(of)
@@ -119,35 +124,43 @@ def bound(sql: str, headers: Sequence[Header], params: Params | None = None) -> 
 def run(statement: Statement, frames: Mapping[str, Frame], params: Params | None = None) -> Frame:
     """The rows of a statement over the rows of its relations. Raises NotComputed, and UnsupportedSQL where there are
     more of them than its text allows."""
-    frames = {each.name: frames[each.name] for each in statement.relations}
-    sizes = {name.casefold(): len(frame) for name, frame in frames.items()}
-    handed = [each.name for each in statement.headers if _as_they_are(each, frames[each.name])]
-
-    def of(connection: duckdb.DuckDBPyConnection) -> Frame:
-        widest = max((each.widest() for each in frames.values()), default=0)
-        if widest > CELL or any(sizes[each.name.casefold()] > each.most for each in statement.headers):
-            check_work(tree_of(connection, statement.sql), sizes, widest)  # else it passed for more, when it was bound
-        for header in statement.headers:
-            if header.name in handed:
-                connection.register(header.name, _arrays(header, frames[header.name]))
-            else:
-                fill(connection, header, frames[header.name])
-        given = {**(params or {}), **statement.given(frames)}
-        with interrupted(connection, SECONDS):
-            rows = connection.execute(statement.sql, given).fetchall()
-        columns = list(zip(*rows, strict=True)) if rows else [()] * len(statement.names)
-        vectors = tuple(vector_of_cells(kind, cells) for kind, cells in zip(statement.types, columns, strict=True))
-        return Frame(statement.names, statement.types, vectors)
-
     failed = ""
     try:
-        return with_connection(of, handed, alone=not statement.headers)
+        return _rows(statement, {each.name: frames[each.name] for each in statement.relations}, params or {})
     except UnsupportedSQL as refusal:
         failed = refusal.message
     except Exception as error:  # noqa: BLE001 - its own words could quote a cell
         failed = _FAILURES.get(type(error).__name__, "DuckDB could not compute it")
         failed = _SEVERAL_ROWS if _OF_SEVERAL_ROWS in str(error) else failed
     raise NotComputed(f"the SQL over these answers failed on what they showed: {failed.rstrip('.')}.")
+
+
+def _rows(statement: Statement, frames: Mapping[str, Frame], params: Params) -> Frame:
+    told = statement.passing
+    passed = None if told is None else told.rows(frames[told.header.name], statement.names)
+    if passed is not None:
+        return passed
+    sizes = {name.casefold(): len(frame) for name, frame in frames.items()}
+    sql, headers = in_text(statement.sql, statement.headers, frames)
+    handed = [each.name for each in headers if as_they_are(each, frames[each.name])]
+    given = {**params, **statement.given(frames)}
+
+    def of(connection: duckdb.DuckDBPyConnection) -> Frame:
+        widest = max((each.widest() for each in frames.values()), default=0)
+        if widest > CELL or any(sizes[each.name.casefold()] > each.most for each in statement.headers):
+            check_work(tree_of(connection, statement.sql), sizes, widest)  # else it passed for more, when it was bound
+        for header in headers:
+            if header.name in handed:
+                connection.register(header.name, arrays_of(header, frames[header.name]))
+            else:
+                fill(connection, header, frames[header.name])
+        with interrupted(connection, SECONDS):
+            rows = connection.execute(sql, given).fetchall()
+        columns = list(zip(*rows, strict=True)) if rows else [()] * len(statement.names)
+        vectors = tuple(vector_of_cells(kind, cells) for kind, cells in zip(statement.types, columns, strict=True))
+        return Frame(statement.names, statement.types, vectors)
+
+    return with_connection(of, handed, alone=not headers)
 
 
 _FAILURES = {
@@ -188,73 +201,6 @@ def _values(tree: dict[str, Any], headers: Sequence[Header]) -> tuple[Value, ...
     }
     names = [node["identifier"] for node in objects(tree) if node.get("class") == "PARAMETER"]
     return tuple(Value(name, *known[name]) for name in dict.fromkeys(names) if name in known)
-
-
-def _created(header: Header) -> str:
-    columns = ", ".join(f"{quoted(name)} {SQL_TYPES[kind]}" for name, kind in header.columns)
-    return f"CREATE TEMP TABLE {quoted(header.name)} ({columns})"
-
-
-_READ = {Type.DATE: "DATE '1970-01-01' + {}::INTEGER", Type.TIMESTAMP: "make_timestamp({}::BIGINT)"}
-
-
-def fill(connection: duckdb.DuckDBPyConnection, header: Header, frame: Frame) -> None:
-    """A table of the frame's rows: in order of all columns, NULL last, or in their own."""
-    if not len(frame):
-        connection.execute(_created(header))
-        return
-    if len(frame) == 1 and _all_plain(header):
-        connection.execute(f"CREATE TEMP VIEW {quoted(header.name)} AS SELECT {_constants(header, frame)}")
-        return
-    arrays = {
-        f"c{place}": array_of(kind, vector)
-        for place, ((_, kind), vector) in enumerate(zip(header.columns, frame.vectors, strict=True))
-    }
-    items = [
-        f"CAST({_READ.get(kind, '{}').format(f'c{place}')} AS {SQL_TYPES[kind]}) AS {quoted(name)}"
-        for place, (name, kind) in enumerate(header.columns)
-    ]
-    order = "" if header.ordered or in_order(frame) else " ORDER BY ALL"
-    connection.register(_HANDED, arrays)
-    try:
-        select = f"SELECT {', '.join(items)} FROM {_HANDED}{order}"
-        connection.execute(f"CREATE TEMP TABLE {quoted(header.name)} AS {select}")
-    finally:
-        connection.unregister(_HANDED)
-
-
-_HANDED = "__handed_in"
-_PLAIN = (Type.INTEGER, Type.REAL, Type.BOOLEAN)
-
-
-def _as_they_are(header: Header, frame: Frame) -> bool:
-    """Whether DuckDB reads the arrays of a frame as the columns that they are, in the order that they have: then no
-    table is made of them."""
-    return _all_plain(header) and len(frame) > 1 and (header.ordered or in_order(frame))
-
-
-def _all_plain(header: Header) -> bool:
-    return all(kind in _PLAIN for _, kind in header.columns)
-
-
-def _constants(header: Header, frame: Frame) -> str:
-    """One row of numbers, as text that says each exactly. It is faster made than a table, and read."""
-    items = []
-    for (name, kind), vector in zip(header.columns, frame.vectors, strict=True):
-        cell = array_of(kind, vector).tolist()[0]
-        text = "NULL" if cell is None else f"'{cell!r}'"
-        items.append(f"CAST({text} AS {SQL_TYPES[kind]}) AS {quoted(name)}")
-    return ", ".join(items)
-
-
-def _arrays(header: Header, frame: Frame) -> dict[str, Any]:
-    columns = zip(header.columns, frame.vectors, strict=True)
-    return {name: array_of(kind, vector) for (name, kind), vector in columns}
-
-
-def quoted(name: str) -> str:
-    """A name as DuckDB reads it."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 # Connections, which are kept: each has one statement at a time, whose relations are gone before the next.

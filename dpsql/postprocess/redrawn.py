@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from dpsql.plan.expressions import Vector
 from dpsql.plan.redrawn import RUN, RUNS
 from dpsql.postprocess.check import check
+from dpsql.postprocess.filling import fill, quoted
 from dpsql.postprocess.frames import Frame, Header
-from dpsql.postprocess.machine import Params, fill, interrupted, quoted, tree_of, with_connection
+from dpsql.postprocess.machine import Params, interrupted, tree_of, with_connection
 from dpsql.schema.columns import Type
 
 if TYPE_CHECKING:

@@ -25,10 +25,10 @@ def with_values(tree: exp.Query, steps: Sequence[Step]) -> exp.Query:
     """The tree with a value in the place of each sub-query that is a column of one answer of one row, by its text."""
     known = {step.relation: step for step in steps if step.most == step.least == 1}
     for node in list(tree.find_all(exp.Subquery)) if known else ():
-        if isinstance(node.parent, _AROUND):
-            value = _value(node, known)
-            if value is not None:
-                node.replace(value)
+        item = isinstance(node.parent, exp.Select) and node.arg_key == "expressions" and bool(node.alias)
+        value = _value(node, known) if item or isinstance(node.parent, _AROUND) else None
+        if value is not None:
+            node.replace(exp.alias_(value, exp.to_identifier(node.alias, quoted=True)) if item else value)
     return tree
 
 

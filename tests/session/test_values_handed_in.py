@@ -8,9 +8,11 @@ import pytest
 
 import dpsql
 from dpsql.plan.expressions import Vector
+from dpsql.postprocess import machine
 from dpsql.postprocess.frames import Frame, Header
 from dpsql.postprocess.headers import value_name
 from dpsql.postprocess.machine import bound, run
+from dpsql.postprocess.passing import Passing
 from dpsql.schema.columns import Type
 from dpsql.session.program import PreparedProgram
 from tests.session.test_steps import FRAMES, tables
@@ -93,3 +95,50 @@ def test_null_and_infinity_are_handed_in():
     rows = run(statement, {"a": Frame(("x", "n"), (Type.REAL, Type.INTEGER), vectors)})
     assert rows.vectors[0].values.tolist() == [np.inf]
     assert rows.vectors[1].where_valid().tolist() == [False]
+
+
+PASSED = (
+    "SELECT COUNT(*) AS n FROM people WHERE pay > (SELECT AVG(pay) FROM people)",
+    "SELECT sex, COUNT(*) AS n FROM people WHERE city IN (SELECT city FROM people GROUP BY city) GROUP BY sex",
+    "SELECT age, COUNT(*) AS n FROM people WHERE pay > (SELECT AVG(pay) FROM people) GROUP BY age",
+    "SELECT age, COUNT(*) AS n FROM people WHERE pay > (SELECT AVG(pay) FROM people) GROUP BY age ORDER BY n DESC",
+)
+"""What stands above is columns of one release, and nothing else."""
+
+
+@pytest.mark.parametrize("sql", PASSED)
+def test_what_only_passes_columns_on_needs_no_duckdb(sql: str, monkeypatch: pytest.MonkeyPatch):
+    """The same rows in the same order as DuckDB gives them; of texts, which are put in order, by DuckDB."""
+    asked = session()
+    calls: list[object] = []
+    real = machine.with_connection
+    first = list(asked.query(sql, epsilon=1e4, delta=0.1))
+    monkeypatch.setattr(machine, "with_connection", lambda *given, **how: calls.append(given) or real(*given, **how))
+    assert list(asked.query(sql, epsilon=1e4, delta=0.1)) == first
+    assert bool(calls) == ("sex" in sql)
+    monkeypatch.setattr(Passing, "rows", lambda *_given: None)
+    assert list(asked.query(sql, epsilon=1e4, delta=0.1)) == first
+
+
+ONE_ROW = Header("a", (("s", Type.TEXT), ("d", Type.DATE), ("t", Type.TIMESTAMP), ("x", Type.REAL)), 1, least=1)
+
+
+@pytest.mark.parametrize("text", ["it's", "", "a\nb -- c", "\\n", "日本; DROP", "with \0 in it", None])
+def test_a_row_is_said_exactly(text: str | None):
+    """In the text of the statement, or in a table where no text says it."""
+    cells = np.empty(1, dtype=object)
+    cells[0] = text
+    there = np.array([text is not None])
+    vectors = (
+        Vector(cells, there),
+        Vector(np.array([-3])),
+        Vector(np.array([1_234_567])),
+        Vector(np.array([0.1 + 0.2])),
+    )
+    frame = Frame(tuple(name for name, _ in ONE_ROW.columns), tuple(kind for _, kind in ONE_ROW.columns), vectors)
+    common = 'WITH __cte_0 AS (SELECT * FROM "a") SELECT *, 1 AS one FROM __cte_0'
+    for sql in ('SELECT s, d, t, x, 1 AS one FROM "a"', common):
+        rows = run(bound(sql, [ONE_ROW]), {"a": frame})
+        assert rows.vectors[0].values.tolist() == [text or ""]
+        assert rows.vectors[0].where_valid().tolist() == [text is not None]
+        assert [each.values.tolist() for each in rows.vectors[1:]] == [[-3], [1_234_567], [0.1 + 0.2], [1]]

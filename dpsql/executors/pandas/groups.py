@@ -252,13 +252,19 @@ def _listed_codes(read: Evaluator, key: GroupKey, kind: Type) -> KeyCodes:
     place = np.array([index for index, value in enumerate(listed) if value is not None], dtype=np.int64)[order]
     ordered = present[order]
     null, outside = listed.index(None) if None in listed else -1, _outside(key)
+    # Whole numbers one after the other tell their own place, up to a look at what is there. What a difference beyond 64
+    # bits comes to does not matter: no listed number has one.
+    dense = ordered.dtype == np.int64 and len(ordered) > 1 and int(ordered[-1]) - int(ordered[0]) == len(ordered) - 1
 
     def codes(start: int, stop: int) -> Codes:
         block = read(start, stop)
         if len(ordered) == 0:
             places = np.full(len(block), outside, dtype=np.int64)
         else:
-            at = np.minimum(np.searchsorted(ordered, block.values), len(ordered) - 1)
+            if dense:
+                at = np.clip(block.values - ordered[0], 0, len(ordered) - 1)
+            else:
+                at = np.minimum(np.searchsorted(ordered, block.values), len(ordered) - 1)
             places = np.where(ordered[at] == block.values, place[at], outside)
         return places if block.valid is None else np.where(block.valid, places, null)
 
