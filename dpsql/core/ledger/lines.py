@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from fractions import Fraction
 from functools import lru_cache
+from sys import intern
 from typing import Any
 
 from dpsql.core.cost import Cost
@@ -257,7 +258,7 @@ def _place(value: object, *, or_none: bool = False) -> Any:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError("not a text")
-    return value
+    return intern(value)
 
 
 def _event_text(event: Event) -> dict[str, Any]:

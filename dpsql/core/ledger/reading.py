@@ -13,6 +13,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from functools import lru_cache
+from sys import intern
 from typing import Any, NamedTuple
 
 from dpsql.core.cost import Cost
@@ -122,7 +123,7 @@ def read_line(text: str) -> Line | Charge:
     TypeError, KeyError or such, as `lines.read` does."""
     if fields := _CHARGE.fullmatch(text):
         time, analyst, label, price = fields.groups()
-        return Charge(_string(time), _string_or_none(analyst), label, _price(price))
+        return Charge(_string(time), _string_or_none(analyst), intern(label), _price(price))
     if fields := _ANSWER.fullmatch(text):
         time, key, charge, slot, digest = fields.groups()
         return Answer(
@@ -150,11 +151,8 @@ def _no_charge(line: Line) -> Line:
 
 
 def _string(written: str) -> str:
-    """A text from its JSON, which fits the pattern."""
-    if "\\" not in written:
-        return written[1:-1]
-    found: str = json.loads(written)
-    return found
+    """A text from its JSON, which fits the pattern. One for all ledgers of a process that hold it."""
+    return intern(written[1:-1] if "\\" not in written else json.loads(written))
 
 
 @lru_cache(maxsize=1024)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from sys import intern
 from typing import Any
 
 from dpsql.schema.frozen import dataclass
@@ -121,5 +122,5 @@ def _name(said: object) -> str:
 
 def _hash(said: object, *, or_none: bool = False) -> str:
     if isinstance(said, str) and (re.fullmatch("[0-9a-f]{64}", said) or (or_none and not said)):
-        return said
+        return intern(said)
     raise ValueError("not a hash")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 from fractions import Fraction
+from sys import intern
 from typing import NamedTuple
 
 from dpsql.core.cost import FREE, Cost
@@ -69,7 +70,7 @@ class Shares:
     def answered(self, charge: int, digest: str) -> None:
         """A line with what came of a charge, by its hash."""
         if charge in self.of_charge:
-            self._ends[charge] = digest
+            self._ends[charge] = intern(digest)
 
     def outcome(self, charge: int) -> tuple[int, str] | None:
         """As of `SharedBook`."""
