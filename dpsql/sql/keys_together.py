@@ -29,11 +29,15 @@ from dpsql.sql.public_keys import (
     by_equality,
     connected,
     equal_to_public,
+    fulfilled_marks,
+    in_order,
     is_over,
     public_parts,
     public_rows,
     public_table,
+    rows_listed,
     weakened,
+    where_listed,
 )
 from dpsql.sql.same_unit import Rows, Step, equality, nullable, places_of
 
@@ -85,7 +89,23 @@ def keys_together(keys: Sequence[GroupKey], source: Source, values: PublicValues
         for number, (members, rows) in enumerate(_Tables(source, values).together(keys, exprs)):
             for member, key in held_in_rows([each.place for each in members], rows, keys, number):
                 found[member] = key
+        for number, (places, listed) in enumerate(_in_lists(found, exprs, source, values), len(keys)):
+            for member, key in held_in_rows(places, listed, found, number):
+                found[member] = key
     return tuple(found)
+
+
+def _in_lists(
+    keys: Sequence[GroupKey], exprs: Sequence[Expr], source: Source, values: PublicValues
+) -> Iterator[tuple[list[int], Sequence[Row]]]:
+    """Keys that are in one list of public rows, by IN or EXISTS, and its rows."""
+    for mark in fulfilled_marks(source):
+        apart = [at for at, key in enumerate(keys) if key.values is not None and not (key.shown or key.together)]
+        places = [at for at in apart if any(one == exprs[at] for one, _ in mark.keys)]
+        where = where_listed([exprs[place] for place in places], mark) if len(places) > 1 else None
+        rows = None if where is None else rows_listed(mark, values)
+        if where is not None and rows is not None:
+            yield places, [tuple(row[at] for at in where) for row in rows]
 
 
 def _below_units(exprs: Sequence[Expr], source: Source) -> tuple[list[Expr], Source]:
@@ -237,7 +257,7 @@ def held_in_rows(
     rows = _listed(found, [keys[place] for place in members])
     if len(rows) == math.prod(len(keys[place].values or ()) for place in members):
         return
-    lists = [_ascending({row[at] for row in rows}) for at in range(len(members))]
+    lists = [in_order({row[at] for row in rows}) for at in range(len(members))]
     places = [{value: place for place, value in enumerate(values)} for values in lists]
     ordered = sorted(tuple(place[cell] for place, cell in zip(places, row, strict=True)) for row in rows)
     together = len(rows) < math.prod(map(len, lists))
@@ -255,8 +275,3 @@ def _listed(rows: Sequence[Row], keys: Sequence[GroupKey]) -> set[Row]:
             rows = [row if row[at] in listed else (*row[:at], None, *row[at + 1 :]) for row in rows]
         rows = [row for row in rows if row[at] in listed]
     return {*rows}
-
-
-def _ascending(values: set[Key]) -> tuple[Key, ...]:
-    """The values, NULL last."""
-    return tuple(sorted(values, key=lambda value: (value is None, value)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -100,13 +100,34 @@ def equal_to_public(terms: list[Expr], public: frozenset[str]) -> dict[Expr, Exp
 def _listed(expr: Expr, source: Source, values: PublicValues) -> tuple[Key, ...] | None:
     """The values of a list of public rows that a key is in, by IN (SELECT ...) or EXISTS; NULL is in none."""
     for mark in fulfilled_marks(source):
-        inner = list(scans_of(mark.inner))
-        if mark.condition is None and len(mark.keys) == 1 and mark.keys[0][0] == expr:
-            listed = mark.keys[0][1]
-            if all(scan.table.public and not is_shown(scan.table) for scan in inner) and listed.type is expr.type:
-                found = values.of(mark.inner, listed)
-                return None if found is None else tuple(value for value in found if value is not None)
+        places = where_listed([expr], mark)
+        if places and len(mark.keys) == 1:
+            found = values.of(mark.inner, mark.keys[0][1])
+            return None if found is None else tuple(value for value in found if value is not None)
+        if places:
+            rows = rows_listed(mark, values)
+            return None if rows is None else in_order({row[places[0]] for row in rows})
     return None
+
+
+def where_listed(exprs: Sequence[Expr], mark: Mark) -> list[int] | None:
+    """Where some expressions stand in a list of public rows, if the mark says that each is in one of them."""
+    sides = {one: place for place, (one, listed) in enumerate(mark.keys) if one.type is listed.type}
+    if mark.condition is not None or not all(each in sides for each in exprs) or public_table(mark.inner) is None:
+        return None
+    return [sides[each] for each in exprs]
+
+
+def in_order(values: set[Key]) -> tuple[Key, ...]:
+    """The values, NULL last."""
+    present: list[Any] = sorted(value for value in values if value is not None)
+    return (*present, None) if None in values else tuple(present)
+
+
+def rows_listed(mark: Mark, values: PublicValues) -> list[tuple[Key, ...]] | None:
+    """The rows of a list, those with a NULL left out, which nothing equals."""
+    rows = values.together(mark.inner, [listed for _, listed in mark.keys])
+    return None if rows is None else [row for row in rows if None not in row]
 
 
 def is_over(expr: Expr, public: frozenset[str]) -> bool:

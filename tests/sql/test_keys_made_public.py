@@ -41,6 +41,8 @@ ANSWERED: dict[str, list[Any]] = {
         "n", "s"],
     "SELECT region, COUNT(*) FROM orders o WHERE EXISTS (FROM regions r WHERE r.region = o.region) GROUP BY 1": [
         "e", "n", "q", "s"],
+    "SELECT region, COUNT(*) FROM orders o WHERE EXISTS (FROM regions r WHERE r.region = o.region AND r.k = o.k) GROUP "
+    "BY 1": ["e", "n", "q", "s"],
     "SELECT LOWER(o.region || '!'), COUNT(*) FROM orders o JOIN regions r ON o.region || '!' = r.region GROUP BY 1": [
         "e", "n", "q", "s"],
     "SELECT b, COUNT(*) FROM orders JOIN (VALUES ('n'), ('w')) AS v(c) ON b = c GROUP BY b": ["n", "w"],
@@ -51,6 +53,9 @@ REFUSED = [
     "SELECT o.region, COUNT(*) FROM orders o JOIN regions r ON o.region < r.region GROUP BY o.region",
     "SELECT o.k, COUNT(*) FROM orders o JOIN regions r ON o.k = r.r GROUP BY o.k",
     "SELECT region, COUNT(*) FROM orders WHERE region NOT IN (SELECT region FROM regions WHERE k < 4) GROUP BY region",
+    "SELECT b, COUNT(*) FROM orders o WHERE NOT EXISTS (FROM regions r WHERE r.region = b AND r.k = o.k) GROUP BY 1",
+    "SELECT b, COUNT(*) FROM orders o WHERE EXISTS (FROM orders r WHERE r.pid = o.pid AND r.region = b) GROUP BY 1",
+    "SELECT b, COUNT(*) FROM orders o WHERE EXISTS (FROM regions r WHERE r.region = b AND r.k < o.k) GROUP BY 1",
     "SELECT region, COUNT(*) FROM orders WHERE region IN (SELECT region FROM regions) OR k > 2 GROUP BY region",
     "SELECT o.region, COUNT(*) FROM orders o JOIN regions r ON o.region = r.region OR o.k = r.k GROUP BY o.region",
 ]

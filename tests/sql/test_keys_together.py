@@ -105,6 +105,10 @@ ASKED = """
         regions r ON o.k = r.k WHERE r.k > 1 GROUP BY pid, r.region, r.zone, w) WHERE zone = 'A' AND c > 0 GROUP BY
         1, 2, 3 | SELECT r.region, r.zone, v FROM regions r, (VALUES (FALSE), (TRUE)) AS t(v) WHERE k > 1 AND zone =
         'A';
+    SELECT o.region, o.k, COUNT(*) FROM orders o WHERE EXISTS (SELECT 1 FROM regions r WHERE r.region = o.region AND
+        r.k = o.k AND zone = 'A') GROUP BY 1, 2 | SELECT region, k FROM regions WHERE zone = 'A' AND region IS NOT NULL;
+    SELECT o.k, o.v, o.region, COUNT(*) FROM orders o SEMI JOIN regions r ON r.region = o.region AND r.k = o.k GROUP BY
+        1, 2, 3 | SELECT k, v, region FROM regions, (VALUES (FALSE), (TRUE)) AS t(v) WHERE region IS NOT NULL;
     SELECT DISTINCT r.region, r.zone FROM orders o JOIN regions r ON o.k = r.k | SELECT r.region, r.zone FROM
         regions r;
 """
