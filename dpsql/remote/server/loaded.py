@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import pkgutil
+import sys
 from contextlib import suppress
 from importlib import import_module
 
@@ -42,5 +43,7 @@ def _warm_up() -> None:
 
 _load()
 _warm_up()
+if "dpsql.remote.server.tied" in sys.modules:
+    sys.modules["dpsql.remote.server.tied"].untied()  # by a process that others are forked of, which has no thread then
 gc.collect()
 gc.freeze()  # what is loaded stays: to go through it for garbage would take 40 ms each time, and a copy of its pages

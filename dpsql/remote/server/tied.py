@@ -1,17 +1,27 @@
 """What the process does first that workers come from (`nursery`): importing this lets it end with the server, which may
-be killed while all the rest is still being loaded. Where the system has no such word it ends when that is done."""
+be killed while all the rest is still being loaded. Once that is done it sees so by itself, and has no thread."""
 
 from __future__ import annotations
 
-import signal
-import sys
-from contextlib import suppress
+import os
+import threading
 
-_WHEN_THE_PARENT_ENDS = 1
-"""PR_SET_PDEATHSIG of Linux: children of this process do not inherit it."""
+_LOOK = 0.05
+"""Seconds between two looks at whether the server is there."""
+_server, _done = os.getppid(), threading.Event()
 
-if sys.platform == "linux":
-    import ctypes
 
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_WHEN_THE_PARENT_ENDS, signal.SIGKILL)
+def _watch() -> None:
+    while not _done.wait(_LOOK):
+        if os.getppid() != _server:  # whose children others have now
+            os._exit(1)
+
+
+_watching = threading.Thread(target=_watch, daemon=True)
+_watching.start()
+
+
+def untied() -> None:
+    """All is loaded."""
+    _done.set()
+    _watching.join()
