@@ -169,7 +169,7 @@ class _Tables:
                 rows = self._rows(places, [each.expr for each in members])
                 if rows is not None:
                     yield members, rows
-                elif places != frozenset[str]().union(*(places_of(each.expr) for each in members)):
+                elif reach != self._alone:
                     yield from self._rows_of(members, self._alone)
 
     def _alone(self, asked: frozenset[str]) -> frozenset[str]:

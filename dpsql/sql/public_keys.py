@@ -149,17 +149,19 @@ def public_rows(
     places: frozenset[str], public: dict[str, Rows], terms: list[Expr], outer: Sequence[Step] = ()
 ) -> Source | None:
     """The rows of the public tables at some places for which the terms hold, as far as they speak of these, and what
-    stands `outer` beside them; None where the tables cannot be joined by themselves, or their rows are still to
-    come."""
+    stands `outer` beside them; None where the tables cannot be joined by themselves, or would be of too many rows, or
+    their rows are still to come."""
     conditions = [weaker for term in terms if (weaker := weakened(term, places, places_of)) is not None]
     inner = {rows.names: rows for name, rows in public.items() if name in places}  # one may have several places
     steps = (*map(Step, inner.values()), *outer)
     if any(is_shown(step.rows.table) for step in steps):
         return None
     try:
-        return assembled(People(Scope("", "", ()), steps), all_of(conditions)).source
+        source = assembled(People(Scope("", "", ()), steps), all_of(conditions)).source
+        check_fan_outs(source)
     except UnsupportedSQL:
         return None
+    return source
 
 
 def public_parts(source: Source) -> tuple[dict[str, Rows], list[Expr]]:

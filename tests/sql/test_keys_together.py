@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import dpsql
+from dpsql.core import contribution
 from dpsql.core.exact import AllUnits, CountRows, CountUnits, ExactPlan
 from dpsql.executors import rows_together
 from dpsql.executors.base import executor_of
@@ -20,6 +21,7 @@ from dpsql.executors.pandas import executor as pandas
 from dpsql.executors.sql import groups as sql_groups
 from dpsql.plan.query import Together, axes_of
 from dpsql.release import levels
+from dpsql.session import prepare
 from dpsql.session.constant_tables import constant_tables
 from dpsql.sql import keys_together
 from dpsql.testing import _integers
@@ -227,6 +229,14 @@ def test_a_row_outside_is_in_no_group_on_any_engine():
     assert {everybody for _, _, everybody in part.values()} == {whole.query("k % 2 == 0")["pid"].nunique()}
 
 
+def test_engines_have_equal_integers_where_rows_are_units():
+    """An engine may look groups up after rows are counted by stored cells."""
+    held = {**tables(orders()), "orders": dpsql.Table(orders(), nullable={"v": False})}
+    ours, other = session(held, "pandas"), session(held, "duckdb")
+    for sql in COUNTED[1::6]:
+        assert not difference(ours, other, sql), sql
+
+
 def test_rows_are_found_in_several_steps_too(monkeypatch: pytest.MonkeyPatch):
     """As where numbers of all keys together would not go into 64 bits."""
     expected = _executed(session(tables(orders()), "pandas"), slice(None))
@@ -279,6 +289,16 @@ def test_grouping_sets_have_all_combinations():
     )
     answer = [*dpsql.query(tables(orders()), sql, epsilon=1)]
     assert len(answer) == 6 * 4 + 6 + 1
+
+
+def test_tables_that_make_too_many_rows_are_not_joined_for_their_keys(monkeypatch: pytest.MonkeyPatch):
+    """Keys of each of them stand together still."""
+    sql = COUNTED[4]
+    assert len(groups_of(orders(), sql)) == len(REGIONS)
+    monkeypatch.setattr(contribution, "MOST_PUBLIC_ROWS", 1)
+    prepare._cache.clear()
+    assert len(groups_of(orders(), sql)) == len(REGIONS) * len(NATIONS)
+    prepare._cache.clear()
 
 
 @pytest.mark.parametrize("neighbours", ["unbounded", "bounded"])

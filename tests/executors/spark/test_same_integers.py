@@ -25,6 +25,7 @@ from tests.executors.duckdb import test_heavy_units as heavy_units
 from tests.executors.duckdb import test_leading_digits as leading_digits
 from tests.executors.duckdb import test_limits as limits
 from tests.executors.duckdb.test_same_integers import GOLDEN, ODD, ODD_QUERIES, ODD_TYPES, golden_people
+from tests.sql import test_keys_together as together
 
 PER_TEST = 10
 
@@ -64,6 +65,13 @@ def golden_sessions() -> list[dpsql.Session]:
 @pytest.mark.parametrize("queries", chosen(one_table_queries(), 30), ids=named)
 def test_one_table(queries: list[str]):
     assert differences(of_one_table("spark"), of_one_table("pandas"), queries) == []
+
+
+def test_keys_that_stand_together():
+    """In public rows: with a limit of groups, and beside NULLs."""
+    held = together.tables(together.orders(100), max_groups=2, max_rows_per_group=2)
+    ours, other = session(held, "spark"), session(held, "pandas")
+    assert not unlike(ours, other, [together.COUNTED[3], together.COUNTED[20]])
 
 
 @pytest.mark.parametrize("queries", chosen(several_tables_queries(), 40), ids=named)
