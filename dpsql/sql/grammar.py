@@ -117,6 +117,7 @@ _OWN: dict[type[exp.Expr], Rule] = {
     exp.LimitOptions: _rule("rows", "ROW ROWS ONLY"),
     exp.WidthBucket: _rule("this min_value max_value num_buckets"),
     exp.RegrCount: _rule("this expression"),
+    exp.AnyValue: _rule("this"),
     exp.ArgMin: _rule("this expression"),
     exp.ArgMax: _rule("this expression"),
     exp.First: _rule("this"),

@@ -27,11 +27,9 @@ from dpsql.sql.select_list import aggregate_in, is_star, items_of
 
 _CONSTANTS = frozenset({exp.Values, exp.Unnest, exp.Explode, exp.GenerateSeries, exp.GenerateDateArray})
 _ONE = exp.Literal.number(1)
-MOST_BUCKETS = 10_000
-"""Of WIDTH_BUCKET: as many as derived groups."""
 
 
-def plainly(statement: Statement) -> Statement:
+def plainly(statement: Statement, catalog: Catalog) -> Statement:
     """The statement in the language's own words. Raises UnsupportedSQL."""
     tells = ((_TELLS.get(type(node)), node) for node in statement.select.walk())
     if not any(tell is not None and tell(node) for tell, node in tells):
@@ -44,13 +42,17 @@ def plainly(statement: Statement) -> Statement:
             instead = rewrite(statement, node)
             if instead is not None and instead is not node:
                 node.replace(instead)
+    if select.find(exp.AnyValue) is not None:
+        from dpsql.sql.fixed_values import with_fixed_values  # most texts have none
+
+        with_fixed_values(statement, select, catalog)
     return replace(statement, select=select)
 
 
 def settled(statement: Statement, catalog: Catalog, params: Params, used: set[str]) -> tuple[Statement, Catalog]:
     """The statement in the language's own words, with its options in numbers and its constants in tables, and the
     catalog with these. used: gets the names of parameters. Raises a QueryRefused."""
-    statement = plainly(statement)
+    statement = plainly(statement, catalog)
     if next(statement.select.find_all(PrivacyClause, Named), None) is not None:
         from dpsql.sql.constant_numbers import with_numbers  # most texts have no options
 
@@ -168,47 +170,9 @@ def _both_there(_statement: Statement, node: exp.Expr) -> exp.Expr:
 
 
 def _bucket(statement: Statement, node: exp.Expr) -> exp.Expr:
+    from dpsql.sql.buckets import bucket  # most texts have none
+
     return bucket(statement.sql, node)
-
-
-def bucket(sql: str, node: exp.Expr) -> exp.Expr:
-    """WIDTH_BUCKET(x, low, high, n): 0 below, n + 1 from the high end on, else the number of the piece from 1. Raises
-    UnsupportedSQL."""
-    written = [node.args.get(name) for name in ("min_value", "max_value", "num_buckets")]
-    low, high, count = [None if each is None else _number(each) for each in written]
-    if low is None or high is None or count is None or count < 1 or count > MOST_BUCKETS or low >= high or count % 1:
-        raise UnsupportedSQL(
-            "WIDTH_BUCKET takes a value, two constants of which the first is less, and a constant number of buckets.",
-            span=span_of(sql, node) if sql else None,
-            hint=f"Write WIDTH_BUCKET(x, 0, 100, 10), with at most {MOST_BUCKETS:,} buckets.",
-        )
-    value, (least, most, pieces) = node.this, [each.copy() for each in written if each is not None]
-    part = exp.Div(
-        this=exp.Mul(
-            this=exp.Paren(this=exp.Sub(this=value.copy(), expression=least.copy())), expression=pieces.copy()
-        ),
-        expression=exp.Paren(this=exp.Sub(this=most.copy(), expression=least.copy())),
-    )
-    whole = exp.cast(exp.Floor(this=part), "BIGINT")
-    within = exp.Anonymous(this="CLAMP", expressions=[whole, exp.Literal.number(0), exp.Literal.number(int(count) - 1)])
-    return exp.Case(
-        ifs=[
-            exp.If(this=exp.LT(this=value.copy(), expression=least.copy()), true=exp.Literal.number(0)),
-            exp.If(this=exp.GTE(this=value.copy(), expression=most.copy()), true=exp.Literal.number(int(count) + 1)),
-        ],
-        default=exp.Add(this=within, expression=_ONE.copy()),
-    )
-
-
-def _number(node: exp.Expr) -> float | None:
-    sign = -1.0 if isinstance(node, exp.Neg) else 1.0
-    inner = node.this if isinstance(node, exp.Neg) else node
-    if not isinstance(inner, exp.Literal) or inner.args.get("is_string"):
-        return None
-    try:
-        return sign * float(str(inner.this))
-    except ValueError:
-        return None
 
 
 def values_of_membership(node: exp.Expr) -> list[exp.Expr] | None:
@@ -311,6 +275,7 @@ _REWRITES: Mapping[type[exp.Expr], Callable[[Statement, exp.Expr], exp.Expr | No
 }
 _TELLS: Mapping[type[exp.Expr], Callable[[exp.Expr], bool]] = {
     exp.Any: lambda _node: True,
+    exp.AnyValue: lambda _node: True,
     exp.WithinGroup: lambda node: isinstance(node.this.this, exp.Array),
     exp.Bracket: lambda _node: True,
     exp.Anonymous: lambda node: str(node.this).upper() == "ALL" or is_foreign(node),

@@ -32,10 +32,7 @@ CLOCK = (
     'params={{"today": datetime.date.today()}}.'
 )
 _OWN_VALUE = "{} is not supported: it would be one person's own value. MODE, MEDIAN, MIN and MAX are chosen privately."
-_ANY = (
-    f"{_OWN_VALUE} A public table's column is joined to the answer: SELECT name, n FROM (SELECT code, COUNT(*) AS n "
-    "FROM t GROUP BY code) AS q JOIN countries USING (code)."
-)
+_ANY = f"{_OWN_VALUE} A public table's column stands in GROUP BY: GROUP BY code, name."
 _OWN_VALUES = "{} is not supported: it would be people's own values. GROUP BY the column shows which ones occur."
 
 RECURSIVE = (

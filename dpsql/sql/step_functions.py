@@ -90,7 +90,7 @@ def _clamp(node: exp.Expr) -> exp.Expr | None:
 
 def _bucket(node: exp.Expr) -> exp.Expr:
     """WIDTH_BUCKET(x, low, high, n), as over people's rows."""
-    from dpsql.sql.pasted import bucket  # most texts have none
+    from dpsql.sql.buckets import bucket  # most texts have none
 
     made = bucket("", node)
     missing = exp.Is(this=exp.Paren(this=node.this.copy()), expression=exp.Null())

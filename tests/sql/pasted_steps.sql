@@ -33,3 +33,7 @@ SELECT DATETRUNC(month, day) AS m, COUNT(*) AS n FROM visits GROUP BY DATETRUNC(
 = SELECT DATE_TRUNC('month', day), COUNT(*) FROM visits GROUP BY 1 HAVING COUNT(*) > 1
 SELECT DIV(x, 10) AS t, COUNT(*) AS n FROM people GROUP BY 1 HAVING COUNT(*) > 1
 = SELECT x // 10, COUNT(*) FROM people GROUP BY 1 HAVING COUNT(*) > 1
+SELECT labels.k, ANY_VALUE(name) AS name, COUNT(*) AS n FROM people JOIN labels ON people.k = labels.k GROUP BY labels.k
+SELECT l.k AS key, ANY_VALUE(name), ANY_VALUE(l.kind), AVG(x) FROM people AS p JOIN labels AS l ON p.k = l.k GROUP BY key
+SELECT p.k, ANY_VALUE(name) AS name, COUNT(*) AS n FROM people AS p JOIN labels AS l ON p.k = l.k GROUP BY 1 HAVING ANY_VALUE(name) > 'u' ORDER BY ANY_VALUE(name)
+SELECT l.k, ANY_VALUE(name) AS name, RANK() OVER (ORDER BY l.k) AS r FROM people AS p JOIN labels AS l ON p.k = l.k GROUP BY l.k

@@ -33,7 +33,8 @@ def frames() -> dict[str, pd.DataFrame]:
     visits = pd.DataFrame({"who": [each % 62 for each in range(180)], "paid": shapes.integers(0, 50, 180)})
     visits["day"] = [pd.Timestamp(FIRST + timedelta(days=int(each))) for each in shapes.integers(0, 300, 180)]
     calls = pd.DataFrame({"paid": shapes.integers(0, 50, 90), "who": [each % 62 for each in range(90)]})
-    return {"people": people, "visits": visits, "calls": calls}
+    labels = pd.DataFrame({"k": range(7), "name": list("tuvwxyz"), "kind": list("ababaab")})
+    return {"people": people, "visits": visits, "calls": calls, "labels": labels}
 
 
 FRAMES = frames()
@@ -55,6 +56,7 @@ def tables() -> dict[str, Any]:
             FRAMES["visits"], bounds={"paid": (0, 50), "day": year}, types={"day": "date"}, unit="who", max_rows=9
         ),
         "calls": dpsql.Table(FRAMES["calls"], bounds={"paid": (0, 50)}, unit="who", max_rows=9),
+        "labels": dpsql.Table(FRAMES["labels"], public=True, unique=["k"]),
     }
 
 
@@ -251,7 +253,17 @@ REFUSED = (
     ("SELECT PRINTF('%d', n) FROM (SELECT COUNT(*) AS n FROM people)", "LPAD"),
     ("SELECT COUNT(*) FROM visits WHERE DATE(day, '+1 month') > '2024-03-01'", "DATE_TRUNC('month', d)"),
     ("SELECT COUNT(*) FROM visits WHERE day > DATE('now', '-30 days')", ":today"),
-    ("SELECT ANY_VALUE(g) FROM people", "JOIN countries USING (code)"),
+    ("SELECT ANY_VALUE(g) FROM people", "GROUP BY code, name"),
+    ("SELECT g, ANY_VALUE(x) FROM people GROUP BY g", "GROUP BY code, name"),
+    ("SELECT kind, ANY_VALUE(name) FROM people JOIN labels USING (k) GROUP BY kind", "GROUP BY code, name"),
+    (
+        "SELECT labels.k, COUNT(ANY_VALUE(name)) FROM people JOIN labels USING (k) GROUP BY labels.k",
+        "GROUP BY code, name",
+    ),
+    (
+        "SELECT labels.k FROM people JOIN labels USING (k) WHERE ANY_VALUE(name) = 't' GROUP BY labels.k",
+        "GROUP BY code, name",
+    ),
     ("SELECT INITCAP(g), COUNT(*) FROM people GROUP BY 1", "UPPER(LEFT(x, 1))"),
     ("SELECT COUNT(*) FROM people WHERE REGEXP_MATCHES(g, r'a')", "without r before it"),
     ("SELECT CONVERT(VARCHAR(7), d, 120), COUNT(*) FROM people GROUP BY 1", "no style"),

@@ -2246,6 +2246,7 @@ TAKEN += [
     "SELECT COUNT(*) FROM t WHERE age IN UNNEST([1, 2])",
 ]
 TAKEN_OF_UNITS = [
+    "SELECT codes.code, ANY_VALUE(name) FROM visits JOIN codes ON visits.code = codes.code GROUP BY codes.code",
     "SELECT COUNT(*) FROM (SELECT pid FROM people UNION ALL BY NAME SELECT pid FROM visits)",
     "SELECT COUNT(DISTINCT p.pid) FROM people AS p INNER JOIN visits AS v ON p.pid = v.pid CROSS JOIN codes",
     "SELECT COUNT(*) FROM visits LEFT OUTER JOIN codes USING (code), people WHERE visits.pid = people.pid",
