@@ -42,6 +42,49 @@ def test_neighbours(asked: Question):
     unit_checks.check_question(asked, SEED, databases=2)
 
 
+FROMS = {  # and which keys there are
+    "e JOIN pub AS a ON e.k = a.k": ("name", "a.k", "w", "e.k"),
+    "e LEFT JOIN pub AS a ON e.k = a.k": ("name", "a.k", "w"),
+    "e JOIN tags AS a ON e.k = a.k": ("tag", "a.k", "e.k"),
+    "e JOIN pub AS a ON e.k = a.k LEFT JOIN tags AS b ON a.k = b.k": ("name", "tag", "w", "b.k"),
+    "e LEFT JOIN pub AS a ON e.k = a.k LEFT JOIN tags AS b ON a.k = b.k": ("name", "tag", "w"),
+    "e LEFT JOIN tags AS a ON e.k = a.k LEFT JOIN pub AS b ON e.y = b.k": ("name", "tag", "w", "b.k"),
+    "e JOIN (SELECT k % 3 AS m, MAX(name) AS n, COUNT(*) AS c FROM pub GROUP BY m) AS a ON e.k = a.m": ("n", "m", "c"),
+    (
+        "e JOIN (SELECT k, name, c FROM pub FULL JOIN (SELECT k, COUNT(*) AS c FROM tags GROUP BY k) AS b USING (k)) "
+        "AS a ON e.k = a.k"
+    ): ("name", "c", "a.k"),
+    "e SEMI JOIN tags AS a ON a.k = e.k AND e.y = a.k": ("e.k", "e.y"),
+    "(SELECT pid, name, w, SUM(y) AS y FROM e JOIN pub ON e.k = pub.k GROUP BY pid, name, w) AS e": ("name", "w"),
+}
+CONDITIONS = ("TRUE", "y > 0", "name = 'n1'", "w < 2 OR y > 1", "tag IS NULL", "a.k > 0", "w IS NOT NULL", "e.k < 2")
+
+
+def statement(rng: random.Random) -> str:
+    source, names = rng.choice([*FROMS.items()])
+    chosen = rng.sample(names, rng.randint(2, len(names)))
+    keys = [f"COALESCE({each}, {each})" if rng.random() < 0.1 else each for each in chosen]
+    keys += ["y > 0"] if rng.random() < 0.3 else []
+    known = [
+        each
+        for each in CONDITIONS
+        if all(word not in each or word in names for word in ("name", "w ", "tag", "a.k", "e.k"))
+    ]
+    where = rng.choice(known) if "w" in names else rng.choice(["TRUE", "y > 0"])
+    asked = rng.choice(["COUNT(*)", "COUNT(*), SUM(CLAMP(y, 0, 3))", "COUNT(DISTINCT pid)", "AVG(CLAMP(y, -1, 2))"])
+    return f"SELECT {', '.join(keys)}, {asked} FROM {source} WHERE {where} GROUP BY {', '.join(keys)}"
+
+
+def test_neighbours_of_random_statements():
+    unit_checks.check_statements(statement, SEED, 5, databases=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(1, 11))
+def test_neighbours_of_many_random_statements(part: int):
+    unit_checks.check_statements(statement, SEED + part, 60, databases=3)
+
+
 def test_there_are_no_more_groups_of_a_person_than_rows():
     """A person is in as many groups as there are public rows at most, whatever its limit is."""
     asked = Question(f"SELECT name, w, COUNT(*) {PUB} GROUP BY name, w", {"max_groups": 9, "max_rows_per_group": 1})
