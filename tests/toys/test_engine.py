@@ -21,6 +21,7 @@ from dpsql.plan.domains import cells_of, vector_of
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Column, Expr, Vector
 from dpsql.plan.nodes import Filter, Scan
+from dpsql.plan.query import axes_of
 from dpsql.schema.columns import ColumnSchema, Key, TableSchema, Type
 from dpsql.schema.declaration import Stored
 from dpsql.testing import Integers, insecure_draws, insecure_exact
@@ -95,7 +96,18 @@ def cells_of_keys(plan: ExactPlan) -> Iterable[tuple[Key, ...]]:
     found: list[tuple[Key, ...]] = [()]
     for key in plan.keys:
         found = [(*cells, value) for cells in found for value in key.values or ()]
-    return found
+    return [cells for cells in found if stand_together(plan, cells)]
+
+
+def stand_together(plan: ExactPlan, cells: tuple[Key, ...]) -> bool:
+    """Whether keys that stand together have values that do."""
+    for axis in axes_of(plan.keys):
+        own = [plan.keys[place] for place in axis.keys]
+        rows = zip(*(key.together.places for key in own if key.together is not None), strict=True)
+        listed = {tuple((key.values or ())[at] for key, at in zip(own, row, strict=True)) for row in rows}
+        if len(own) > 1 and tuple(cells[place] for place in axis.keys) not in listed:
+            return False
+    return True
 
 
 def group_of(plan: ExactPlan, row: Row) -> tuple[Key, ...] | None:
@@ -107,7 +119,7 @@ def group_of(plan: ExactPlan, row: Row) -> tuple[Key, ...] | None:
                 return None
             cell = None
         cells.append(cell)
-    return tuple(cells)
+    return tuple(cells) if stand_together(plan, tuple(cells)) else None
 
 
 def value_of(expr: Expr, row: Row) -> Key:
@@ -223,6 +235,7 @@ QUERIES = [
     "SELECT AVG(x + n / 3) FROM t",
     "SELECT g, COUNT(*), AVG(x) FROM t GROUP BY g",
     "SELECT n // 20 AS d, g, SUM(x) AS s FROM t GROUP BY d, g",
+    "SELECT n // 20 AS d, n > 30 AS h, g, COUNT(*) FROM t GROUP BY d, h, g",
     "SELECT UPPER(g) AS u, COUNT(*) FROM t WHERE LENGTH(g) = 1 GROUP BY u",
     "SELECT g, SUM(SQRT(x)) FROM t WHERE NOT g IN ('b') GROUP BY g HAVING COUNT(*) > 2 ORDER BY g DESC",
 ]
