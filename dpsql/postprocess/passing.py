@@ -48,13 +48,13 @@ def passing(sql: str, headers: Sequence[Header], values: dict[str, tuple[Header,
     if value is not None and value["name"] in values:
         header, place = values[value["name"]]
         return Passing(header, (place,), sorted=False)
-    found = _PLAIN.fullmatch(sql) or _SORTED.fullmatch(sql)
+    match = _PLAIN.fullmatch(sql) or _SORTED.fullmatch(sql)
     header_of = {each.name: each for each in headers}
-    if found is None or found["relation"] not in header_of:
+    if match is None or match["relation"] not in header_of:
         return None
-    header = header_of[found["relation"]]
+    header = header_of[match["relation"]]
     own = [name for name, _ in header.columns]
-    names = re.findall(r'"([^"]+)"', found["names"])
+    names = re.findall(r'"([^"]+)"', match["names"])
     if any(own.count(name) != 1 for name in names):
         return None
     places = tuple(own.index(name) for name in names)

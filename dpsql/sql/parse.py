@@ -260,8 +260,8 @@ def _syntax_error(sql: str, error: ParseError, tokens: list[Token]) -> SQLSyntax
 
     foreign = foreign_words(tokens)
     if foreign is not None:
-        said, first, last = foreign
-        return SQLSyntaxError(said, span=Span(sql, first.start, last.end))
+        message, first, last = foreign
+        return SQLSyntaxError(message, span=Span(sql, first.start, last.end))
     details = error.errors[0] if error.errors else {}
     description = details.get("description") or _first_line(error)
     line, column = details.get("line"), details.get("col")

@@ -14,7 +14,7 @@ def text_of(node: Any) -> str | None:
 
 
 _SQLITE = re.compile(
-    r"start of (?P<unit>year|month|day)|(?P<count>[+-]\d{1,6}) (?P<step>day|month|year)s?", re.IGNORECASE
+    r"start of (?P<start>year|month|day)|(?P<count>[+-]\d{1,6}) (?P<unit>day|month|year)s?", re.IGNORECASE
 )
 
 
@@ -26,18 +26,18 @@ def date_of(args: list[Any]) -> exp.Expr | None:
         return None
     day, first = exp.cast(args[0], "DATE"), False
     for each in texts:
-        found = None if each is None else _SQLITE.fullmatch(each.strip())
-        if found is None:
+        step = None if each is None else _SQLITE.fullmatch(each.strip())
+        if step is None:
             return None
-        if found["unit"]:
-            first = first or found["unit"].lower() != "day"
-            day = exp.cast(exp.DateTrunc(unit=exp.Literal.string(found["unit"].lower()), this=day), "DATE")
+        if step["start"]:
+            first = first or step["start"].lower() != "day"
+            day = exp.cast(exp.DateTrunc(unit=exp.Literal.string(step["start"].lower()), this=day), "DATE")
             continue
-        step = found["step"].lower()
-        if step != "day" and not first:
+        unit = step["unit"].lower()
+        if unit != "day" and not first:
             return None
-        first = first and step != "day"
-        count = exp.Literal.string(found["count"].removeprefix("+"))
-        moved = exp.Add(this=day, expression=exp.Interval(this=count, unit=exp.var(step.upper())))
+        first = first and unit != "day"
+        count = exp.Literal.string(step["count"].removeprefix("+"))
+        moved = exp.Add(this=day, expression=exp.Interval(this=count, unit=exp.var(unit.upper())))
         day = exp.cast(exp.Paren(this=moved), "DATE")
     return day

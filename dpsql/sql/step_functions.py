@@ -19,18 +19,18 @@ Said = Callable[[exp.Expr], exp.Expr | None]
 def in_duckdbs(tree: exp.Expr) -> exp.Expr:
     """The tree in DuckDB's functions. Raises UnsupportedSQL."""
     for node in reversed(list(tree.find_all(*_SAID))):  # what is inside of others comes after them
-        said = _SAID[type(node)](node)
-        if said is None:
+        instead = _SAID[type(node)](node)
+        if instead is None:
             continue
-        if sum(1 for _ in said.walk()) > MOST_NODES:  # what is written several times doubles inside of itself
+        if sum(1 for _ in instead.walk()) > MOST_NODES:  # what is written several times doubles inside of itself
             raise UnsupportedSQL(
                 "so long an expression inside CLAMP or WIDTH_BUCKET is not supported in SQL over answers.",
                 hint="Compute what is inside in a sub-query.",
             )
         if node is tree:
-            tree = said
+            tree = instead
         else:
-            node.replace(said)
+            node.replace(instead)
     return tree
 
 
