@@ -89,6 +89,9 @@ def _opened(file: Path) -> sqlite3.Connection:
         try:
             # what is lost with the machine's power is a link, and no answer waits for the disk because of one
             connection.execute("PRAGMA synchronous = OFF")
+            connection.execute(
+                "PRAGMA journal_mode = PERSIST"
+            )  # the folder is not changed while a ledger is synced in it
             connection.execute(_TABLE)
             connection.execute("SELECT id, analyst, key, terms FROM links LIMIT 1").fetchall()
         except sqlite3.DatabaseError:
