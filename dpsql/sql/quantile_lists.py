@@ -147,14 +147,19 @@ def _quantiles(call: exp.Expr) -> list[str] | None:
 def _place(node: exp.Expr, *, shifted: bool) -> int | None:
     """A place in a list, from 0."""
     if isinstance(node, exp.Anonymous):
-        first = _PLACES.get(str(node.this).upper())
-        inside = node.expressions[0] if len(node.expressions) == 1 else None
-        if first is None or inside is None or not _is_number(inside) or not str(inside.this).isdecimal():
-            return None
-        return _from_0(int(str(inside.this)) - first)
+        return named_place(node)
     if not _is_number(node) or not str(node.this).isdecimal():
         return None
     return _from_0(int(str(node.this)) - (0 if shifted else 1))
+
+
+def named_place(node: exp.Expr) -> int | None:
+    """OFFSET(i) and ORDINAL(i), from 0."""
+    first = _PLACES.get(str(node.this).upper()) if isinstance(node, exp.Anonymous) else None
+    inside = node.expressions[0] if first is not None and len(node.expressions) == 1 else None
+    if inside is None or first is None or not _is_number(inside) or not str(inside.this).isdecimal():
+        return None
+    return _from_0(int(str(inside.this)) - first)
 
 
 def _from_0(place: int) -> int | None:

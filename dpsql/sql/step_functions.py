@@ -74,6 +74,21 @@ def _is_text(node: exp.Expr | None) -> bool:
     return isinstance(node, exp.Literal) and bool(node.args.get("is_string"))
 
 
+# Lists.
+
+
+def _part(node: exp.Expr) -> exp.Expr | None:
+    """x[OFFSET(i)] and x[ORDINAL(i)] of GoogleSQL, by the place from 1."""
+    from dpsql.sql.quantile_lists import is_shifted, named_place  # most texts have none
+
+    assert isinstance(node, exp.Bracket)  # it is asked of no other
+    place = named_place(node.expressions[0]) if len(node.expressions) == 1 else None
+    if place is None:
+        return None
+    number = exp.Literal.number(place if is_shifted(node) else place + 1)
+    return exp.Bracket(this=node.this.copy(), expressions=[number])
+
+
 # Numbers.
 
 
@@ -123,4 +138,5 @@ _SAID: Mapping[type[exp.Expr], Said] = {
     exp.Anonymous: _named,
     exp.WidthBucket: _bucket,
     exp.WithinGroup: _ordered,
+    exp.Bracket: _part,
 }

@@ -37,3 +37,5 @@ SELECT labels.k, ANY_VALUE(name) AS name, COUNT(*) AS n FROM people JOIN labels 
 SELECT l.k AS key, ANY_VALUE(name), ANY_VALUE(l.kind), AVG(x) FROM people AS p JOIN labels AS l ON p.k = l.k GROUP BY key
 SELECT p.k, ANY_VALUE(name) AS name, COUNT(*) AS n FROM people AS p JOIN labels AS l ON p.k = l.k GROUP BY 1 HAVING ANY_VALUE(name) > 'u' ORDER BY ANY_VALUE(name)
 SELECT l.k, ANY_VALUE(name) AS name, RANK() OVER (ORDER BY l.k) AS r FROM people AS p JOIN labels AS l ON p.k = l.k GROUP BY l.k
+SELECT QUANTILE_DISC(n, [0.3, 0.9])[OFFSET(1)] AS q, LIST(n ORDER BY n)[SAFE_OFFSET(0)] AS f, LIST(n ORDER BY n)[ORDINAL(2)] AS s, LIST(n ORDER BY n)[SAFE_OFFSET(99)] AS none FROM (SELECT k, COUNT(*) AS n FROM people GROUP BY k)
+= SELECT QUANTILE_DISC(n, 0.9), MIN(n), LIST(n ORDER BY n)[2], NULL FROM (SELECT k, COUNT(*) AS n FROM people GROUP BY k)
