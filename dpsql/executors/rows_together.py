@@ -55,21 +55,21 @@ class RowsTogether:
         self._row[self._found(self.columns)] = np.arange(axis.cells)
 
     def _found(self, codes: Sequence[Codes]) -> Codes:
-        found: Codes | None = None
+        numbers: Codes | None = None
         for step in self.steps:
-            lost = None if found is None else found < 0
-            found = step.places(step.numbers(found, codes))
-            found = found if lost is None else np.where(lost, -1, found)
-        assert found is not None  # an axis has a key
-        return found
+            lost = None if numbers is None else numbers < 0
+            numbers = step.places(step.numbers(numbers, codes))
+            numbers = numbers if lost is None else np.where(lost, -1, numbers)
+        assert numbers is not None  # an axis has a key
+        return numbers
 
     def __call__(self, codes: Sequence[Codes]) -> Codes:
         """The row of each combination of codes, one array a key; -1 where there is none, or a code is -1."""
-        found = self._found(codes)
-        outside = np.logical_or.reduce([found < 0, *(each < 0 for each in codes)])
+        numbers = self._found(codes)
+        outside = np.logical_or.reduce([numbers < 0, *(each < 0 for each in codes)])
         if not len(self._row):
-            return np.full(len(found), -1, dtype=np.int64)
-        return np.where(outside, -1, self._row[np.where(outside, 0, found)])
+            return np.full(len(numbers), -1, dtype=np.int64)
+        return np.where(outside, -1, self._row[np.where(outside, 0, numbers)])
 
 
 def _steps(columns: Sequence[Codes], sizes: Sequence[int]) -> list[Combining]:

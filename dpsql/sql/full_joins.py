@@ -179,14 +179,14 @@ def _unique(
     lefts, others = {one for one, _ in pairs}, {other for _, other in pairs}
     once = any(key <= lefts for key in left), any(key <= others for key in right)
     copies = dict(zip(_meanings(sides.right.scope), zip(*rights, strict=True), strict=True))
-    found: list[list[tuple[Expr, Expr]]] = []
+    keys: list[list[tuple[Expr, Expr]]] = []
     if once[1]:
-        found += [[(column, _NOTHING) for column in key] for key in left]
+        keys += [[(column, _NOTHING) for column in key] for key in left]
     if once[0]:
-        found += [[copies.get(column, _NOWHERE) for column in key] for key in right]
+        keys += [[copies.get(column, _NOWHERE) for column in key] for key in right]
     if all(once) and len(pairs) == len(on):
-        found.append([(one, copies.get(other, _NOWHERE)[1]) for one, other in pairs])
-    return _where_there(found, columns)
+        keys.append([(one, copies.get(other, _NOWHERE)[1]) for one, other in pairs])
+    return _where_there(keys, columns)
 
 
 def _where_there(

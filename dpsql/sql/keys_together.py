@@ -83,16 +83,16 @@ class _Beside:
 
 def keys_together(keys: Sequence[GroupKey], source: Source, values: PublicValues | None) -> tuple[GroupKey, ...]:
     """The keys, those over the same public rows with the combinations that these have."""
-    found = list(keys)
+    changed = list(keys)
     if values is not None and any(scan.table.public for scan in scans_of(source)):
         exprs, source = _below_units([key.expr for key in keys], source)
         for number, (members, rows) in enumerate(_Tables(source, values).together(keys, exprs)):
             for member, key in held_in_rows([each.place for each in members], rows, keys, number):
-                found[member] = key
-        for number, (places, listed) in enumerate(_in_lists(found, exprs, source, values), len(keys)):
-            for member, key in held_in_rows(places, listed, found, number):
-                found[member] = key
-    return tuple(found)
+                changed[member] = key
+        for number, (places, listed) in enumerate(_in_lists(changed, exprs, source, values), len(keys)):
+            for member, key in held_in_rows(places, listed, changed, number):
+                changed[member] = key
+    return tuple(changed)
 
 
 def _in_lists(
@@ -146,11 +146,11 @@ class _Tables:
     def _over(self, place: int, expr: Expr) -> _Over | None:
         if is_over(expr, self.places):
             return _Over(place, expr)
-        found = by_equality(expr, self.terms, frozenset(self.public))
-        if found is None or not is_over(found[0], frozenset(self.public)):
+        equal = by_equality(expr, self.terms, frozenset(self.public))
+        if equal is None or not is_over(equal[0], frozenset(self.public)):
             return None
-        self.terms += [term for term in found[1] if term not in self.terms]
-        return _Over(place, found[0])
+        self.terms += [term for term in equal[1] if term not in self.terms]
+        return _Over(place, equal[0])
 
     def _connected(self, asked: frozenset[str]) -> frozenset[str]:
         """The places that equalities lead to, and outer joins whose ON reads public tables alone."""
@@ -190,18 +190,18 @@ class _Tables:
         """The rows of a table right of an outer join, with others beside it, and that of NULLs, as far as conditions
         let them pass."""
         names = first.names.union(*(each.names for each in others))
-        held: dict[Expr, Expr] = {null: column for column, null in nullable(first.rows.source).items()}
+        columns: dict[Expr, Expr] = {null: column for column, null in nullable(first.rows.source).items()}
         if first.present is not None:
-            held[first.present] = Literal(value=True, type=Type.BOOLEAN)
+            columns[first.present] = Literal(value=True, type=Type.BOOLEAN)
         if not all(each.read <= names and each.follows for each in others):
             return None
-        steps = [replace(each, on=tuple(rebuild(term, held) for term in each.on)).step for each in others]
+        steps = [replace(each, on=tuple(rebuild(term, columns) for term in each.on)).step for each in others]
         weaker = [weakened(term, names, places_of) for term in self.terms]
-        said = [term for term in weaker if term is not None]
+        terms = [term for term in weaker if term is not None]
         public = dict.fromkeys(first.rows.names, first.rows)
-        source = public_rows(names, public, [rebuild(each, held) for each in said], steps)
-        rows = None if source is None else self.values.together(source, [rebuild(each, held) for each in exprs])
-        if rows is None or not all(map(_of_nulls, said)):
+        source = public_rows(names, public, [rebuild(each, columns) for each in terms], steps)
+        rows = None if source is None else self.values.together(source, [rebuild(each, columns) for each in exprs])
+        if rows is None or not all(map(_of_nulls, terms)):
             return rows
         return (*rows, tuple(map(_of_nulls, exprs)))
 
@@ -239,14 +239,14 @@ def _components(
     over: Sequence[_Over], reach: Callable[[frozenset[str]], frozenset[str]]
 ) -> list[tuple[list[_Over], frozenset[str]]]:
     """The keys, those together whose places meet, with all of these."""
-    found: list[tuple[list[_Over], frozenset[str]]] = []
+    components: list[tuple[list[_Over], frozenset[str]]] = []
     for each in over:
         members, places = [each], reach(places_of(each.expr))
-        for other in [one for one in found if one[1] & places]:
+        for other in [one for one in components if one[1] & places]:
             members, places = [*other[0], *members], places | other[1]
-            found.remove(other)
-        found.append((members, places))
-    return found
+            components.remove(other)
+        components.append((members, places))
+    return components
 
 
 def held_in_rows(

@@ -20,22 +20,22 @@ def group_rows_together(plan: ExactPlan, rows: Relation) -> Groups:
     axes = axes_of(plan.keys)
     together = [None if len(axis.keys) == 1 else RowsTogether(axis, plan.keys) for axis in axes]
     codes = [
-        keys[axis.keys[0]] if held is None else _coded([keys[place] for place in axis.keys], held)
-        for axis, held in zip(axes, together, strict=True)
+        keys[axis.keys[0]] if table is None else _coded([keys[place] for place in axis.keys], table)
+        for axis, table in zip(axes, together, strict=True)
     ]
-    found = group_rows(plan, rows, codes)
+    groups = group_rows(plan, rows, codes)
 
     def values(chosen: Codes) -> tuple[Vector, ...]:
         out: dict[int, Vector] = {}
-        for axis, held, vector in zip(axes, together, found.values(chosen), strict=True):
-            if held is None:
+        for axis, table, vector in zip(axes, together, groups.values(chosen), strict=True):
+            if table is None:
                 out[axis.keys[0]] = vector
                 continue
-            for place, column in zip(axis.keys, held.columns, strict=True):
+            for place, column in zip(axis.keys, table.columns, strict=True):
                 out[place] = keys[place].values.at(column[vector.values])
         return tuple(out[place] for place in range(len(keys)))
 
-    return Groups(found.read, found.cells, found.complete, values)
+    return Groups(groups.read, groups.cells, groups.complete, values)
 
 
 def _coded(keys: Sequence[KeyCodes], together: RowsTogether) -> KeyCodes:

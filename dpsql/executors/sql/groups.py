@@ -58,16 +58,16 @@ def _held_together(
 ) -> tuple[Rows, str]:
     """The rows with another place of the first of some keys that stand together: NULL where no public row has all of
     their values. `own`: the places of the keys."""
-    found: str | None = None
+    row: str | None = None
     for step in together.steps:
-        text = found
+        text = row
         for key, size in zip(step.keys, step.sizes, strict=True):
             text = own[key] if text is None else f"({text}) * {big(size)} + {own[key]}"
         assert text is not None  # a step has a key
         rows, number = writer.with_column(rows, text, "t")
         public = GroupKey(Column(number, Type.INTEGER, Fact(EVERYTHING)), tuple(step.known.tolist()))
-        rows, found = with_code_of(public, number, rows, writer, lists)
-    return writer.with_column(rows, f"CASE WHEN {found} IS NOT NULL THEN {own[0]} END", "g")
+        rows, row = with_code_of(public, number, rows, writer, lists)
+    return writer.with_column(rows, f"CASE WHEN {row} IS NOT NULL THEN {own[0]} END", "g")
 
 
 def _is_listed(key: GroupKey, place: str, rows: Rows, writer: Writer) -> str:
