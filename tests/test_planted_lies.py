@@ -422,8 +422,8 @@ def let_unknown_pass_a_filter(patch: Patch) -> None:
     """NULL AND TRUE lets a row through."""
     honest = evaluation.evaluate
 
-    def evaluate(expr: Any, read: Any, size: int) -> Vector:
-        found = honest(expr, read, size)
+    def evaluate(expr: Any, read: Any, size: int, shared: Any = None) -> Vector:
+        found = honest(expr, read, size, shared)
         if isinstance(expr, expressions.Call) and expr.type is expressions.Type.BOOLEAN and found.valid is not None:
             return Vector(found.values | ~found.valid)
         return found

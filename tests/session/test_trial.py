@@ -83,7 +83,7 @@ STAGES: dict[str, tuple[Any, str, str]] = {
     "run": (trial, "executed", GROUPED),
     "membership": (pairing, "matched", MEMBER),
     "groups": (pandas, "group_rows", GROUPED),
-    "evaluation": (pandas, "evaluator", GROUPED),
+    "evaluation": (pandas, "evaluators", GROUPED),
     "privatise": (Release, "privatise", GROUPED),
     "levels": (Release, "features_of", LEVELS),
     "draws": (release_draws, "rank_gaps_at", "SELECT MAX(x) FROM t"),

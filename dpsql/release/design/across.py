@@ -20,6 +20,7 @@ from dpsql.core.exact import AllUnits, ExactPlan
 from dpsql.core.reach import ends_of
 from dpsql.core.sensitivity import Analysis
 from dpsql.core.unit import Neighbours
+from dpsql.plan.query import number_of_cells
 from dpsql.release.labels import Label
 from dpsql.release.parts import Coordinate, Feature, Lattice
 
@@ -31,7 +32,7 @@ _MOST_STEPS = 2**40
 
 def across(plain: Lattice, public: ExactPlan, analysis: Analysis, epsilon: Fraction) -> Iterator[Lattice]:
     """The same sums with noise for all public groups together, as they are, and around the number of people."""
-    cells = math.prod(len(key.values or ()) for key in public.keys)
+    cells = number_of_cells(public.keys)
     if not plain.noisy or plain.features is not None or not 2 <= cells * len(plain.noisy) < MOST_NUMBERS + cells:
         return
     if analysis.neighbours is Neighbours.UNBOUNDED and analysis.bounds.units.groups == 1:
