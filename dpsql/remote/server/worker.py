@@ -13,16 +13,7 @@ from typing import Any
 
 from dpsql.answer.result import Result
 from dpsql.core.ledger.sharing import Request
-from dpsql.errors import (
-    BudgetExceeded,
-    DPSQLError,
-    InternalError,
-    InvalidArgument,
-    InvalidPrivacyParameter,
-    NotComputed,
-    QueryRefused,
-    UnsupportedSQL,
-)
+from dpsql.errors import DPSQLError, UnsupportedSQL
 from dpsql.executors.base import engine_of
 from dpsql.executors.duckdb.engine import DUCKDB
 from dpsql.owner.rehearsal import HEADING, rehearse
@@ -30,18 +21,8 @@ from dpsql.remote.server import (
     encoding,
     loaded,  # noqa: F401 - what a first question needs, where the process that this one comes from did not load it
 )
-from dpsql.remote.server.messages import (
-    FAILED,
-    FINAL,
-    HIDDEN,
-    MOST_LISTED,
-    OK,
-    REFUSED,
-    UNAVAILABLE,
-    Config,
-    Message,
-    Reply,
-)
+from dpsql.remote.server.messages import FAILED, HIDDEN, MOST_LISTED, OK, UNAVAILABLE, Config, Message, Reply
+from dpsql.remote.server.outcomes import outcome_of
 from dpsql.remote.server.told import Told, Written, answer, answer_of
 from dpsql.schema.remembered import remembered_for
 from dpsql.session.owner_file import Schema
@@ -298,24 +279,12 @@ OPERATIONS: dict[str, Callable[[Work, Message], Reply]] = {
 
 
 def answered(work: Work, message: Message) -> Reply:
-    """The reply to a message; whatever goes wrong is one too, and its words are passed on where they follow from what
-    the analyst wrote alone."""
+    """The reply to a message; whatever goes wrong is one too."""
     try:
         with remembered_for(str(message["analyst"])):
             return OPERATIONS[message["operation"]](work, message)
-    except NotComputed as error:
-        answers = encoding.answers_in_json(error.answers)
-        return {"outcome": FINAL, "body": {**encoding.error_in_json(error, 422, charged=True), "answers": answers}}
-    except BudgetExceeded as error:
-        return {"outcome": REFUSED, "body": encoding.error_in_json(error, 422)}
-    except (QueryRefused, InvalidPrivacyParameter, InvalidArgument) as error:
-        return {"outcome": REFUSED, "body": encoding.error_in_json(error, 400)}
-    except InternalError as error:
-        return {"outcome": FAILED, "class": type(error).__name__}
-    except DPSQLError as error:
-        return {"outcome": UNAVAILABLE, "class": type(error).__name__}
-    except Exception as error:  # noqa: BLE001 - it may hold anything, so nothing of it goes further than its class
-        return {"outcome": FAILED, "class": type(error).__name__}
+    except Exception as error:  # noqa: BLE001 - of one that is not about the text, its class is said
+        return outcome_of(error)
 
 
 def main(connection: Connection, config: Config) -> None:

@@ -131,6 +131,7 @@ QUESTIONS: dict[str, Asked] = {
     "stairs": Asked("SELECT SUM(age) FROM people", terms=(8, None, None)),
     "average": Asked("SELECT AVG(age) FROM people"),
     "public groups": Asked(f"SELECT sex, COUNT(*), AVG(pay) {BY} sex"),
+    "keys that stand together": Asked(f"SELECT age // 10, age > 33, COUNT(*) {BY} age // 10, age > 33"),
     "several keys": Asked(f"SELECT sex, vip, SUM(age) {BY} sex, vip"),
     "hidden groups": Asked(f"SELECT city, COUNT(*) {BY} city"),
     "hidden groups of units": Asked("SELECT city, COUNT(*) FROM people GROUP BY city", tables="units"),

@@ -1,0 +1,29 @@
+"""What a worker says of an error. Its words are passed on where they follow from what the analyst wrote alone; it may
+hold anything else, so that of others nothing goes further than their class."""
+
+from __future__ import annotations
+
+from dpsql.errors import (
+    BudgetExceeded,
+    DPSQLError,
+    InternalError,
+    InvalidArgument,
+    InvalidPrivacyParameter,
+    NotComputed,
+    QueryRefused,
+)
+from dpsql.remote.server import encoding
+from dpsql.remote.server.messages import FAILED, FINAL, REFUSED, UNAVAILABLE, Reply
+
+
+def outcome_of(error: Exception) -> Reply:
+    """The reply to a message that came to an error."""
+    if isinstance(error, NotComputed):
+        answers = encoding.answers_in_json(error.answers)
+        return {"outcome": FINAL, "body": {**encoding.error_in_json(error, 422, charged=True), "answers": answers}}
+    if isinstance(error, BudgetExceeded):
+        return {"outcome": REFUSED, "body": encoding.error_in_json(error, 422)}
+    if isinstance(error, QueryRefused | InvalidPrivacyParameter | InvalidArgument):
+        return {"outcome": REFUSED, "body": encoding.error_in_json(error, 400)}
+    unavailable = isinstance(error, DPSQLError) and not isinstance(error, InternalError)
+    return {"outcome": UNAVAILABLE if unavailable else FAILED, "class": type(error).__name__}
