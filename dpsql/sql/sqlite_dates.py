@@ -38,6 +38,6 @@ def date_of(args: list[Any]) -> exp.Expr | None:
             return None
         first = first and unit != "day"
         count = exp.Literal.string(step["count"].removeprefix("+"))
-        moved = exp.Add(this=day, expression=exp.Interval(this=count, unit=exp.var(unit.upper())))
+        moved = exp.Add(this=day, expression=exp.Interval(this=count, unit=exp.Var(this=unit.upper())))
         day = exp.cast(exp.Paren(this=moved), "DATE")
     return day

@@ -58,6 +58,7 @@ def tables(folder: Path, of: str) -> dict[str, dpsql.Table]:
         if name in join_queries.PUBLIC:
             made[name] = dpsql.Table(data, **said, public=True)
             continue
+        said["nullable"] = dict.fromkeys(said["types"], True)  # as of files, which do not say
         said |= {"max_rows": 3, "max_groups": 2} if "max_rows" in said else {}
         if of == "frames":
             made[name] = dpsql.Table(data, **said)
