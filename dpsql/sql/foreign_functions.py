@@ -271,6 +271,7 @@ _READ: Mapping[str, Read] = {
     **dict.fromkeys(("TIMESTAMP_TRUNC", "DATETIME_TRUNC"), _cut_behind),
     "TO_DATE": _read_date,
     **dict.fromkeys(("PERCENTILE", "PERCENTILE_APPROX", "APPROX_PERCENTILE"), _rank),
+    "RATIO_TO_REPORT": lambda _args: None,  # with its window (`share_in`)
     "SAFE_DIVIDE": _of(2, _quotient),
     "DIV0": _of(2, _quotient_or_0),
     "IFF": _of(3, lambda test, true, false: exp.If(this=test, true=true, false=false)),
@@ -299,6 +300,18 @@ def _has_bare_unit(args: Args) -> bool:
     """Whether a bare word may be a unit, where none is in quotes."""
     unquoted = [each for each in args if _text(each) not in _UNITS]
     return len(unquoted) == len(args) and any(_bare_unit(each) or _word(each) in _WEEKS for each in args)
+
+
+def share_in(window: exp.Expr) -> exp.Expr | None:
+    """RATIO_TO_REPORT(x) OVER (...) is x / SUM(x) OVER (...), of rows in no order; None of any other window."""
+    called = window.this
+    if type(called) is not exp.Anonymous or str(called.this).upper() != "RATIO_TO_REPORT" or window.args.get("order"):
+        return None
+    if len(called.expressions) != 1 or window.args.get("spec"):
+        return None
+    (value,), total = called.expressions, window.copy()
+    total.set("this", exp.Sum(this=value.copy()))
+    return _quotient(value.copy(), total)
 
 
 def read(node: exp.Expr) -> exp.Expr | None:

@@ -73,9 +73,13 @@ def in_own_functions(statement: Statement) -> Statement:
     """The statement with other engines' functions in the language's own."""
     if not any(is_foreign(node) for node in statement.select.walk()):
         return statement
-    from dpsql.sql.foreign_functions import read  # most texts have none
+    from dpsql.sql.foreign_functions import read, share_in  # most texts have none
 
     select = statement.select.copy()
+    for window in list(select.find_all(exp.Window)):
+        share = share_in(window)
+        if share is not None:
+            window.replace(share)
     for node in reversed(list(select.find_all(exp.Anonymous))):  # what is inside of others comes after them
         instead = read(node) if is_foreign(node) else None
         if instead is not None:

@@ -4,6 +4,16 @@ SELECT state, SAFE_DIVIDE(SUM(total), COUNT(less)) AS x FROM orders GROUP BY sta
 =
 SELECT state, SUM(total) / COUNT(less) AS x FROM orders GROUP BY state
 
+SELECT state, RATIO_TO_REPORT(COUNT(*)) OVER () AS x FROM orders GROUP BY state
+=
+SELECT state, COUNT(*) / SUM(COUNT(*)) OVER () AS x FROM orders GROUP BY state
+
+SELECT state, RATIO_TO_REPORT(n + 1) OVER (PARTITION BY n > 600) AS x FROM (SELECT state, COUNT(*) AS n FROM orders GROUP BY
+state)
+=
+SELECT state, (n + 1) / SUM(n + 1) OVER (PARTITION BY n > 600) AS x FROM (SELECT state, COUNT(*) AS n FROM orders GROUP BY
+state)
+
 SELECT DIV0(SUM(total), COUNT(*) - COUNT(*)) AS x, DIV0(10, 4) AS y FROM orders
 =
 SELECT 0 AS x, CAST(2.5 AS DOUBLE) AS y
