@@ -142,7 +142,9 @@ class FileTable:
         self.number = number
         self.name = f"stored{number}"
         self._prefix = f"f{number}_"
-        self._columns: dict[str, str] = {}
+        self._columns: dict[tuple[str, str], str] = {}
+        """Names by texts and marks: a column that is a value and tells units apart is two, of which the latter may be
+        made a text."""
 
     def rows(self) -> str:
         return self.name
@@ -169,13 +171,13 @@ class FileTable:
         return self._named(f"({place}) * 4096 + {self.number}", "row")
 
     def _named(self, text: str, mark: str = "") -> str:
-        return self._columns.setdefault(text, f"{self._prefix}{len(self._columns)}{mark}")
+        return self._columns.setdefault((text, mark), f"{self._prefix}{len(self._columns)}{mark}")
 
     def view(self, number: int, *, as_texts: bool) -> str:
         """The SELECT that the rows are, over the source of that number."""
         listed = [
-            f"CAST({text} AS VARCHAR) AS {name}" if as_texts and name.endswith("u") else f"{text} AS {name}"
-            for text, name in self._columns.items()
+            f"CAST({text} AS VARCHAR) AS {name}" if as_texts and mark == "u" else f"{text} AS {name}"
+            for (text, mark), name in self._columns.items()
         ]
         return (
             f"SELECT {', '.join(listed) or '1 AS nothing'} FROM {rows_of(self.store.source, number)}{self._somebodys()}"
@@ -193,5 +195,5 @@ class FileTable:
 
     def whole_identities(self) -> bool:
         """Whether what tells its units apart are whole numbers of 64 bits."""
-        texts = [text for text, name in self._columns.items() if name.endswith("u")]
+        texts = [text for text, mark in self._columns if mark == "u"]
         return all(text.startswith("CAST(") and text.endswith("AS BIGINT)") for text in texts)

@@ -148,6 +148,21 @@ def test_all_queries_of_several_tables(tmp_path: Path, monkeypatch: pytest.Monke
     assert {sql: integers(held, sql) for sql in seen} == seen
 
 
+UNITS_STORED_APART = [
+    f"SELECT COUNT(*), COUNT(i_qty), COUNT(v_day) FROM items JOIN orders ON i_orderkey = o_orderkey {kind} JOIN visits "
+    "ON o_custkey = v_custkey"
+    for kind in ("", "LEFT", "FULL")
+]
+
+
+@pytest.mark.parametrize("sql", UNITS_STORED_APART)
+def test_a_column_is_a_value_and_tells_units_apart_that_are_stored_otherwise(sql: str, tmp_path: Path):
+    """The key of orders is joined as a whole number, and their people are compared with doubles of another file."""
+    found = integers(in_files(tmp_path), sql)
+    assert isinstance(found, Integers)
+    assert found == integers(session(join_queries.tables(as_files=True), "pandas"), sql)
+
+
 OF_COLUMNS_WITHOUT_NULL = [
     "SELECT COUNT(*), COUNT(c_custkey), COUNT(a.c_custkey) FROM customer a RIGHT JOIN notes b USING (c_custkey)",
     (
