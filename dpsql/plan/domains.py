@@ -112,7 +112,7 @@ class Domains:
         """All that the function can come to, whatever its arguments."""
         if not expr.function.values:
             return None
-        return _sorted({*expr.function.values, *([None] if fact(expr, self.known).nullable else [])})
+        return ascending({*expr.function.values, *([None] if fact(expr, self.known).nullable else [])})
 
     def _copied(self, column: Column) -> Domain | None:
         """The values of all that a made column is a copy of."""
@@ -122,7 +122,9 @@ class Domains:
         own = [each for each in sets if each is not None]
         if not own or len(own) < len(sets):
             return None
-        return self._held(_sorted({_as_type(value, column.type) for values in own for value in values}), column, known)
+        return self._held(
+            ascending({_as_type(value, column.type) for values in own for value in values}), column, known
+        )
 
     def _of_columns(self, expr: Call) -> Domain | None:
         """The expression at every combination of its columns' values; each column has a small set of its own."""
@@ -147,7 +149,7 @@ class Domains:
                 if more is None:
                     return None
                 keys.update(more if more != (None,) else ())
-        return _sorted(keys)
+        return ascending(keys)
 
     def _chosen(self, expr: Call) -> Domain | None:
         """Functions that return one of their arguments: the sets of those together."""
@@ -165,7 +167,7 @@ class Domains:
             keys |= {_as_type(value, expr.type) for value in values}
         if not fact(expr, self.known).nullable:
             keys.discard(None)
-        return _sorted(keys)
+        return ascending(keys)
 
     def _truncated(self, expr: Call) -> Domain | None:
         """DATE_TRUNC of a time with bounds: the first instants of all units that these touch."""
@@ -181,7 +183,7 @@ class Domains:
             return None
         start, count = np.full(steps + 1, first, dtype=np.int64), np.arange(steps + 1, dtype=np.int64)
         instants = cells_of(FUNCTIONS[f"add_{unit}"].kernel(expr.type, [Vector(start), Vector(count)]), expr.type)
-        return _sorted({*instants, None} if times.nullable else {each for each in instants if each is not None})
+        return ascending({*instants, None} if times.nullable else {each for each in instants if each is not None})
 
     def _multiples(self, expr: Call) -> Domain | None:
         """A whole number times a constant: not all that lies between."""
@@ -289,7 +291,7 @@ def _evaluated(expr: Expr, used: Sequence[Column], sets: Sequence[Domain]) -> Do
         if characters > MOST_TEXT:
             return None
         keys.update(cells)
-    return _sorted(keys)
+    return ascending(keys)
 
 
 def _values(expr: Expr, read: Mapping[Column, Vector], rows: int) -> Vector:
@@ -297,7 +299,8 @@ def _values(expr: Expr, read: Mapping[Column, Vector], rows: int) -> Vector:
         return evaluate(expr, lambda column: read[column], rows)
 
 
-def _sorted(values: set[Key]) -> Domain:
+def ascending(values: set[Key]) -> Domain:
+    """The values, NULL last."""
     present: list[Any] = sorted(value for value in values if value is not None)
     return (*present, None) if None in values else tuple(present)
 

@@ -251,9 +251,8 @@ def _read_otherwise(statement: Statement, token: Token, words: Counter[str]) -> 
         return False
     if _is_interval(word, words):
         return True
-    known = (
-        _UNIT if words[_UNIT] > 0 else word
-    )  # DATE_TRUNC('month', ...), of which the binder knows the words, AS 'name'
+    # DATE_TRUNC('month', ...), of which the binder knows the words; AS 'name'
+    known = _UNIT if words[_UNIT] > 0 else word
     words[known] -= 1
     return words[known] >= 0
 

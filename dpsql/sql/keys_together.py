@@ -15,7 +15,7 @@ from functools import reduce
 
 import numpy as np
 
-from dpsql.plan.domains import cells_of, vector_of
+from dpsql.plan.domains import ascending, cells_of, vector_of
 from dpsql.plan.earlier import reads_earlier
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Column, Expr, Literal, call, conjuncts, rebuild
@@ -30,7 +30,6 @@ from dpsql.sql.public_keys import (
     connected,
     equal_to_public,
     fulfilled_marks,
-    in_order,
     is_over,
     public_parts,
     public_rows,
@@ -257,7 +256,7 @@ def held_in_rows(
     rows = _listed(found, [keys[place] for place in members])
     if len(rows) == math.prod(len(keys[place].values or ()) for place in members):
         return
-    lists = [in_order({row[at] for row in rows}) for at in range(len(members))]
+    lists = [ascending({row[at] for row in rows}) for at in range(len(members))]
     places = [{value: place for place, value in enumerate(values)} for values in lists]
     ordered = sorted(tuple(place[cell] for place, cell in zip(places, row, strict=True)) for row in rows)
     together = len(rows) < math.prod(map(len, lists))

@@ -161,8 +161,8 @@ class PrivateSelect(SelectBinder):
 
     def _together(self, keys: tuple[GroupKey, ...], source: Source, domains: Domains) -> tuple[GroupKey, ...]:
         """The keys, those over the same public rows, or over one column, with the combinations that these have."""
-        from dpsql.sql.keys_of_columns import keys_of_columns
-        from dpsql.sql.keys_together import keys_together  # most queries have none
+        from dpsql.sql.keys_of_columns import keys_of_columns  # most queries have one key, or none
+        from dpsql.sql.keys_together import keys_together
 
         return keys_of_columns(keys_together(keys, source, self.whole.public), domains)
 

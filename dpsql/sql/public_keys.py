@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from dpsql.core.contribution import check_fan_outs
 from dpsql.errors import UnsupportedSQL
-from dpsql.plan.domains import vector_of
+from dpsql.plan.domains import ascending, vector_of
 from dpsql.plan.earlier import is_shown, reads_earlier
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Call, Column, Expr, call, columns, conjuncts, rebuild, walk
@@ -106,7 +106,7 @@ def _listed(expr: Expr, source: Source, values: PublicValues) -> tuple[Key, ...]
             return None if found is None else tuple(value for value in found if value is not None)
         if places:
             rows = rows_listed(mark, values)
-            return None if rows is None else in_order({row[places[0]] for row in rows})
+            return None if rows is None else ascending({row[places[0]] for row in rows})
     return None
 
 
@@ -116,12 +116,6 @@ def where_listed(exprs: Sequence[Expr], mark: Mark) -> list[int] | None:
     if mark.condition is not None or not all(each in sides for each in exprs) or public_table(mark.inner) is None:
         return None
     return [sides[each] for each in exprs]
-
-
-def in_order(values: set[Key]) -> tuple[Key, ...]:
-    """The values, NULL last."""
-    present: list[Any] = sorted(value for value in values if value is not None)
-    return (*present, None) if None in values else tuple(present)
 
 
 def rows_listed(mark: Mark, values: PublicValues) -> list[tuple[Key, ...]] | None:

@@ -101,12 +101,18 @@ def _are_few(groups: Codes, most: int) -> bool:
 def _may_be_in_more(units: Codes, groups: Codes, most: int, n_units: int) -> Bools:
     """Marks all units in more than `most` groups, shape (n_units,), and of others at most those of more rows: none
     where a table of all pairs is not much larger than the rows."""
-    cells = int(groups.max(initial=-1)) + 1
+    pairs = _pairs(units, groups, n_units, int(groups.max(initial=-1)) + 1)
+    numbers = np.bincount(units, minlength=n_units) if pairs is None else pairs.sum(axis=0, dtype=np.int32)
+    return np.asarray(numbers > most)
+
+
+def _pairs(units: Codes, groups: Codes, n_units: int, cells: int) -> Bools | None:
+    """Marks the pairs that occur, shape (cells, n_units); None where that is much more than the rows."""
     if n_units * cells > max(8 * _SMALL_BITMAP, 16 * len(units)):
-        return np.asarray(np.bincount(units, minlength=n_units) > most)
-    seen = np.zeros((cells, n_units), dtype=bool)
-    seen.reshape(-1)[groups * n_units + units] = True
-    return np.asarray(seen.sum(axis=0, dtype=np.int32) > most)
+        return None
+    marks = np.zeros((cells, n_units), dtype=bool)
+    marks.reshape(-1)[groups * n_units + units] = True
+    return marks
 
 
 def distinct_pairs(units: Codes, groups: Codes | None, cells: int) -> Codes:
@@ -115,10 +121,9 @@ def distinct_pairs(units: Codes, groups: Codes | None, cells: int) -> Codes:
     n_units = int(units.max(initial=-1)) + 1
     if groups is None:
         groups = np.zeros(len(units), dtype=np.int64)
-    if n_units * cells <= max(8 * _SMALL_BITMAP, 16 * len(units)):
-        seen = np.zeros((cells, n_units), dtype=bool)
-        seen.reshape(-1)[groups * n_units + units] = True
-        return np.asarray(seen.sum(axis=1, dtype=np.int64))
+    marks = _pairs(units, groups, n_units, cells)
+    if marks is not None:
+        return np.asarray(marks.sum(axis=1, dtype=np.int64))
     units, n_units = renumbered(units, n_units)
     bits = n_units.bit_length()
     pairs = groups << bits | units

@@ -74,9 +74,8 @@ def _is_listed(key: GroupKey, place: str, rows: Rows, writer: Writer) -> str:
     """That a row is in a group of the list. Of few texts it is asked of stored cells, which an engine does where it
     reads them; of NULL there what it stands for is."""
     texts = key.values or ()
-    few = (
-        0 < len(texts) <= MOST_CASES and None not in texts and key.together is None
-    )  # where NULL is listed, all other values are NULL
+    few = 0 < len(texts) <= MOST_CASES and key.together is None
+    few = few and None not in texts  # where NULL is listed, all other values are NULL
     if not (few and isinstance(key.expr, Column) and key.expr.type is Type.TEXT):
         return f"{place} IS NOT NULL"
     held = rows.columns[key.expr.table, key.expr.name]
